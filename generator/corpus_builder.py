@@ -24,7 +24,7 @@ import numpy as np
 from truesource.generator.abilities import offers, require
 from truesource.generator.corpus_card import corpus_card
 from truesource.generator.corpus_record import FORMAT, FORMAT_VERSION
-from truesource.generator.plan import Plan, Shard, Transform, mean_length, plan_shards, require_room
+from truesource.generator.plan import Plan, Shard, Transform, mean_length, plan_shards, require_room, require_text_room
 from truesource.generator.process_sampler import sampler_of
 from truesource.generator.sampler import TruthSampler
 from truesource.generator.shard_writer import (
@@ -283,6 +283,7 @@ def make_corpus(
         sampler = sampler_of(source, plan.lengths, max_height=plan.max_height)
     truth = sampler.truth
     plan = _without_trees(truth, plan)
+    require_text_room(truth, plan, path)
     drawing = Drawing(
         sampler, Spelling.of(truth), plan.columns, place_of(path), plan.seed, plan.shard_size, transform=plan.transform
     )

@@ -44,7 +44,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SHARD_SIZE = 50_000  #: sentences
 LONG = 1000  #: tokens; `truesource sample` warns of a longer mean length where no range of lengths is asked for
-_SENTENCE = 1  #: bytes of a sentence on the disk at least, and
+_SENTENCE = 1  #: bytes of a sentence of unknown length on the disk at least, and
+_TOKEN = 0.75  #: of each token after the first in packed text, a little less than languages of few rules take
+_TOKEN_OF_TREE = 0.5  #: of each of these in packed trees, likewise
+_MANY = 10**8  #: sentences from which on their mean length is worth computing for an estimate
 _DRAWN = 32  #: in memory while its file is drawn
 _FILE = 1000  #: bytes of a file on the disk at least, and in memory
 
@@ -332,6 +335,29 @@ def require_room(splits: Mapping[str, int], shard_size: int, folder: Path) -> No
     require_memory(
         f"drawing {approximate(largest)} sentences of a file", largest * _DRAWN, "write fewer to a file (shard_size)"
     )
+
+
+def require_text_room(truth: Truth, plan: Plan, folder: Path) -> None:
+    """Refuse sentences that do not fit the disk by the mean length of the truth, before any is drawn.
+
+    Args:
+        truth: the truth that they are drawn from.
+        plan: how many are drawn, under which conditions, and with which columns.
+        folder: that is to be made.
+
+    Raises:
+        NoRoomError: there is less space (code ``too-large``).
+    """
+    n = sum(plan.splits.values())
+    if n < _MANY:
+        return
+    shortest = 1 if plan.lengths is None else plan.lengths.low
+    mean = truth.exact.mean_length if plan.lengths is None and plan.max_height is None else shortest
+    tokens = max(mean if math.isfinite(mean) else shortest, 1) - 1
+    trees = plan.columns.trees != "none"
+    size = max(_SENTENCE, tokens * (_TOKEN + (_TOKEN_OF_TREE if trees else 0.0)))
+    what = f"{approximate(n)} sentences{' with trees' if trees else ''}"
+    require_disk(what, n * size, folder, f"sample fewer sentences{', or leave out trees' if trees else ''}")
 
 
 def plan_shards(splits: Mapping[str, int], shard_size: int) -> list[Shard]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from truesource.grammar.sentences import WHITE_SPACE, split_words
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import read_text, read_text_lines
+from truesource.grammar.support.files import TO_UTF8, read_text, read_text_lines
 from truesource.grammar.tree import Tree
 
 HEAD = 1000  #: lines that tell what a file is
@@ -97,7 +97,7 @@ def read_documents(path: str | Path) -> list[str]:
 
 
 def _read_lines(path: Path, what: str, long: str, space: str | None) -> list[str]:
-    text = read_text(path, not_text=f"expecting UTF-8 text, one {long} a line")
+    text = read_text(path, not_text=f"expecting UTF-8 text, one {long} a line; {TO_UTF8}")
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()

@@ -14,6 +14,7 @@ import numpy as np
 from truesource.grammar.rules import ROW_TOLERANCE, GrammarRules, require_proper
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import counted
 
 log = logging.getLogger("truesource.grammar")
 NEAR_ONE = 1e-11  #: a row this near to one is proper; sums of 50,000 doubles are no better
@@ -162,9 +163,9 @@ def _report(sums: Mapping[str, float], path: str | Path | None) -> dict[str, Any
     result = {"symbols": len(sums), "lowest": min(sums.values()), "highest": max(sums.values()), "worst": worst}
     if abs(sums[worst] - 1.0) > 1e-9:
         log.info(
-            "%s: the rules of %d symbols did not sum to one; divided by their sums, %.6g to %.6g (furthest: %s)",
+            "%s: the rules of %s did not sum to one; divided by their sums, %.6g to %.6g (furthest: %s)",
             "grammar" if path is None else path,
-            result["symbols"],
+            counted(len(sums), "symbol"),
             result["lowest"],
             result["highest"],
             worst,

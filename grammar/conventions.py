@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+from truesource.grammar.support.printable import counted
+
 Name = Literal["penn", "switchboard", "ctb", "negra", "penn-helsinki", "icepahc", "spmrl", "bracketed-words", "plain"]
 NAMES: tuple[Name, ...] = get_args(Name)
 
@@ -23,7 +25,7 @@ _ZERO_PHRASE = r"(?:S|SBAR|SBARQ|SINV|SQ|[A-Z]+P)"  #: labels above which 0 and 
 #: a zero element of the corpora annotated like the Penn-Helsinki ones: 0, *, and all between stars (*con*, *speaker*)
 _ZERO = r"0|\*+|\*+[^*]+\*+(?:-.+)?|\*-\d+"
 _ZERO_SIGN = r"\*(?!T\d+\*)[^*]+\*(?:-.+)?"
-_HELSINKI_NODES = "-NONE-|CODE|ID|META|METADATA"
+_HELSINKI_NODES = "-NONE-|CODE|ID|META|METADATA|VERSION"
 SEPARATORS = "-/_|+#"  #: signs after which annotation follows in leaves of known corpora
 SOME = 0.005  #: share of words that begin as second parts, from which words look split
 NEARLY_ALL = 0.9  #: share of leaves with a separator from which they look annotated
@@ -50,7 +52,7 @@ _HELSINKI = Convention(
     nodes=_HELSINKI_NODES,
     words=_ZERO,
     category=r"(?s:-.*|.[^-=;]*)",
-    signs=rf"{_ZERO_SIGN}|ID|METADATA",
+    signs=rf"{_ZERO_SIGN}|ID|METADATA|VERSION",
 )
 CONVENTIONS: Mapping[Name, Convention] = {
     "penn": Convention(
@@ -197,12 +199,14 @@ class Ledger:
     cut: Counter[tuple[str, str]] = field(default_factory=Counter)  #: nodes by their label and what stayed of it
     separated: Counter[str] = field(default_factory=Counter)  #: leaves by the separator that annotation was cut at
     joined: int = 0  #: leaves that became part of the word before them
+    further: int = 0  #: words after the first one of a node with several, which ``loose_words: first`` drops
 
     def __str__(self) -> str:
         """Say on one line what was dropped and what was cut."""
         parts = [f"dropped {_counted(self.dropped, 'word')}", f"cut {self._labels()}"]
-        parts += [f"cut annotation after {name!r} off {n:,} words" for name, n in self.separated.items()]
-        parts += [f"joined {self.joined:,} parts to the words before them"] if self.joined else []
+        parts += [f"cut annotation after {name!r} off {counted(n, 'word')}" for name, n in self.separated.items()]
+        parts += [f"joined {counted(self.joined, 'part')} to the words before them"] if self.joined else []
+        parts += [f"dropped {counted(self.further, 'word')} after the first of a node"] if self.further else []
         return "; ".join(parts)
 
     def _labels(self) -> str:
@@ -210,14 +214,24 @@ class Ledger:
             return "no label"
         kinds, kept = len({label for label, _ in self.cut}), len({short for _, short in self.cut})
         examples = ", ".join(f"{label} to {short}" for (label, short), _ in self.cut.most_common(3))
-        return f"{self.cut.total():,} labels from {kinds:,} different to {kept:,} (such as {examples})"
+        return f"{counted(self.cut.total(), 'label')} from {kinds:,} different to {kept:,} (such as {examples})"
+
+    def remove(self, other: Ledger) -> None:
+        """Take out the counts of another account, of a tree that is not kept."""
+        self.dropped -= other.dropped
+        self.cut -= other.cut
+        self.separated -= other.separated
+        self.joined -= other.joined
+        self.further -= other.further
 
     def as_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
+        further = {"further_words": self.further} if self.further else {}
         return {
             "dropped": dict(self.dropped.most_common()),
             "separated": dict(self.separated),
             "joined": self.joined,
+            **further,
             "cut": [{"label": label, "category": short, "nodes": n} for (label, short), n in self.cut.most_common()],
         }
 
@@ -240,4 +254,4 @@ def _counted(counts: Counter[str], what: str) -> str:
         return f"no {what}"
     kinds = ", ".join(f"{name} {n:,}" for name, n in counts.most_common(6))
     more = "" if len(counts) <= 6 else ", ..."
-    return f"{counts.total():,} {what}{'' if counts.total() == 1 else 's'} ({kinds}{more})"
+    return f"{counted(counts.total(), what)} ({kinds}{more})"

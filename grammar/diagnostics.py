@@ -20,6 +20,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.process import Process
 from truesource.grammar.support.arrays import Int32Array
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import counted
 from truesource.grammar.truth import Truth
 
 if TYPE_CHECKING:
@@ -146,7 +147,8 @@ def diagnose(pcfg: PCFG) -> Diagnosis:
         )
     if unreachable:
         problems["unreachable"] = (
-            f"{len(unreachable)} symbols cannot be reached from {pcfg.symbols[pcfg.start]}: {_some(unreachable)}"
+            f"{counted(len(unreachable), 'symbol')} cannot be reached from {pcfg.symbols[pcfg.start]}:"
+            f" {_some(unreachable)}"
         )
     unary, left = unary_cycles(pcfg), left_recursion(pcfg)
     return Diagnosis(

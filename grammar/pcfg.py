@@ -118,7 +118,13 @@ class PCFG(GrammarRules):
 
     @takes_sentence
     def log_prob(self, sentence: Sequence[str]) -> float:
-        """Log probability of one sentence, nats; -inf when the grammar cannot make it.
+        """Log probability of one sentence, nats; -inf when the grammar cannot make it, as with an unknown word.
+
+        Args:
+            sentence: its words, or text, which is split at white space; for many sentences, use `Oracle.score`.
+
+        Raises:
+            InputError: it is neither, or is empty.
 
         >>> grammar = PCFG.from_text("S -> S S 0.3 | a 0.7")
         >>> round(grammar.log_prob(["a", "a"]), 4)

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from truesource.grammar.sentences import takes_sentence
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import counted
 from truesource.grammar.word_numbers import decoded
 
 ROW_TOLERANCE = 1e-6  #: how far from one the rule probabilities of a symbol may sum
@@ -352,6 +353,7 @@ def require_proper(names: Sequence[str], sums: FloatArray, wrong: BoolArray, pat
         worst = int(np.argmax(np.where(wrong, np.abs(sums - 1.0), 0.0)))
         raise InputError(
             f"the rules of {names[worst]!r} sum to {sums[worst]:.8g}, not 1"
-            f" ({int(wrong.sum())} such symbols); mend them, or divide by the sums: truesource convert --normalise",
+            f" ({counted(int(wrong.sum()), 'such symbol')}); mend them, or divide by the sums: truesource convert"
+            " --normalise",
             path,
         )

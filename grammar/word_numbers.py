@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from truesource.grammar.sentences import as_sentences
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 
@@ -37,6 +38,7 @@ def sentences_of(terminals: Sequence[str], sentences: Any) -> list[list[str]]:
         InputError: they are neither, a number is V or more, or there is padding before a word.
     """
     if not hasattr(sentences, "__array__"):
+        sentences = as_sentences(sentences)
         return [_as_words(sentence, row) for row, sentence in enumerate(sentences, start=1)]
     table = _whole_numbers(sentences, 2)
     sizes = (table >= 0).sum(axis=1)

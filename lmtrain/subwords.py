@@ -7,6 +7,7 @@ the marker ``▁`` (U+2581), which no other place of a word can hold, so pieces 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from typing import Literal
 
@@ -19,10 +20,12 @@ from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.objectives import Objective
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.room import approximate
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.pieces.marking import MARKER
 from truesource.lmtrain.tokenizer import SPECIALS, UNK, build_tokenizer, count_words, with_specials
 
+log = logging.getLogger("truesource")
 SubwordKind = Literal["bpe", "unigram"]
 
 
@@ -101,4 +104,12 @@ def make_tokenizer(
     if config.tokenizer == "word":
         return build_tokenizer(sentences, min_count=config.min_count, objective=objective)
     assert config.vocab_size is not None
-    return build_subword_tokenizer(sentences, config.tokenizer, config.vocab_size, objective=objective)
+    tokenizer = build_subword_tokenizer(sentences, config.tokenizer, config.vocab_size, objective=objective)
+    if len(tokenizer) < config.vocab_size:
+        log.warning(
+            "the text gives only %s pieces (%s), fewer than vocab_size %s",
+            f"{len(tokenizer):,}",
+            config.tokenizer,
+            approximate(config.vocab_size),
+        )
+    return tokenizer

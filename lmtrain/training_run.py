@@ -87,8 +87,9 @@ class TrainingRun:
         if model.longest is not None:
             self.tokenizer.model_max_length = model.longest
         self.vocabulary = encoder_of(self.tokenizer)
-        require_room(model, len(self.vocabulary))
         rows, dev = (self._encode(split, name) for split, name in ((train_split, "train"), (dev_split, "dev")))
+        tokens = len(rows.flat) if torch_device().type == "cpu" else 0
+        require_room(model, len(self.vocabulary), training=training, tokens=tokens)
         self.batches = TrainingBatches(
             rows, self.vocabulary, objective, training, seed=seed, processes=world_size(), expected=expected
         )

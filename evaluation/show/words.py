@@ -13,7 +13,7 @@ from truesource.evaluation.measures.contrast import CHANCE, PairTest, may_be_cha
 from truesource.evaluation.show.records import Record
 from truesource.evaluation.show.table import shown
 from truesource.generator.objectives import OBJECTIVES
-from truesource.grammar.support.printable import FEWEST, listed
+from truesource.grammar.support.printable import FEWEST, counted, listed
 from truesource.grammar.support.printable import too_few as too_few_units
 
 NONE = "\N{EN DASH}"  #: in place of a number that does not exist
@@ -97,7 +97,7 @@ def duration(seconds: float | None) -> str:
 
 def count(n: int, noun: str) -> str:
     """``1 sentence``, ``2,000 sentences``; nouns with a plural in s only."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+    return counted(n, noun)
 
 
 def file_names(text: str) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from truesource.grammar.read_options import AS_WRITTEN, ReadOptions
 from truesource.grammar.support.atomic_files import atomic_path, write_text
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import read_text, refuse_device, refuse_existing
+from truesource.grammar.support.files import TO_UTF8, read_text, refuse_device, refuse_existing
 from truesource.grammar.support.folders import refuse_other_kind
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ class GrammarSource:
         Raises:
             InputError: it cannot be read, or is not text.
         """
-        return read_text(self.path, not_text="this is neither an .npz grammar nor UTF-8 text")
+        return read_text(
+            self.path, not_text=f"this is neither an .npz grammar nor UTF-8 text; if it is other text, {TO_UTF8}"
+        )
 
     @cached_property
     def first_line(self) -> str:
@@ -67,6 +69,22 @@ class GrammarSource:
     def first_rule(self) -> str:
         """The first line that is neither blank nor a comment; empty if there is none or the file is not text."""
         return next((line.strip() for line in self._first_lines if line.strip() and line.strip()[0] != "#"), "")
+
+    def refuse_trees(self) -> None:
+        """Refuse a file that begins as treebanks do, in brackets or in other formats.
+
+        Raises:
+            InputError: it does (code ``treebank`` or ``foreign-format``).
+        """
+        from truesource.grammar.treebank.foreign import SURE, refuse_foreign
+
+        for number, line in enumerate(self._first_lines, 1):
+            refuse_foreign(line, self.path, number, SURE)
+            if line.lstrip().startswith("(") and "->" not in line:
+                remedy = f"induce a grammar from them: truesource induce {self.path} -o grammar.npz"
+                raise InputError(f"these are trees, not a grammar; {remedy}", self.path, number, code="treebank")
+            if line.strip() and not line.lstrip().startswith("#"):
+                return
 
     @cached_property
     def _first_lines(self) -> list[str]:
@@ -141,10 +159,11 @@ def load_rules(
         format: one of `names`.
 
     Raises:
-        InputError: the file is absent, damaged, or not a proper grammar.
+        InputError: the file is absent, damaged, or not a proper grammar; or it is a treebank.
     """
     source = GrammarSource(Path(path))
     if format is None:
+        source.refuse_trees()
         others = (name for name in names() if name != DEFAULT)
         format = next((name for name in others if format_of(name).sniff(source)), DEFAULT)  # noqa: A001
     return format_of(format).read(source, options)

@@ -25,7 +25,7 @@ from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.atomic_files import atomic_path, opened_to_write
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import read_lines
+from truesource.grammar.support.files import TO_UTF8, read_lines
 
 EXACT = 1e-9  #: relative difference between a rule and the chain that made it
 PROPER = 1e-6  #: how far from one a row may sum and count as right
@@ -217,7 +217,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            raise InputError("this is not UTF-8 text", path, number) from error
+            raise InputError(f"this is not UTF-8 text; {TO_UTF8}", path, number, code="damaged") from error
         if line and not line.isspace():
             yield number, line
 
@@ -237,7 +237,8 @@ def load_berkeley(path: str | Path, *, start: str | None = None) -> GrammarRules
         if file is None and other is None:
             raise InputError("there is no such pair of files NAME.grammar and NAME.lexicon", path)
         if file is None:
-            raise InputError(f"a Berkeley grammar is a pair of files, but NAME.{part} is missing beside this", other)
+            lacking = f"{split_name(Path(path))[0]}.{part}"
+            raise InputError(f"a Berkeley grammar is a pair of files, but {lacking} is missing", other, code="missing")
     assert grammar is not None
     assert lexicon is not None
     rules = Rules()
@@ -351,7 +352,7 @@ def _read_splits(path: Path) -> dict[str, str]:
 def _sniff(source: GrammarSource) -> bool:
     """The name is what two files have in common, or is one of theirs and the first line is such a rule."""
     if not source.path.exists():
-        return None not in source_files(source.path)[:2]
+        return any(source_files(source.path)[:2])
     shape = {"grammar": _GRAMMAR_LINE, "lexicon": _LEXICON_LINE}.get(split_name(source.path)[1])
     return shape is not None and shape.fullmatch(source.first_line.strip()) is not None
 

@@ -62,6 +62,9 @@ def parse_earleyx(text: str, options: ReadOptions = AS_WRITTEN, path: str | Path
     read.labels = _labels(lefts)
     for parent, names, weight, number in rules:
         is_word = [name.startswith("_") and name not in lefts for name in names]
+        for name, is_terminal in zip(names, is_word, strict=True):
+            if not is_terminal and name not in lefts:
+                raise InputError(f"the symbol {name!r} has no rules; write it _{name} if it is a word", path, number)
         children = [(name[1:], "word") if w else (name, "symbol") for name, w in zip(names, is_word, strict=True)]
         read.rules.append((parent, children, weight, number))
     return build(read, replace(options, normalise=True), path)

@@ -17,6 +17,7 @@ from truesource.grammar.support.printable import meter
 from truesource.grammar.support.room import require_memory
 
 MOST_STEPS = 2 * 10**10  #: sums of a table of lengths
+QUICK_STEPS = 10**9  #: of these, so many that they take a few seconds
 _SHORTER = "ask for a range of shorter lengths"
 
 
@@ -169,14 +170,20 @@ def length_masses(high: int, pairs: PairRules, lexical_sums: FloatArray, unary_c
     """
     require_table(len(lexical_sums), high)
     if len(pairs.left) * high**2 > 2 * MOST_STEPS:
+        quick, longest = _longest(QUICK_STEPS, pairs), _longest(MOST_STEPS, pairs)
         raise InputError(
             f"lengths up to {high:,} tokens take {len(pairs.left) * high**2 // 2:.1e} steps with the"
             f" {len(pairs.left):,} pairs of symbols of this grammar, more than {MOST_STEPS:.0e}; ask for lengths up to"
-            f" {math.isqrt(2 * MOST_STEPS // len(pairs.left)):,}",
+            f" {quick:,}, which take seconds, or up to {longest:,}, which take about a minute",
             code="too-large",
         )
     with meter(f"probabilities of lengths up to {high:,}"):
         return np.asarray(kernels.length_masses(high, lexical_sums, pairs, unary_closure))
+
+
+def _longest(steps: int, pairs: PairRules) -> int:
+    """Return the greatest length whose table takes no more than some steps."""
+    return math.isqrt(2 * steps // len(pairs.left))
 
 
 def extent(masses: FloatArray) -> tuple[IntArray, IntArray]:

@@ -5,6 +5,7 @@ Nothing unpacks to more memory than its size on the disk warrants.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import hashlib
 import json
@@ -21,6 +22,8 @@ LINE_LIMIT = 64 * 2**20  #: bytes of a line of text
 ALWAYS_ALLOWED = 256 * 2**20  #: bytes that any packed file may unpack to
 LARGEST_RATIO = 100  #: above `ALWAYS_ALLOWED`, unpacked bytes for each byte on the disk
 _CHUNK = 2**20
+TO_UTF8 = "convert it, such as by `iconv -f LATIN1 -t UTF-8 FILE > NEW`"  #: what to do about other text
+_PACKED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip", b"\x28\xb5\x2f\xfd": "zstd"}
 _GZIP = b"\x1f\x8b"
 
 
@@ -195,8 +198,20 @@ def read_text_lines(path: str | Path) -> Iterator[str]:
             yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise InputError(
-                f"not UTF-8 text ({error.reason}); convert the file first", path, number, code="damaged"
+                f"not UTF-8 text ({error.reason}); {_remedy(raw) if number == 1 else TO_UTF8}",
+                path,
+                number,
+                code="damaged",
             ) from error
+
+
+def _remedy(beginning: bytes) -> str:
+    """Return what to do about a file that is not UTF-8, by its first bytes."""
+    packed = next((name for mark, name in _PACKED.items() if beginning.startswith(mark)), None)
+    if packed is not None:
+        return f"it is packed by {packed}; unpack it, or pack it by gzip"
+    utf16 = beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return TO_UTF8.replace("LATIN1", "UTF-16") if utf16 else TO_UTF8
 
 
 def read_chunks(path: Path, line_limit: int | None = LINE_LIMIT) -> Iterator[bytes]:

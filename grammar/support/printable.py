@@ -105,6 +105,11 @@ def _shown(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
+def counted(n: int, noun: str) -> str:
+    """Return ``1 sentence`` or ``2,000 sentences``; for nouns with a plural in s only."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
 def listed(names: Sequence[str]) -> str:
     """``a, b and c``; empty where there is none."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
@@ -252,7 +257,7 @@ class Meter:
 
     def state(self) -> str:
         """How far it is, such as ``300 of 3,000 (10%), 41.2/s, 0:01:05 left; loss 3.2``."""
-        text = _amount(self._done)
+        text = _amount(self._done) if self._done or self._total else f"{_clock(monotonic() - self._start)} so far"
         if self._total:
             text += f" of {_amount(self._total)} ({self._done / self._total:.0%})"
         parts = filter(None, [text, self._rate_text(), self._left_text()])
@@ -278,9 +283,8 @@ class Meter:
         of = f" of {_amount(self._total)}" if self._total and not whole else ""
         rate = self._rate_text()
         note = f"; {self._note}" if self._note else ""
-        text = (
-            f"{self._description}: {what}, {_amount(self._done)}{of} in {_clock(seconds)}{rate and f', {rate}'}{note}"
-        )
+        amount = f", {_amount(self._done)}{of}" if self._done or of else ""  # of work that does not count, its time
+        text = f"{self._description}: {what}{amount} in {_clock(seconds)}{rate and f', {rate}'}{note}"
         self._write(text, self._level if self._begun else logging.DEBUG)
 
     def _line(self, text: str) -> None:

@@ -192,7 +192,10 @@ def parse_yaml(text: str, *, what: str, remedy: str, path: str | Path | None = N
     try:
         return construct(text)
     except InputError as error:
-        raise InputError(f"{what} is not YAML: {error}; {remedy}", path, error.line, code="damaged") from error
+        signs = (
+            "; quote a value that is a sign, such as '-'" if "sequence entries are not allowed" in str(error) else ""
+        )
+        raise InputError(f"{what} is not YAML: {error}{signs}; {remedy}", path, error.line, code="damaged") from error
 
 
 def explain(error: ValidationError, section: str = "", *, model: Any = None) -> str:

@@ -19,6 +19,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.tilting.partitions import coarsest_partition
 
 MOST_WORDS = 6_000  #: that one expression may name
+SHOWN = 90  #: characters of an expression that a message quotes
 MOST_STATES = 4_096  #: of the nondeterministic automaton of an expression, and of the deterministic one
 
 _WORD = re.compile(r"'((?:[^'\\]|\\.)+)'|(\S+)")
@@ -49,7 +50,7 @@ def compile_pattern(expression: str) -> tuple[list[str], Int32Array, BoolArray]:
     network = _read(expression, names)
     step, accepting = _smallest(*_deterministic(network, len(names), expression))
     if not accepting.any():
-        raise InputError(f"no sentence matches {expression!r}; mend it")
+        raise InputError(f"no sentence matches {expression_text(expression)}; mend it")
     return list(names), step, accepting
 
 
@@ -108,8 +109,8 @@ class _Network:
         if n > MOST_STATES:
             many = f"{n:,}" if n < 10**12 else f"{n:.0e}"
             raise InputError(
-                f"the expression {self.expression!r} has {many} states once its repetitions are written out, more than"
-                f" {MOST_STATES:,}; repeat less, or use --count for numbers of a word",
+                f"the expression {expression_text(self.expression)} has {many} states once its repetitions are written"
+                f" out, more than {MOST_STATES:,}; repeat less, or use --count for numbers of a word",
                 code="too-many-rules",
             )
 
@@ -216,17 +217,17 @@ def _read(expression: str, names: dict[str, int]) -> _Network:
             group.choose()
         elif sign == ")":
             if len(groups) == 1:
-                _refuse(expression)
+                _refuse(expression, "a ) closes no (; ")
             group.choose()
             groups.pop()
             groups[-1].add(network.chosen(group.low, group.choices))
         else:
             least, most = _REPEATED.get(sign) or _numbers(sign)
             if group.last is None or group.last.repeated or (most is not None and most < least):
-                _refuse(expression)
+                _refuse(expression, f"{sign} follows no part that it can repeat; ")
             group.last = network.repeated(group.last, least, most)
     if len(groups) > 1:
-        _refuse(expression)
+        _refuse(expression, f"{'a ( is' if len(groups) == 2 else f'{len(groups) - 1:,} ( are'} not closed; ")
     groups[0].choose()
     whole = network.chosen(0, groups[0].choices)
     network.start, network.end = whole.start, whole.end
@@ -245,8 +246,24 @@ def _number(digits: str) -> int:
     return int(short) if len(short) <= _DIGITS else 10**_DIGITS
 
 
-def _refuse(expression: str) -> NoReturn:
-    raise InputError(f"no regular expression over words: {expression!r}; write such as '.* that .*'")
+def _refuse(expression: str, why: str) -> NoReturn:
+    text = expression_text(expression)
+    raise InputError(f"no regular expression over words: {text}; {why}write such as '.* that .*'")
+
+
+def _remedy(rest: str) -> str:
+    """Return what to do about a sign that nothing can be read from."""
+    closing = {"[": "]", "{": "}", "'": "'"}.get(rest[0])
+    if closing is not None and closing not in rest[1:]:
+        return f"close {rest[0]} by {closing}"
+    return "put a word with special signs in single quotes"
+
+
+def expression_text(expression: str) -> str:
+    """Return an expression in quotes for a message, without the middle of a long one."""
+    if len(expression) <= SHOWN:
+        return repr(expression)
+    return f"{expression[: 2 * SHOWN // 3]!r} ... {expression[-SHOWN // 3 :]!r} ({len(expression):,} characters)"
 
 
 def _tokens(expression: str, names: dict[str, int]) -> Iterator[tuple[_WordSet | None, str]]:
@@ -266,8 +283,8 @@ def _tokens(expression: str, names: dict[str, int]) -> Iterator[tuple[_WordSet |
         match = _TOKEN.match(expression, at)
         if match is None:
             raise InputError(
-                f"no regular expression over words: {expression!r}, at {expression[at:]!r};"
-                " put a word with special signs in single quotes"
+                f"no regular expression over words: {expression_text(expression)}, at"
+                f" {expression_text(expression[at:])}; {_remedy(expression[at:])}"
             )
         quoted, sign, but, word = match.groups()
         if quoted is not None or word is not None:
@@ -327,8 +344,8 @@ def _deterministic(network: _Network, n_words: int, expression: str) -> tuple[In
         rows.append(row)
         if len(sets) > MOST_STATES:
             raise InputError(
-                f"the automaton of {expression!r} has more than {MOST_STATES:,} states; fix fewer places after a word"
-                " that may stand anywhere, or use --count for numbers of a word",
+                f"the automaton of {expression_text(expression)} has more than {MOST_STATES:,} states; fix fewer places"
+                " after a word that may stand anywhere, or use --count for numbers of a word",
                 code="too-many-rules",
             )
     return np.stack(rows), np.array([bool(each >> network.end & 1) for each in sets])

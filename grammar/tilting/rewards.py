@@ -120,7 +120,8 @@ class Count(Event):
 
     def __post_init__(self) -> None:
         if not 0 <= self.low <= (self.low if self.high is None else self.high) <= LONGEST:
-            raise InputError(f"a count goes from 0 to {LONGEST:,}, the least first, got {self.low} to {self.high}")
+            numbers = f"{self.low:,} or more" if self.high is None else f"{self.low:,} to {self.high:,}"
+            raise InputError(f"a count goes from 0 to {LONGEST:,}, the least first, got {numbers}")
 
     @classmethod
     def parse(cls, text: str) -> Count:

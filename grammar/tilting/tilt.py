@@ -24,6 +24,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.rules import rule_order
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.tilting.patterns import expression_text
 from truesource.grammar.tilting.product import BUDGET, Product, by_length, product
 from truesource.grammar.tilting.rewards import Event, Reward, RewardAutomaton
 
@@ -192,7 +193,7 @@ class Tilting:
 
     def _never(self, where: str, holds: bool) -> InputError:
         wanted = "satisfies" if holds else "fails"
-        return InputError(f"no sentence {where} {wanted} {self.reward.spec!r}; choose another event")
+        return InputError(f"no sentence {where} {wanted} {expression_text(self.reward.spec)}; choose another event")
 
     def with_probability(self, probability: float, lengths: LengthRange | None = None) -> Tilted:
         """The tilt under which the event has this probability, given ``lengths`` or not.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -16,12 +17,13 @@ from truesource.grammar.conventions import CONVENTIONS, Ledger, Name
 from truesource.grammar.support.atomic_files import atomic_path, opened_to_write
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import read_text_lines, refuse_existing
-from truesource.grammar.support.printable import meter
+from truesource.grammar.support.printable import counted, meter
 from truesource.grammar.tree import Tree, no_garbage_collection
 from truesource.grammar.treebank.binarise import Binarisation, splice
 from truesource.grammar.treebank.brackets import Flaw, LooseWordError, require_tags, scan_lines
+from truesource.grammar.treebank.files import FileSelection, select_files
 from truesource.grammar.treebank.normalise import NO_WORDS, Normalisation, frequent_words, replace_unknown, signature
-from truesource.grammar.treebank.reader import Located, dataset_column, find_files, from_nltk, nltk_corpus, to_nltk
+from truesource.grammar.treebank.reader import Located, dataset_column, from_nltk, nltk_corpus, to_nltk
 from truesource.grammar.treebank.reading import Refusal, TreebankReading
 from truesource.grammar.treebank.statistics import TreebankStatistics, count
 
@@ -44,9 +46,10 @@ class Treebank:
     trees: tuple[Tree, ...]
     source: str = "memory"  #: file, pattern or library it was read from
     refused: tuple[Refusal, ...] = field(default=(), repr=False)
-    ledger: Ledger = field(default_factory=Ledger, repr=False)  #: what normalisation dropped and cut, refused trees too
+    ledger: Ledger = field(default_factory=Ledger, repr=False)  #: what normalisation dropped and cut
     convention: Name | None = None  #: what it was read by
     files: tuple[int, ...] = field(default=(), repr=False)  #: number of the file of each tree; empty: not known
+    selection: FileSelection | None = field(default=None, repr=False)  #: files read and skipped in folders
 
     def __post_init__(self) -> None:
         if not self.trees:
@@ -65,7 +68,7 @@ class Treebank:
         return self.trees[index]
 
     def __repr__(self) -> str:
-        return f"Treebank({len(self.trees):,} trees from {self.source}, {len(self.refused):,} refused)"
+        return f"Treebank({counted(len(self.trees), 'tree')} from {self.source}, {len(self.refused):,} refused)"
 
     # -- reading --------------------------------------------------------------------------------------
 
@@ -80,7 +83,7 @@ class Treebank:
         """Read Penn bracketings from a file, a folder, a glob pattern, or a sequence of these; ``.gz`` too.
 
         Args:
-            source: see `truesource.grammar.treebank.reader.find_files`.
+            source: see `truesource.grammar.treebank.files.select_files`.
             normalise: what is done to the trees; None takes them as they are.
             limit: stop when this many trees are kept.
 
@@ -88,10 +91,13 @@ class Treebank:
             InputError: no such file, a file that is no bracketing, or no tree that can be read and is kept. Trees that
             cannot be read are in ``refused``.
         """
-        name = ", ".join(map(str, [source] if isinstance(source, (str, Path)) else source))
+        sources = [source] if isinstance(source, (str, Path)) else list(source)
+        name = ", ".join(map(str, sources))
         convention = CONVENTIONS["plain" if normalise is None else normalise.convention]
-        files = ((str(path), scan_lines(read_text_lines(path), path, convention)) for path in find_files(source))
-        return cls._gather(files, name, normalise, limit)
+        selection = select_files(sources)
+        files = ((str(path), scan_lines(read_text_lines(path), path, convention)) for path in selection.files)
+        bank = cls._gather(files, name, normalise, limit)
+        return bank if selection.files == tuple(map(Path, map(str, sources))) else replace(bank, selection=selection)
 
     @classmethod
     def from_trees(
@@ -167,6 +173,7 @@ class Treebank:
         of_files: list[int] = []
         ledger = Ledger()
         with no_garbage_collection(), meter("reading trees") as progress:
+            number = 0
             located = chain.from_iterable(((name, line, tree) for line, tree in part) for name, part in files)
             for number, (name, line, tree) in enumerate(located, 1):
                 if number % _PROGRESS_STEP == 0:
@@ -179,6 +186,7 @@ class Treebank:
                 of_files.append(numbers.setdefault(name, len(numbers)))
                 if len(trees) == limit:
                     break
+            progress.advance(number % _PROGRESS_STEP)
             if normalise is not None and normalise.unknown != "keep":
                 trees = replace_unknown(trees, frequent_words(trees, normalise.rare_below), normalise.unknown)
         convention = None if normalise is None else normalise.convention
@@ -213,7 +221,8 @@ class Treebank:
     @cached_property
     def reading(self) -> TreebankReading:
         """What was read: trees, words, what was removed or refused, and what looks odd."""
-        return TreebankReading.of(self.statistics, self.ledger, self.refused, self.convention or "plain")
+        convention = self.convention or "plain"
+        return TreebankReading.of(self.statistics, self.ledger, self.refused, convention, self.selection)
 
     @cached_property
     def digest(self) -> str:
@@ -252,9 +261,25 @@ def _normalised(tree: Tree | Flaw, line: int, normalise: Normalisation | None, l
             return tree if tree.children else Flaw(NO_WORDS, line, NO_WORDS)
         kept = normalise.apply(tree, ledger)
     except LooseWordError as error:
+        if normalise is not None:
+            ledger.remove(_account(tree, normalise))
         return Flaw(error.reason, line, error.code)
     reason = normalise.refusal(kept)
-    return kept if kept is not None and reason is None else Flaw(str(reason), line, str(reason))
+    if kept is not None and reason is None:
+        return kept
+    account = _account(tree, normalise)
+    if kept is None:
+        account.dropped.clear()  # all words of the tree, which are why it is not kept
+    ledger.remove(account)
+    return Flaw(str(reason), line, str(reason))
+
+
+def _account(tree: Tree, normalise: Normalisation) -> Ledger:
+    """Return what normalisation counted of a tree, up to a word that stopped it."""
+    account = Ledger()
+    with suppress(LooseWordError):
+        normalise.apply(tree, account)
+    return account
 
 
 def hold_out(bank: Treebank, share: float, seed: int) -> tuple[Treebank, Treebank | None]:

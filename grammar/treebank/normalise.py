@@ -126,7 +126,9 @@ class Normalisation:
             LooseWordError: a word is not the only child of its node, and such words are not given tags.
         """
         if self.loose_words is not None:
-            tree = tagged(tree) if self.loose_words == "tag" else first_words(tree)
+            whole, tree = tree, tagged(tree) if self.loose_words == "tag" else first_words(tree)
+            if ledger is not None and self.loose_words == "first":
+                ledger.further += len(whole.leaves()) - len(tree.leaves())
 
         def combine(node: Tree, values: list[Tree | None]) -> Tree | None:
             top = node is tree

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import glob
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truesource.grammar.conventions import without_headers
 from truesource.grammar.support.errors import InputError, extras_for
-from truesource.grammar.support.files import digest_json, read_text_lines
+from truesource.grammar.support.files import digest_json
 from truesource.grammar.support.parquet import read_texts
 from truesource.grammar.support.records import read_records
 from truesource.grammar.tree import Tree, fold
@@ -20,63 +17,6 @@ from truesource.grammar.treebank.brackets import Flaw, scan_lines
 
 if TYPE_CHECKING:
     import nltk
-
-
-#: endings of files of trees, in any case, each also with ``.gz``
-SUFFIXES = (".mrg", ".ptb", ".parse", ".psd", ".bracket", ".brackets", ".tree", ".trees", ".penn", ".bkt")
-TEXT = ".txt"  #: ending of files that are read if they begin like trees
-
-
-def is_tree_name(path: Path) -> bool:
-    """Whether a file has the name of a file of trees, plain or gzipped."""
-    return path.name.lower().removesuffix(".gz").endswith((*SUFFIXES, TEXT))
-
-
-def find_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
-    """The files that ``source`` means, in the order they are read.
-
-    Args:
-        source: a file; a folder; a glob pattern (sorted, ``**`` is recursive); or a sequence of these. Of a folder,
-            sorted, all files below it with an ending of `SUFFIXES`, and ``.txt`` files that begin with a bracket; if
-            there are none, all files that begin with a bracket.
-
-    Raises:
-        InputError: nothing is there.
-    """
-    if not isinstance(source, (str, Path)):
-        return [path for part in source for path in find_files(part)]
-    path = Path(source)
-    if path.is_dir():
-        return _files_of(path)
-    if path.exists():
-        return [path]
-    if glob.has_magic(str(source)):
-        matches = glob.glob(str(source), recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
-        files = sorted(file for file in map(Path, matches) if file.is_file())
-        if not files:
-            raise InputError("no file matches the pattern", path)
-        return files
-    raise InputError("there is no such file", path)
-
-
-def _files_of(folder: Path) -> list[Path]:
-    below = sorted(p for p in folder.rglob("*") if p.is_file())
-    names = {p: p.name.lower().removesuffix(".gz") for p in below}
-    files = [p for p in below if names[p].endswith(SUFFIXES) or (names[p].endswith(TEXT) and begins_like_trees(p))]
-    files = files or [p for p in below if not p.name.startswith(".") and begins_like_trees(p)]
-    if not files:
-        endings = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
-        raise InputError(f"no treebank file in the folder: neither {endings} nor a file that begins with (", folder)
-    return files
-
-
-def begins_like_trees(path: str | Path) -> bool:
-    """Whether the first character of a file, without white space and headers, is an opening bracket."""
-    try:
-        lines = list(islice(read_text_lines(Path(path)), 200))
-    except InputError:
-        return False
-    return without_headers("\n".join(lines)).startswith("(")
 
 
 Located = tuple[int, Tree | Flaw]  #: a tree, or why it cannot be read, and its line, row or position, from 1

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from truesource.grammar.conventions import SEPARATORS, Ledger, Name, Sign, signs_of_others
+from truesource.grammar.support.printable import counted
+from truesource.grammar.treebank.files import FileSelection
 from truesource.grammar.treebank.normalise import BRACKETS
 from truesource.grammar.treebank.statistics import TreebankStatistics
 
@@ -39,10 +41,16 @@ class TreebankReading:
     refused: Sequence[tuple[Refusal, int]]  #: the first refused tree of each kind, and how many of it
     odd: Sequence[tuple[str, int]]  #: the most frequent words with characters that annotation is made of
     signs: Sequence[Sign]  #: of other conventions
+    selection: FileSelection | None = None  #: files read and skipped; None unless a folder or pattern was read
 
     @classmethod
     def of(
-        cls, statistics: TreebankStatistics, ledger: Ledger, refused: Iterable[Refusal], convention: Name
+        cls,
+        statistics: TreebankStatistics,
+        ledger: Ledger,
+        refused: Iterable[Refusal],
+        convention: Name,
+        selection: FileSelection | None = None,
     ) -> TreebankReading:
         """Summarise what was counted while a treebank was read."""
         separators: Counter[str] = Counter()
@@ -69,11 +77,21 @@ class TreebankReading:
             refused=[(examples[kind], n) for kind, n in kinds.most_common()],
             odd=odd.most_common(SHOWN),
             signs=signs_of_others(statistics.words, labels, convention),
+            selection=selection,
         )
+
+    def __str__(self) -> str:
+        """Return the lines of the summary and of its warnings."""
+        warnings = [] if self.selection is None else [self.selection.warning]
+        signs = [f"{sign}; set {', '.join(f'{k}={v}' for k, v in sign.remedy.items())}" for sign in self.signs]
+        return "\n".join([*self.lines(), *(f"Warning: {each}" for each in [*warnings, *signs] if each)])
 
     def lines(self) -> list[str]:
         """The summary, a line for each subject."""
-        result = [f"read       {self.trees:,} trees, {self.words:,} words; convention {self.convention}: {self.ledger}"]
+        sizes = f"{counted(self.trees, 'tree')}, {counted(self.words, 'word')}"
+        result = [f"read       {sizes}; convention {self.convention}: {self.ledger}"]
+        if self.selection is not None:
+            result.insert(0, f"files      {self.selection}")
         if self.separators:
             some = ", ".join(f"{name} {n:,} ({n / self.words:.1%})" for name, n in list(self.separators.items())[:3])
             result.append(f"inside     words with a separator inside: {some}")
@@ -102,4 +120,5 @@ class TreebankReading:
                 for first, n in self.refused
             ],
             "signs": [{"about": str(sign), "settings": sign.remedy} for sign in self.signs],
+            **({} if self.selection is None else {"files": self.selection.as_dict()}),
         }

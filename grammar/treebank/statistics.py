@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.support.printable import counted
 from truesource.grammar.tree import Tree
 
 
@@ -73,7 +74,7 @@ class TreebankStatistics:
         refused = ", ".join(f"{count:,} ({reason})" for reason, count in self.refused.items()) or "none"
         return "\n".join(
             [
-                f"{self.trees:,} trees, {self.tokens:,} words, {self.types:,} different",
+                f"{counted(self.trees, 'tree')}, {counted(self.tokens, 'word')}, {self.types:,} different",
                 f"length     {self.mean_length:.2f} words on average, {len(self.lengths) - 1} at most",
                 f"height     {self.mean_height:.2f} on average, {self.max_height} at most",
                 f"phrases    {len(self.phrasal)} labels: {most[0]}",

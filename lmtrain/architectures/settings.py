@@ -15,9 +15,11 @@ from truesource.lmtrain.config import ARCHITECTURE, ModelConfig
 
 if TYPE_CHECKING:
     from truesource.generator.objectives import Objective
+    from truesource.lmtrain.config import TrainConfig
 
 DEFAULT = "gpt2"
 MOST_LAYERS = 10_000  #: each is built by itself, which takes milliseconds
+USUAL_TOKENS = 1024  #: tokens of a batch that are expected before a corpus is read, if no fewer are asked for
 _TRAINED = 16  #: bytes of a parameter in training: its value, its gradient and two averages of AdamW, in float32
 
 
@@ -26,6 +28,7 @@ class NetworkSettings(ModelConfig):
 
     advanced: ClassVar = frozenset({"dropout", "init_std"})
     objective: ClassVar[Objective] = "causal"
+    objects: ClassVar[int] = 30_000  #: bytes of the Python objects of a layer in training, or fewer
     layers: int = Field(2, ge=1, le=MOST_LAYERS, description="Number of layers.")
     dim: int = Field(128, ge=1, description="Width of hidden states and word vectors.")
     dropout: float = Field(0.1, ge=0.0, lt=1.0, description="Probability that a hidden unit is dropped in training.")
@@ -45,11 +48,17 @@ class NetworkSettings(ModelConfig):
         """Number of parameters without those of words, or fewer."""
         return 2 * self.layers * self.dim**2
 
+    @property
+    def least_activations(self) -> int:
+        """Numbers that a layer keeps of each token for the gradient, or fewer."""
+        return 5 * self.dim
+
 
 class TransformerSettings(NetworkSettings):
     """Settings of a transformer."""
 
     position_vectors: ClassVar[bool] = True  #: a vector for each of `max_positions`
+    objects = 100_000
     advanced: ClassVar = frozenset({"ffn_dim"})
     heads: int | None = Field(None, ge=1, description="Number of attention heads (default: 4).")
     ffn_dim: int | None = Field(None, ge=1, description="Inner width of the feed-forward layers (default: 4 * dim).")
@@ -83,6 +92,11 @@ class TransformerSettings(NetworkSettings):
     def least_parameters(self) -> int:
         positions = self.max_positions * self.dim if self.position_vectors else 0
         return 2 * self.layers * self.dim * (self.dim + self.inner) + positions
+
+    @override
+    @property
+    def least_activations(self) -> int:
+        return 6 * self.dim + 2 * self.inner
 
     def with_defaults(self) -> Self:
         """Fill in the heads and the inner width that are built."""
@@ -216,6 +230,11 @@ class LSTMSettings(NetworkSettings):
 
     tie_words: bool | None = Field(None, description="Use the word vectors as output weights (default: yes).")
 
+    @override
+    @property
+    def least_activations(self) -> int:
+        return 16 * self.dim
+
 
 class GatedCNNSettings(NetworkSettings):
     """Residual blocks of one gated convolution each."""
@@ -265,12 +284,16 @@ class NgramSettings(ModelConfig):
         return f"{self.order}-{self.smoothing.replace('_', '-')}"
 
 
-def require_room(config: ModelConfig, words: int = 0) -> None:
+def require_room(
+    config: ModelConfig, words: int = 0, *, training: TrainConfig | None = None, tokens: int = USUAL_TOKENS
+) -> None:
     """Refuse a network whose training does not fit the memory of this machine, before it is built.
 
     Args:
         config: settings of the model; only built-in networks are estimated.
         words: size of the vocabulary, as far as it is known.
+        training: settings of the training; None: not known, or of a model without batches.
+        tokens: most tokens that a batch can have, of those in memory of this machine.
 
     Raises:
         NoRoomError: it does not fit.
@@ -279,9 +302,18 @@ def require_room(config: ModelConfig, words: int = 0) -> None:
         parameters = config.least_parameters + words * config.dim
         require_memory(
             f"training {config.label}, which has {approximate(parameters)} parameters or more",
-            _TRAINED * parameters,
-            "choose fewer layers or a smaller dim (model.layers, model.dim)",
+            _TRAINED * parameters + config.layers * (config.objects + _activations(config, training, tokens)),
+            "choose fewer layers, a smaller dim, or smaller batches (model.layers, model.dim, training.batch_tokens)",
         )
+
+
+def _activations(config: NetworkSettings, training: TrainConfig | None, tokens: int) -> int:
+    """Return the bytes that one layer keeps of a batch for the gradient, or fewer."""
+    if training is None:
+        return 0
+    limit = training.batch_tokens if training.batch_sentences is None else training.batch_sentences
+    size = 2 if training.precision == "bf16" else 4
+    return size * min(tokens, limit) * config.least_activations
 
 
 #: by name of the architecture

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.conventions import Name
+from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank import Normalisation, Treebank
+from truesource.grammar.treebank.files import SUFFIXES, find_files
 from truesource.grammar.treebank.foreign import FOREIGN
-from truesource.grammar.treebank.reader import SUFFIXES, find_files
 
 GOOD = "(S (NP (D the) (N dog)) (VP (V barks)))"
 
@@ -68,7 +70,7 @@ def test_lemmas_are_cut_and_split_words_joined(tmp_path: Path) -> None:
     assert [str(tree) for tree in bank] == ["(ROOT (IP (N kona) (V fer) (NP (N tungurnar)) (. .)))"]
     assert bank.ledger.separated == {"-": 5}
     assert bank.ledger.joined == 1
-    assert "joined 1 parts" in str(bank.ledger)
+    assert "joined 1 part" in str(bank.ledger)
 
 
 def test_lemmas_and_split_words_are_a_sign_of_their_convention(tmp_path: Path) -> None:
@@ -122,6 +124,8 @@ def test_few_words_with_a_separator_are_no_sign(tmp_path: Path) -> None:
         ("#1:1.[0] S(agent:NP(Head:Nhaa:x))#\n", "Sinica", "penn"),
         ("<?xml version='1.0'?>\n<corpus>", "XML", "penn"),
         ("# sent_id = 1\n1\tthe\tthe\n", "CoNLL", "penn"),
+        ("#begin document (x); part 000\nx 0 0 the D (TOP(S* -\n", "CoNLL-2012", "penn"),
+        ("x 0 0 the D (TOP(S(NP* - -\nx 0 1 dog N *))) - -\n", "CoNLL-2012", "ctb"),
         ("# 1 the dog\n(S (A a))", "comments that start with #", "penn"),
         ("; a comment\n(S (A a))", "comments that start with ;", "penn"),
         ("/*\nHEADER\n*/\n(S (A a))", "CorpusSearch", "penn"),
@@ -133,6 +137,41 @@ def test_other_formats_are_refused_by_name(text: str, name: str, convention: Nam
     assert caught.value.code == "foreign-format"
     assert name in str(caught.value)
     assert "negra skips" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("#BOS 1 1 1 1\nDer\tder\tART\n", "export format of Negra"),
+        ("\n%% word\tlemma\ttag\n#BOS 1\n", "export format of Negra"),
+        ("<?xml version='1.0'?>\n<corpus>", "XML"),
+        ("1\tthe\tthe\tD\tD\t_\t2\tdet\t_\t_\n", "CoNLL, which"),
+        ("# text = the dog\n1\tthe\tthe\tD\tD\t_\t2\tdet\t_\t_\n", "CoNLL, which"),
+        ("#begin document (x); part 000\n", "CoNLL-2012"),
+        ("/*\nHEADER\n*/\n(S (A a))", "CorpusSearch"),
+    ],
+)
+def test_other_formats_are_no_grammars(text: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / "grammar.txt").write_text(text)
+    with pytest.raises(InputError, match=f"this is .*{name}") as caught:
+        PCFG.load(tmp_path / "grammar.txt")
+    assert caught.value.code == "foreign-format"
+
+
+def test_trees_are_no_grammar(tmp_path: Path) -> None:
+    (tmp_path / "grammar.txt").write_text(f"# trees\n\n{GOOD}\n")
+    with pytest.raises(InputError, match=r"these are trees, not a grammar; .*truesource induce") as caught:
+        PCFG.load(tmp_path / "grammar.txt")
+    assert (caught.value.code, caught.value.line) == ("treebank", 3)
+
+
+@pytest.mark.parametrize("text", ["1\tS\tA\tB\n1\tA\ta\n1\tB\tb\n", "#1: start\nS -> 'a' 1\n", "; c\n"])
+def test_grammars_that_look_like_other_formats_are_read_as_grammars(text: str, tmp_path: Path) -> None:
+    (tmp_path / "grammar.txt").write_text(text)
+    try:
+        PCFG.load(tmp_path / "grammar.txt", start="S")
+    except InputError as error:
+        assert error.code != "foreign-format"
 
 
 def test_every_format_has_a_remedy() -> None:
@@ -147,11 +186,14 @@ def test_lines_of_sgml_are_skipped_by_the_convention_that_the_refusal_names(tmp_
 
 
 def test_discontinuous_brackets_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"discontinuous bracketing.*'0=Wake'.*discodop") as caught:
+    with pytest.raises(InputError, match=r"discontinuous.*'0=Wake', and are not in order.*discodop") as caught:
         bank_of("(S (VP 0=Wake 2=up) (NP 1=me))", tmp_path)
     assert caught.value.code == "discontinuous"
     with pytest.raises(InputError, match="discontinuous"):
         bank_of("(S (VP (V 0=Wake) (P 2=up)) (NP (N 1=me)))", tmp_path)
+    with pytest.raises(InputError, match="discontinuous") as caught:
+        bank_of("(S (D 0=the) (N 1=dog))", tmp_path)
+    assert "not in order" not in str(caught.value)
     assert bank_of("(S (N 1=a) (N x=2))", tmp_path).sentences() == [["1=a", "x=2"]]
 
 
@@ -177,6 +219,50 @@ def test_without_a_known_ending_files_that_begin_with_a_bracket_are_read(tmp_pat
     (tmp_path / "a.fid").unlink()
     (tmp_path / "b").unlink()
     with pytest.raises(InputError, match="nor a file that begins with"):
+        find_files(tmp_path)
+
+
+def test_the_summary_counts_files_and_names_skipped_trees(tmp_path: Path) -> None:
+    for name in ("a.mrg", "b.MRG", "sub/c.psd.gz", "._a.mrg", ".git/d.mrg", "e.nw", "f.parsed"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        content = GOOD.encode() if not name.startswith("._") else b"\x00\x05Mac"
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    (tmp_path / "README").write_text("about the trees")
+    bank = Treebank.read(tmp_path)
+    assert len(bank) == 3
+    first, second, *_ = bank.reading.lines()
+    assert first == (
+        "files      read 3 files (*.MRG 1, *.mrg 1, *.psd.gz 1); skipped 5 files (hidden 2, *.nw 1, *.parsed 1,"
+        " no ending 1); 2 of these begin like trees"
+    )
+    assert second.startswith("read       3 trees, 9 words")
+    assert bank.selection is not None
+    assert bank.selection.unread == (tmp_path / "e.nw", tmp_path / "f.parsed")
+    warning = str(bank.selection.warning)
+    assert (
+        "2 files that begin like trees" in warning and "(e.nw, f.parsed)" in warning and f"{tmp_path}/*.nw" in warning
+    )
+    assert warning in str(bank.reading)
+    assert bank.reading.as_dict()["files"] == {
+        "read": {"*.mrg": 1, "*.MRG": 1, "*.psd.gz": 1},
+        "skipped": {"hidden": 2, "*.nw": 1, "*.parsed": 1, "no ending": 1},
+        "unread": [str(tmp_path / "e.nw"), str(tmp_path / "f.parsed")],
+    }
+
+
+def test_named_files_have_no_line_of_files(tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_text(GOOD)
+    (tmp_path / "b.mrg").write_text(GOOD)
+    assert Treebank.read([tmp_path / "a.mrg", tmp_path / "b.mrg"]).selection is None
+    bank = Treebank.read(f"{tmp_path}/*.mrg")
+    assert bank.reading.lines()[0] == "files      read 2 files (*.mrg 2)"
+    assert Treebank.read(tmp_path / "a.mrg").reading.lines()[0].startswith("read       1 tree, 3 words;")
+
+
+def test_a_folder_without_trees_says_what_it_has(tmp_path: Path) -> None:
+    (tmp_path / "a.mrg.bz2").write_bytes(b"BZh9")
+    (tmp_path / ".b.mrg").write_text(GOOD)
+    with pytest.raises(InputError, match=r"it has 2 files \(\*\.mrg\.bz2 1, hidden 1\)"):
         find_files(tmp_path)
 
 
@@ -266,3 +352,40 @@ def test_the_summary_of_a_reading(tmp_path: Path) -> None:
     assert reading.as_dict()["dropped"] == {"-NONE-": 1}
     assert reading.as_dict()["refused"][0]["kind"] == "loose-word"
     assert reading.lines()[0].startswith("read       2 trees, 6 words; convention penn: dropped 1 word (-NONE- 1)")
+
+
+# -- counts of what was dropped and cut -------------------------------------------------------------------
+
+
+def test_words_after_the_first_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_text(
+        "(S (NN dogs dog) (V bark bark x))\n(S (NP (NN cats cat)) (V a) b)\n(S (N a) (V b))\n"
+    )
+    bank = Treebank.read(tmp_path / "a.mrg", Normalisation(loose_words="first"))
+    assert bank.sentences() == [["dogs", "bark"], ["a", "b"]]
+    assert (bank.ledger.further, bank.ledger.as_dict()["further_words"], len(bank.refused)) == (3, 3, 1)
+    assert str(bank.ledger).endswith("; dropped 3 words after the first of a node")
+    assert "further_words" not in Treebank.read(tmp_path / "a.mrg").ledger.as_dict()
+
+
+def test_counts_are_of_the_trees_that_are_kept(tmp_path: Path) -> None:
+    kept = "(S (NP-SBJ (N a-x)) (VP-TMP (-NONE- *) (V b-x)))"
+    empty = "(S (NP-SBJ (-NONE- *)))"
+    loose = "(S (NP-SBJ (-NONE- *) (N a-x)) (VP-TMP (V b-x) c))"
+    long = "(S (NP-SBJ (N a-x)) (VP-TMP (V b-x)) (-NONE- *) (N c-x))"
+    (tmp_path / "a.mrg").write_text(f"{kept}\n{empty}\n{loose}\n{long}\n")
+    bank = Treebank.read(tmp_path / "a.mrg", Normalisation(annotation="-", lengths=LengthRange(1, 2)))
+    assert len(bank.refused) == 3
+    assert bank.ledger.cut == {("NP-SBJ", "NP"): 1, ("VP-TMP", "VP"): 1}
+    assert bank.ledger.separated == {"-": 2}
+    assert bank.ledger.dropped == {"-NONE-": 2}  # of the tree that is kept, and of the tree without other words
+
+
+def test_headers_of_annotald_are_no_sentences(tmp_path: Path) -> None:
+    text = f"( (VERSION (FORMAT dash)))\n( (IP {GOOD} (ID X,1)))\n"
+    bank = bank_of(text, tmp_path, "penn-helsinki")
+    assert bank.sentences() == [["the", "dog", "barks"]]
+    assert bank.ledger.dropped == {"VERSION": 1, "ID": 1}
+    assert [(refusal.line, refusal.kind) for refusal in bank.refused] == [(1, "no words left")]
+    (sign,) = bank_of(text, tmp_path).reading.signs
+    assert (sign.examples["VERSION"], sign.remedy) == (1, {"convention": "penn-helsinki"})

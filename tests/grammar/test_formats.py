@@ -284,7 +284,7 @@ def test_earleyx_words_may_be_spelled_like_symbols() -> None:
         ("\n", "has no rules"),
         ("ROOT->[S] : 1.0\nS->[a b", r"expecting a rule such as VP->\[V NP\] : 0\.6.*\(x:2\)"),
         ("ROOT->[_a] : one", r"'one' is not a probability \(x:1\)"),
-        ("ROOT->[S] : 1.0", r"'S' has no rules \(x:1\)"),
+        ("ROOT->[S] : 1.0", r"'S' has no rules; write it _S if it is a word \(x:1\)"),
         ("ROOT->[S] : nan\nS->[_a] : 1.0", r"'nan' is not a probability \(x:1\)"),
         ("ROOT->[S] : 1.0\nS->[_a] : -0.1", r"'-0.1' is not a probability \(x:2\)"),
         ("S->[_a] : 1.0\nT->[_a] : 1.0", r"no ROOT to start from.*candidates: S, T.*--start NAME \(x\)"),

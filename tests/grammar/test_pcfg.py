@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from random_grammars import NAMES, WORDS, small_pcfgs
 from reference_inference import rules_of
 
+from truesource.evaluation.core.oracle import Oracle
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 
@@ -225,3 +227,44 @@ def test_a_file_with_rounded_rows_has_the_digest_of_what_it_holds(
     np.testing.assert_allclose(found.row_sums, 1.0, rtol=0.0, atol=1e-15)
     found.save(tmp_path / "new.npz")
     assert PCFG.load(tmp_path / "new.npz").digest == found.digest
+
+
+SMALL = "S -> N V 1\nN -> 'dogs' 0.5 | 'cats' 0.5\nV -> 'bark' 1\n"
+
+
+@pytest.mark.parametrize("method", ["log_prob", "prefix_log_prob", "next_token", "viterbi"])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, r"expecting a sentence, a text such as 'the cat sleeps' or a list of words .*, not None$"),
+        (5, "expecting a sentence, .*, not 5$"),
+        (b"dogs bark", "expecting a sentence, .*, not b'dogs bark'$"),
+        ({"dogs": 1}, "expecting a sentence"),
+        ([1, 2], "expecting a sentence, .*; 1 in it is not a word$"),
+        ([["dogs", "bark"], ["cats", "bark"]], "expecting one sentence, .*, not a list of sentences"),
+        (["dogs bark"], "'dogs bark' is not one word, but several; pass a text"),
+        (["dogs", "bark\n"], r"'bark\\n' is not one word"),
+    ],
+)
+def test_a_sentence_is_text_or_words(method: str, value: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        getattr(PCFG.from_text(SMALL), method)(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, "expecting sentences, each a text such as .*, not None$"),
+        (3.5, "expecting sentences, .*, not 3.5$"),
+        ([1, 2], "expecting sentences, .*; 1 among them is not a sentence$"),
+        ([["dogs", "bark"], None], "expecting sentences, .*; None among them is not a sentence$"),
+        ([["dogs bark"], ["cats", "bark"]], "'dogs bark' is not one word, but several"),
+        ([[["dogs"]], [["cats"]]], "expecting one sentence"),
+    ],
+)
+def test_sentences_are_texts_or_lists_of_words(value: object, message: str) -> None:
+    oracle = Oracle(PCFG.from_text(SMALL))
+    with pytest.raises(InputError, match=message):
+        oracle.score(value, ScoringFrame())  # type: ignore[arg-type]
+    scores = [oracle.score(each, ScoringFrame()).log_prob.tolist() for each in (["dogs bark"], [("dogs", "bark")])]
+    assert scores[0] == scores[1]

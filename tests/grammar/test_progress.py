@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import pytest
 
 from truesource.grammar.support import printable
 from truesource.grammar.support.printable import meter, seconds_left
+from truesource.grammar.treebank import Treebank
 
 
 @pytest.fixture
@@ -56,3 +58,17 @@ def test_work_that_is_stopped_in_order_is_not_done(
         bar.advance(109)
         bar.stopped = stopped
     assert caplog.messages[-1].startswith(last)
+
+
+def test_work_that_counts_nothing_says_its_time(clock: list[float], caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, logger="truesource.progress"), meter("lengths up to 90") as bar:
+        clock[0] = 65.0
+        assert bar.state() == "0:01:05 so far"
+    assert caplog.messages[-1] == "lengths up to 90: done in 0:01:05"
+
+
+def test_few_trees_are_counted_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "a.mrg").write_text("(S (N a))\n(S (N b))\n(S (N c))\n")
+    with caplog.at_level(logging.DEBUG, logger="truesource.progress"):
+        Treebank.read(tmp_path / "a.mrg")
+    assert caplog.messages[-1].startswith("reading trees: done, 3 in ")

@@ -1,6 +1,8 @@
 """Reading Penn bracketings: shapes, places of errors, kinds of files."""
 
+import bz2
 import gzip
+import lzma
 import re
 
 import pytest
@@ -11,7 +13,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank import Normalisation, Treebank
 from truesource.grammar.treebank.brackets import read_file, read_text
-from truesource.grammar.treebank.reader import find_files
+from truesource.grammar.treebank.files import find_files
 
 DOG = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))"
 
@@ -177,6 +179,37 @@ def test_nothing_found(tmp_path, name, message):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=message):
         find_files(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["absent.mrg", "*.mrg"])
+def test_a_missing_treebank_has_the_code_of_missing_files(tmp_path, name):
+    with pytest.raises(InputError) as caught:
+        Treebank.read(tmp_path / name)
+    assert caught.value.code == "missing"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("(S (N caf\u00e9))".encode("latin-1"), "iconv -f LATIN1 -t UTF-8 FILE > NEW"),
+        ("(S (N a))".encode("utf-16"), "iconv -f UTF-16 -t UTF-8 FILE > NEW"),
+        (bz2.compress(b"(S (N a))"), "packed by bzip2; unpack it, or pack it by gzip"),
+        (lzma.compress(b"(S (N a))"), "packed by xz; unpack it, or pack it by gzip"),
+    ],
+)
+def test_other_text_is_refused_with_a_command(tmp_path, content, message):
+    (tmp_path / "a.mrg").write_bytes(content)
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
+        Treebank.read(tmp_path / "a.mrg")
+    assert caught.value.code == "damaged"
+
+
+def test_one_tree_is_one_tree(tmp_path):
+    (tmp_path / "a.mrg").write_text("(S (N a))")
+    bank = Treebank.read(tmp_path / "a.mrg")
+    assert repr(bank).startswith("Treebank(1 tree from ")
+    assert str(bank.statistics).startswith("1 tree, 1 word, ")
+    assert str(bank.reading) == "\n".join(bank.reading.lines())
 
 
 def test_reading_a_missing_file(tmp_path):

@@ -250,6 +250,47 @@ def test_what_is_no_expression_is_refused(text: str):
 
 
 @pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("(.* dog", r"'\(\.\* dog'; a \( is not closed; write"),
+        ("((a b", r"2 \( are not closed"),
+        ("a) b", r"a \) closes no \("),
+        ("a [^b c", r"at '\[\^b c'; close \[ by \]"),
+        ("a{2", r"at '\{2'; close \{ by \}"),
+        ("'a", "close ' by '"),
+        ("* a", r"\* follows no part that it can repeat"),
+        ("a - ]", "single quotes"),
+    ],
+)
+def test_a_refusal_names_the_sign(text: str, message: str):
+    with pytest.raises(InputError, match=message):
+        compile_pattern(text)
+
+
+LONG = ["(" * 3000, "a [" + "b " * 3000, "a{9999} " * 500, ". " * 4000, ".* a .{30} (b|c)*" + " " * 999]
+
+
+@pytest.mark.parametrize("text", LONG)
+def test_long_expressions_are_quoted_in_part(text: str):
+    with pytest.raises(InputError) as refused:
+        compile_pattern(text)
+    assert len(str(refused.value)) < 450
+    assert f"({len(text):,} characters)" in str(refused.value)
+
+
+def test_no_sentence_satisfies_a_long_expression():
+    with pytest.raises(InputError, match=r"no sentence .* satisfies '.*' \.\.\. '.*' \(4,000 characters\)"):
+        Tilting(CONES, Pattern("(" * 1996 + "[^a b c]" + ")" * 1996)).given()
+
+
+def test_counts_without_an_end_are_named_so():
+    with pytest.raises(InputError, match=r"got 1,000,000,000 or more$"):
+        Count.parse("c>=1000000000")
+    with pytest.raises(InputError, match=r"got 3 to 2$"):
+        Count.parse("c=3..2")
+
+
+@pytest.mark.parametrize(
     "expression",
     [
         ".* the .{30}",

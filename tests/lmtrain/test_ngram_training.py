@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from transformers import AutoTokenizer
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.models import NgramModel, load_ngram
+from truesource.lmtrain.architectures.ngram.training import _lengths_text, _runs
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.models import load_model
@@ -58,11 +60,42 @@ def test_single_discounts_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixt
     train(Tiny(), TRIGRAMS, None, tmp_path / "tiny", seed=0)
     (warning,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert "a single discount" in warning
-    assert "1 (" in warning and "2 (" in warning and "3 (0.5)" in warning
+    assert re.search(r": 1 to 3 \(0\.5 to [\d.]+\)$", warning)
     caplog.clear()
     train(Source(), TRIGRAMS, None, tmp_path / "usual", seed=0)
     discounts = json.loads((tmp_path / "usual" / "config.json").read_text())["discounts"]
     assert bool([r for r in caplog.records if r.levelname == "WARNING"]) == any(len(set(d)) == 1 for d in discounts)
+
+
+def test_lengths_of_single_discounts_are_ranges() -> None:
+    discounts = {1: 0.5, 2: 0.5, 4: 0.7, 5: 0.6, 6: 0.6, 9: 0.25}
+    assert [_lengths_text(run, discounts) for run in _runs(list(discounts))] == [
+        "1 to 2 (0.5)",
+        "4 to 6 (0.6 to 0.7)",
+        "9 (0.25)",
+    ]
+
+
+@pytest.mark.parametrize("smoothing", ["mle", "kneser_ney"])
+def test_an_order_above_all_sentences_is_that_of_the_longest(
+    smoothing: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    longest = max(map(len, Source().sentences("train")))
+    models = {}
+    for order in (longest + 2, longest + 3, 1_000_000):
+        caplog.clear()
+        config = model_settings(architecture="ngram", order=order, smoothing=smoothing)
+        train(Source(), config, None, tmp_path / str(order), seed=0)
+        models[order] = load_model(tmp_path / str(order))
+        above = [m for m in caplog.messages if "longer than any sentence" in m]
+        assert len(above) == (order > longest + 2)
+        assert all(len(message) < 500 for message in caplog.messages)
+        assert json.loads((tmp_path / str(order) / "config.json").read_text())["order"] == longest + 2
+    sentences = Source().sentences("dev")
+    first, *others = [model.score(sentences, ScoringFrame()) for model in models.values()]
+    for scores in others:
+        assert np.array_equal(scores.log_prob, first.log_prob)
+        assert np.array_equal(scores.impossible, first.impossible)
 
 
 @pytest.mark.parametrize("smoothing", ["mle", "kneser_ney"])

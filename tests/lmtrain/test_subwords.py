@@ -163,3 +163,15 @@ def test_the_settings_choose_the_tokeniser() -> None:
         made = make_tokenizer(config, TEXT, "causal")
         assert type(made.backend_tokenizer.model).__name__.lower() == kind
         assert len(encoder_of(made)) <= 60
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_text_with_too_few_pieces_says_so(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    sentences = [["abba", "ab"], ["ba", "baab"]] * 5
+    tokenizer = make_tokenizer(model_settings(tokenizer=kind, vocab_size=10**10), sentences, "causal")
+    assert caplog.messages == [
+        f"the text gives only {len(tokenizer):,} pieces ({kind}), fewer than vocab_size 10,000,000,000"
+    ]
+    caplog.clear()
+    make_tokenizer(model_settings(tokenizer=kind, vocab_size=len(tokenizer)), sentences, "causal")
+    assert not caplog.messages

@@ -392,3 +392,25 @@ def test_trees_as_brackets_recover_their_language_if_labels_name_all_siblings(he
         gaps = true.exact.string_log_probs(sentences) - PCFG.load("again.npz").exact.string_log_probs(sentences)
         kl[siblings] = float(gaps.mean())
     assert kl["none"] < 0.02 < 0.2 < kl[0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("induce", "bank", "-o", "g.npz", "--method", "relative-frequency"),
+        ("split", "bank", "-o", "text", "--held-out", "0.5"),
+        ("convert", "bank", "all.txt"),
+    ],
+)
+def test_the_files_of_a_folder_are_counted(
+    call: tuple[str, ...], command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bank").mkdir()
+    for name in ("a.mrg", "b.nw", ".c.mrg"):
+        Path("bank", name).write_text(TREES)
+    code, out, err = command(*call)
+    assert code == 0
+    counts = "files      read 1 file (*.mrg 1); skipped 2 files (*.nw 1, hidden 1); 1 of these begins like trees"
+    assert counts in out.splitlines()
+    assert "Warning: skipped 1 file that begins like trees, of unknown ending (b.nw)" in err

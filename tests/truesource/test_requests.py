@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from command_line import Command
@@ -133,6 +135,49 @@ def test_the_room_of_a_network_is_that_of_its_training(monkeypatch: pytest.Monke
     require_room(model_settings("ngram"))
 
 
+def test_many_narrow_layers_are_refused_at_once(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("truesource.grammar.support.room.memory", lambda: 25 * 10**9)
+    assert command("sample", "dyck:k=1", "-n", "200", "-o", "corpus").code == 0
+    narrow = ("--set", "model.dim=64", "--set", f"model.layers={MOST_LAYERS}", "--set", "training.max_steps=2")
+    done = command("train", "corpus", "-o", "model", "--model", "gpt2", *narrow)
+    assert done.code == 2
+    assert "GB are needed" in done.err and "training.batch_tokens" in done.err
+    assert not Path("model").exists()
+
+
+@pytest.mark.parametrize("architecture", ["gpt2", "llama", "opt", "bert", "roberta", "deberta", "lstm", "gated_cnn"])
+@pytest.mark.parametrize("dim", [32, 128])
+def test_layers_keep_as_much_of_a_token_as_estimated(architecture: str, dim: int) -> None:
+    """Compare with the tensors that torch keeps for the gradient, within a factor of 2.5 (of DeBERTa, which keeps the
+    vectors of relative positions, from below only).
+    """
+    import torch
+
+    from truesource.lmtrain.model_registry import completed, network_architecture_for
+    from truesource.lmtrain.word_vocabulary import WordVocabulary, build_tokenizer
+
+    vocabulary = WordVocabulary(build_tokenizer([["a", "b"]]))
+    kept = []
+    for layers in (1, 2):
+        shape = completed(model_settings(architecture, layers=layers, dim=dim))
+        network = network_architecture_for(shape).build(shape, vocabulary).train()
+        weights = {parameter.untyped_storage().data_ptr() for parameter in network.parameters()}
+        tensors = {}
+
+        def keep(tensor: torch.Tensor, tensors: Any = tensors) -> torch.Tensor:
+            tensors[tensor.untyped_storage().data_ptr()] = tensor
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            output = network(input_ids=torch.full((32, 8), 5))
+        assert output.logits.shape[:2] == (32, 8)
+        kept.append(sum(t.untyped_storage().nbytes() for place, t in tensors.items() if place not in weights))
+    measured = (kept[1] - kept[0]) / (32 * 8 * 4)
+    estimated = shape.least_activations  # type: ignore[attr-defined]
+    assert estimated <= measured
+    assert measured <= 2.5 * estimated or architecture == "deberta"
+
+
 @pytest.mark.parametrize("architecture", ["gpt2", "llama", "opt", "bert", "roberta", "deberta", "lstm", "gated_cnn"])
 def test_no_network_has_fewer_parameters_than_estimated(architecture: str) -> None:
     from truesource.lmtrain.model_registry import network_architecture_for
@@ -216,3 +261,48 @@ def test_an_event_may_hold_a_comma(command: Command) -> None:
     assert {row["event"] for row in json.loads(Path("x.json").read_text("utf-8"))} == {".* c{1,3} .*", "c=1"}
     refused = command("evaluate", "control", "net", "corpus", "--oracle", "g.txt", "--filters", TERA)
     assert refused.code == 2 and not refused.out.count("Traceback")
+
+
+WORDS = """
+S -> NP VP 1
+NP -> 'the' N 0.5 | N 0.3 | NP 'and' NP 0.2
+N -> 'dog' 0.5 | 'cat' 0.5
+VP -> 'runs' 0.6 | 'sees' NP 0.4
+"""
+
+
+@pytest.mark.parametrize("name", ["words.txt", "dyck:k=2", "copy"])
+@pytest.mark.parametrize("trees", ["none", "ids"])
+def test_no_corpus_is_smaller_than_estimated(
+    name: str, trees: str, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from truesource.generator import plan as plans
+
+    Path("words.txt").write_text(WORDS)
+    needed: list[float] = []
+    monkeypatch.setattr(plans, "_MANY", 1)
+    monkeypatch.setattr(plans, "require_disk", lambda what, size, folder, remedy: needed.append(size))
+    done = command("sample", name, "-n", 5000, "-o", "corpus", "--trees", trees, "--shares", "train=1")
+    assert done.code == 0, done.err
+    written = sum(file.stat().st_size for file in Path("corpus", "data").iterdir())
+    assert len(needed) == 2
+    assert 5000 < needed[1] < written < 8 * needed[1]
+
+
+def test_sentences_without_room_on_the_disk_are_refused(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    from truesource.grammar.support import room
+
+    Path("words.txt").write_text(WORDS)
+    monkeypatch.setattr(room.shutil, "disk_usage", lambda path: SimpleNamespace(free=80 * 10**9))
+    done = command("sample", "words.txt", "-n", 5 * 10**10, "-o", "corpus", "--trees", "none")
+    assert done.code == 2
+    assert "50,000,000,000 sentences: 131 GB are needed, and the disk has 80 GB" in done.err
+    done = command("sample", "words.txt", "-n", 2 * 10**10, "-o", "corpus")
+    assert "20,000,000,000 sentences with trees: 87.5 GB are needed" in done.err
+    assert not Path("corpus").exists()
+
+
+def test_a_range_that_is_too_long_is_answered_with_shorter_ones(command: Command) -> None:
+    Path("words.txt").write_text(WORDS)
+    refused = command("sample", "words.txt", "-n", 1000, "--lengths", "2..100000", "-o", "corpus")
+    assert "ask for lengths up to 20,000, which take seconds, or up to 89,442, which take about a minute" in refused.err

@@ -10,6 +10,8 @@ import pytest
 from truesource.generator.text_files import read_documents, read_sentences, stream_sentences
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank import Treebank
+from truesource.run.reading import override, read_settings
+from truesource.terminal.treebanks import normalisation
 
 TREES = "( (S (NP-SBJ (D the) (N dog))\n  (VP (V barks) (-NONE- *T*-1))) )\n( (S (NP (D a) (N cat)) (VP (V runs))) )\n"
 
@@ -69,3 +71,49 @@ def test_inspect_marks_a_text_without_a_word_of_the_grammar(command, tmp_path: P
     out = command("inspect", "dyck:k=1", tmp_path / "text.txt").out
     assert "! " in out and "has no word of the grammar" in out
     assert "No problem found" not in out
+
+
+LEMMAS = "(S (NP (D the-the) (N dogs-dog)) (VP (V bark-bark)))\n(S (NP (N cats-cat)) (VP (V run-run)))\n"
+
+
+@pytest.mark.parametrize(("sign", "words"), [("-", "dogs"), ("|", "dogs-dog"), ("#", "dogs-dog"), ("none", "dogs-dog")])
+def test_signs_are_values_as_they_are(sign: str, words: str, command, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "bank.mrg").write_text(LEMMAS)
+    call = ("convert", tmp_path / "bank.mrg", tmp_path / "text.txt", "--normalisation", f"annotation={sign}")
+    assert command(*call).code == 0
+    assert words in (tmp_path / "text.txt").read_text().split()
+    assert normalisation("penn", [f"annotation={sign}"]).annotation == (None if sign == "none" else sign)
+
+
+def test_the_label_of_the_root_is_text() -> None:
+    assert normalisation("penn", ["root=yes"]).root == "yes"
+    assert normalisation("penn", ["root=1"]).root == "1"
+    assert normalisation("penn", ["root=none", "loose_words=none"]).root is None
+
+
+def test_signs_in_overrides_and_configurations(tmp_path: Path) -> None:
+    values: dict[str, object] = {}
+    override(values, "treebank.normalise.annotation=-")
+    assert values == {"treebank": {"normalise": {"annotation": "-"}}}
+    (tmp_path / "c.yaml").write_text("name: w\ntreebank:\n  normalise:\n    annotation: -\n")
+    with pytest.raises(InputError, match="quote a value that is a sign, such as '-'"):
+        read_settings(tmp_path / "c.yaml")
+
+
+def test_the_advice_about_annotation_works(command, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.chdir(tmp_path)
+    Path("bank.mrg").write_text(LEMMAS)
+    assert "read the treebank with --normalisation annotation=-, or" in command("convert", "bank.mrg", "a.txt").err
+    err = command("evaluate", "naturalness", "bank.mrg", "--reference", "bank.mrg").err
+    assert "convert it before: truesource convert bank.mrg new.mrg --normalisation annotation=-, or" in err
+
+
+@pytest.mark.parametrize("option", ["--convention=ctb", "--normalisation=loose_words=tag"])
+def test_options_of_trees_mean_trees(option: str, command, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.chdir(tmp_path)
+    Path("a.conll").write_text("1\tthe\tthe\n2\tdog\tdog\n")
+    code, _, err = command("convert", "a.conll", "a.txt", option)
+    assert (code, "this is CoNLL" in err) == (2, True)
+    code, _, err = command("convert", "dyck:k=1", "a.txt", option)
+    assert code == 2
+    assert f"{option.partition('=')[0]} applies to treebanks only" in err

@@ -12,14 +12,15 @@ from pydantic import Field
 
 from truesource.grammar.formats import names
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import counted
 from truesource.grammar.support.settings import Settings, option_name
 from truesource.terminal.console import echo
-from truesource.terminal.options import Convention, Force, Json, SplitName
+from truesource.terminal.options import Convention, Force, Json, Normalise, SplitName
 from truesource.terminal.settings import with_options
 
 if TYPE_CHECKING:
-    from truesource.grammar.conventions import Name
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.treebank import Normalisation
     from truesource.lmtrain.architectures.ngram.models import NgramModel
 
 
@@ -55,6 +56,7 @@ def command(
     ] = False,
     binarised: Annotated[bool, typer.Option("--binarised", help="Keep the @ nodes in the trees of a corpus.")] = False,
     convention: Convention = "penn",
+    tree_settings: Normalise = None,
     json: Json = None,
     force: Force = False,
 ) -> None:
@@ -65,10 +67,14 @@ def command(
 
     Example: truesource convert grammar.npz grammar.txt
     """
-    from truesource.grammar.support.errors import InputError
-    from truesource.terminal.inputs import is_treebank
+    from zipfile import is_zipfile
 
-    trees = is_treebank(source)
+    from truesource.terminal.treebanks import is_treebank, normalisation
+
+    for_trees = "--normalisation" if tree_settings else "--convention" if convention != "penn" else ""
+    trees = is_treebank(source) or bool(for_trees and source.is_file() and not is_zipfile(source))
+    if for_trees and not trees:
+        raise InputError(f"{for_trees} applies to treebanks only; remove it", source)
     if not trees and (not source.is_dir() or (source / "config.json").is_file()):
         convert_grammar(source, target, settings, json=json, force=force)
         return
@@ -79,7 +85,7 @@ def command(
     if trees:
         if symbols or binarised:
             raise InputError("--symbols and --binarised apply to corpora only; remove them", source)
-        write_treebank(source, target, convention, json=json, force=force)
+        write_treebank(source, target, normalisation(convention, tree_settings), json=json, force=force)
         return
     write_corpus(source, target, split, symbols=symbols, binarised=binarised, json=json, force=force)
 
@@ -149,7 +155,7 @@ def _language_of_model(folder: Path, settings: ConversionSettings) -> PCFG:
     return pcfg
 
 
-def write_treebank(source: Path, target: Path, convention: Name, *, json: Path | None, force: bool) -> None:
+def write_treebank(source: Path, target: Path, normalise: Normalisation, *, json: Path | None, force: bool) -> None:
     """Write the trees of a treebank, or their sentences if the name of ``target`` ends in ``.txt``; gzipped if .gz.
 
     Raises:
@@ -157,11 +163,11 @@ def write_treebank(source: Path, target: Path, convention: Name, *, json: Path |
     """
     from truesource.generator.text_files import line_of
     from truesource.grammar.treebank import Treebank
-    from truesource.terminal.inputs import normalisation, show_reading
     from truesource.terminal.output import OutputFiles, json_of
+    from truesource.terminal.treebanks import show_reading
 
     files = OutputFiles(text=target, json=json, force=force)
-    bank = Treebank.read(source, normalisation(convention, None))
+    bank = Treebank.read(source, normalise)
     show_reading(bank)
     if _is_text(target):
         _write_lines(target, map(line_of, bank.sentences()), len(bank))
@@ -170,7 +176,7 @@ def write_treebank(source: Path, target: Path, convention: Name, *, json: Path |
     what = "sentences" if _is_text(target) else "trees"
     also = files.also(json=json_of({"file": str(target), what: len(bank), "reading": bank.reading.as_dict()}))
     following = f"train {target} -o model/" if _is_text(target) else f"induce {target} -o grammar.npz"
-    echo(f"Wrote {target}{also}: {len(bank):,} {what}. Next: truesource {following}")
+    echo(f"Wrote {target}{also}: {counted(len(bank), what[:-1])}. Next: truesource {following}")
 
 
 def _is_text(target: Path) -> bool:
@@ -220,4 +226,4 @@ def write_corpus(
     following = f"inspect GRAMMAR {target}" if plain else f"induce {target} -o grammar.npz"
     what = "sentences" if plain else "trees"
     also = files.also(json=json_of({"file": str(target), "split": split, what: n, "tokens": corpus.n_tokens(split)}))
-    echo(f"Wrote {target}{also}: {n:,} {what}. Next: truesource {following}")
+    echo(f"Wrote {target}{also}: {counted(n, what[:-1])}. Next: truesource {following}")

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import counted
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.terminal.console import echo
-from truesource.terminal.inputs import normalisation, read_text, show_reading
+from truesource.terminal.inputs import read_text
 from truesource.terminal.options import Convention, Force, Json, Normalise, Overrides, Seed
 from truesource.terminal.output import OutputFiles, json_of
+from truesource.terminal.treebanks import normalisation, show_reading
 
 if TYPE_CHECKING:
     from truesource.grammar.estimate.inside_outside import Brackets
@@ -248,7 +250,7 @@ def _possible(held_out: Mapping[str, Any]) -> str:
     """The trees that a mean is over, and those that it leaves out."""
     trees, impossible = held_out["trees"], held_out.get("impossible_trees", 0)
     if not impossible:
-        return f"{trees:,} trees"
+        return counted(trees, "tree")
     return f"{trees - impossible:,} of {trees:,} trees; the other {impossible:,} are impossible and left out"
 
 

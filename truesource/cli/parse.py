@@ -213,13 +213,14 @@ def _report(parsing: Parsing, parsed: ParsedCorpus, gold: list[Tree] | None) -> 
 
 def _read_gold(gold: Path, convention: Convention, text: Path, sentences: int) -> list[Tree]:
     from truesource.grammar.treebank import Normalisation, Treebank
-    from truesource.terminal.inputs import show_reading, warn_of_signs
+    from truesource.terminal.treebanks import show_reading, warn_of_signs, warn_of_unread
 
     bank = Treebank.read(gold, Normalisation(convention=convention))
     if bank.refused or bank.ledger.dropped or bank.ledger.cut:
-        show_reading(bank)
+        show_reading(bank, has_settings=False)
     else:
-        warn_of_signs(bank)
+        warn_of_unread(bank)
+        warn_of_signs(bank, has_settings=False)
     if len(bank) != sentences:
         raise InputError(
             f"the treebank has {len(bank):,} trees, but {text} has {sentences:,} sentences; both need the same number",

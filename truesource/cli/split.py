@@ -43,8 +43,8 @@ def command(
     from truesource.grammar.conditioning import length_condition
     from truesource.grammar.treebank import Treebank
     from truesource.run.treebank.text import RECORD, write_text_folder
-    from truesource.terminal.inputs import normalisation, show_reading
     from truesource.terminal.output import OutputFiles, claim_folder, json_of
+    from truesource.terminal.treebanks import normalisation, show_reading
 
     share = _share(held_out)
     condition = length_condition(lengths)

@@ -82,7 +82,7 @@ def command(
     require_extras("`truesource train`", "lm")
     entry = _entry(output, model, preset, set_ or [], weights)
     shape, training = entry.resolve()
-    require_room(shape)
+    require_room(shape, training=training)
     shape = completed(shape)  # imports code of one's own, before anything is read
     alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
     files = OutputFiles(json=json, shared=not alone, force=force)

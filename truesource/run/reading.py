@@ -13,6 +13,7 @@ from truesource.grammar.support.records import parse_yaml, read_yaml
 from truesource.grammar.support.settings import did_you_mean
 
 SWEEPS = frozenset({"scaling"})  #: names of configurations of `truesource evaluate scaling`
+_SIGNS = re.compile(r"[-+*/|_#&!%@?:>.,=^$\\]{1,3}")  #: values that are text, though YAML reads some as structure
 _TITLE = re.compile(r'^title: "?(?:truesource(?: demo)?: )?(?P<title>[^"\n]+)"?$', re.MULTILINE)
 
 
@@ -31,11 +32,13 @@ def read_settings(path: Path, overrides: list[str] | None = None) -> dict[str, A
 
 
 def parse_value(written: str, text: str) -> Any:
-    """The value of an override, read as YAML.
+    """Return the value of an override, read as YAML; a value of signs alone, such as ``-``, is text.
 
     Raises:
         InputError: it is not YAML.
     """
+    if _SIGNS.fullmatch(text):
+        return text
     return parse_yaml(text, what=f"the value of the override {written!r}", remedy="close brackets and quotes")
 
 

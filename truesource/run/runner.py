@@ -202,7 +202,8 @@ def check_room(run: RunFolder, *, force: bool) -> None:
         require_corpus_room(corpus.splits, corpus.shard_size, run.folder / "corpus")
     for entry in run.config.entries:
         if not entry.loaded and (force or not (run.model_folder(entry) / TRAINING).is_file()):
-            require_network_room(entry.resolve(run.base)[0])
+            shape, training = entry.resolve(run.base)
+            require_network_room(shape, training=training)
 
 
 def check_extras(run: RunFolder) -> None:

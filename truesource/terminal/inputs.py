@@ -18,69 +18,10 @@ if TYPE_CHECKING:
     from truesource.evaluation.core.setting import Setting
     from truesource.evaluation.core.text import Text
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.conventions import Name
-    from truesource.grammar.treebank import Normalisation, Treebank
     from truesource.grammar.truth import Truth
 
 PATIENCE = 20.0  #: seconds that long sentences may take before they are announced
 PLACES = ("grammar.npz", "grammar/grammar.npz")  #: in a corpus, and in a run
-
-
-def is_treebank(source: Path) -> bool:
-    """Whether a file, or most of a folder that is no corpus, run or model, holds trees."""
-    from truesource.grammar.support.folders import kind_of
-    from truesource.grammar.treebank.reader import begins_like_trees, find_files
-
-    if source.is_file():
-        return begins_like_trees(source)
-    if not source.is_dir() or kind_of(source) not in (None, "trees"):
-        return False
-    try:
-        return any(map(begins_like_trees, find_files(source)))
-    except InputError:
-        return False
-
-
-def normalisation(convention: Name, overrides: list[str] | None) -> Normalisation:
-    """What is done to the trees of a treebank.
-
-    Args:
-        convention: of the treebank.
-        overrides: further settings as KEY=VALUE.
-
-    Raises:
-        InputError: a setting does not exist, or has another value.
-    """
-    from pydantic import TypeAdapter, ValidationError
-
-    from truesource.grammar.support.records import explain
-    from truesource.grammar.treebank import Normalisation
-    from truesource.run.reading import override
-
-    values: dict[str, object] = {"convention": convention}
-    for text in overrides or []:
-        override(values, text)
-    try:
-        return TypeAdapter(Normalisation).validate_python(values)
-    except ValidationError as error:
-        raise InputError(f"--normalisation: {explain(error)}") from error
-
-
-def show_reading(bank: Treebank) -> None:
-    """Say what reading a treebank removed and refused, and warn of what looks like another convention."""
-    for line in bank.reading.lines():
-        echo(line)
-    warn_of_signs(bank)
-
-
-def warn_of_signs(bank: Treebank) -> None:
-    """Warn of what looks as if a treebank has another convention."""
-    for sign in bank.reading.signs:
-        options = " ".join(
-            f"--convention {value}" if name == "convention" else f"--normalisation {name}={shlex.quote(value)}"
-            for name, value in sign.remedy.items()
-        )
-        echo(f"Warning: {sign}; read the treebank with {options}, or leave them if they are words", err=True)
 
 
 def read_text(path: Path, split: str, *, lines: bool = False) -> Text:

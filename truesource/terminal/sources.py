@@ -190,10 +190,10 @@ def _read(given: str, kind: str, split: str, convention: Name) -> tuple[list[lis
     """Sentences, and the documents of a treebank of several files."""
     if kind == "treebank":
         from truesource.grammar.treebank import Normalisation, Treebank
-        from truesource.terminal.inputs import show_reading
+        from truesource.terminal.treebanks import show_reading
 
         bank = Treebank.read(given, Normalisation(convention=convention))
-        show_reading(bank)
+        show_reading(bank, has_settings=False)
         return bank.sentences(), bank.files if len(set(bank.files)) > 1 else None
     from truesource.terminal.inputs import read_text
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from transformers import PreTrainedTokenizerFast
 
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
@@ -54,7 +55,7 @@ def load_arpa(path: str | Path) -> NgramModel:
     tokenizer = build_tokenizer([words])
     vocabulary = WordVocabulary(tokenizer)
     estimate = _estimate(entries, vocabulary)
-    _normalise(estimate, Path(path))
+    _normalise(estimate, tokenizer, Path(path))
     return NgramModel(estimate, tokenizer, Path(path).name.removesuffix(".gz").removesuffix(".arpa"))
 
 
@@ -166,7 +167,16 @@ def _estimate(entries: ArpaEntries, vocabulary: WordVocabulary) -> NgramEstimate
     )
 
 
-def _normalise(estimate: NgramEstimate, path: Path) -> None:
+def _tokens_of(trie: Trie, ngram: int) -> list[int]:
+    """Return the tokens of an n-gram of a trie."""
+    tokens: list[int] = []
+    while ngram > 0:
+        tokens.append(int(trie.word[ngram]))
+        ngram = int(np.searchsorted(trie.start, ngram, side="right")) - 1
+    return tokens[::-1]
+
+
+def _normalise(estimate: NgramEstimate, tokenizer: PreTrainedTokenizerFast, path: Path) -> None:
     """Divide the probabilities after each context by their sum, in place, shorter contexts first.
 
     A backoff weight is divided by the sum of its own context, and multiplied by that of the shorter one, since the
@@ -178,11 +188,14 @@ def _normalise(estimate: NgramEstimate, path: Path) -> None:
     log_sum = log_mass(estimate, members)
     worst = int(np.argmax(np.abs(np.expm1(log_sum))))
     if not abs(math.expm1(log_sum[worst])) <= TOLERANCE:
+        tokens = tokenizer.convert_ids_to_tokens(_tokens_of(trie, worst))
+        words = ["<s>" if token == BOS else token for token in tokens]
+        context = f"after {' '.join(words)!r}" if words else "of single words"
         raise InputError(
-            f"the probabilities after a context sum to {math.exp(log_sum[worst]):.6g}, not 1; this file was cut or"
-            " pruned without a new normalisation",
+            f"the probabilities {context} sum to {math.exp(log_sum[worst]):.6g}, but must sum to 1 with backoff after"
+            " each context; this file was cut or pruned without a new normalisation, so make it anew",
             path,
         )
-    context: IntArray = np.repeat(np.arange(len(log_sum)), np.diff(trie.start))
-    estimate.log_prob[1:] -= log_sum[context]
+    contexts: IntArray = np.repeat(np.arange(len(log_sum)), np.diff(trie.start))
+    estimate.log_prob[1:] -= log_sum[contexts]
     estimate.backoff[1:] += log_sum[trie.suffix[1 : len(log_sum)]] - log_sum[1:]

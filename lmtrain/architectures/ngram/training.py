@@ -69,7 +69,15 @@ def train_ngram(
     vocabulary = encoder_of(tokenizer)
     stream = read_stream(train_split, vocabulary)
     tokens = stream.n_events
-    trie = count_ngrams(stream, model.order, n_tokens=len(vocabulary), bos=vocabulary.bos, eos=vocabulary.eos)
+    order = min(model.order, int(stream.lengths.max()) + 2)
+    if order < model.order:
+        log.warning(
+            "order %s is longer than any sentence; counting n-grams of up to %d tokens, the longest sentence with its"
+            " start and end",
+            f"{model.order:,}",
+            order,
+        )
+    trie = count_ngrams(stream, order, n_tokens=len(vocabulary), bos=vocabulary.bos, eos=vocabulary.eos)
     del stream
     trie = adjust(trie, model.smoothing)
     trained = make_ngram(trie, model.smoothing, tokenizer, model.label)
@@ -104,12 +112,30 @@ def _warn_of_single_discounts(model: AnyNgramModel) -> None:
         return
     single = {n: row[0] for n, row in enumerate(model.estimate.discount.tolist(), 1) if len(set(row)) == 1}
     if single:
-        listed = ", ".join(f"{n} ({value:.3g})" for n, value in single.items())
+        listed = ", ".join(_lengths_text(lengths, single) for lengths in _runs(list(single)))
         log.warning(
             "modified Kneser-Ney needs n-grams that count 1, 2, 3 and 4; the text has too few of them, so n-grams of"
             " these lengths lose a single discount whatever their count: %s",
             listed,
         )
+
+
+def _runs(numbers: list[int]) -> list[list[int]]:
+    """Return rising numbers in runs without gaps."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return runs
+
+
+def _lengths_text(lengths: list[int], discounts: Mapping[int, float]) -> str:
+    """Return lengths without gaps and their discounts, such as ``2 to 4 (0.5 to 0.7)``."""
+    low, high = min(discounts[n] for n in lengths), max(discounts[n] for n in lengths)
+    numbers = f"{lengths[0]} to {lengths[-1]}" if len(lengths) > 1 else str(lengths[0])
+    return f"{numbers} ({low:.3g})" if low == high else f"{numbers} ({low:.3g} to {high:.3g})"
 
 
 def _monitored(model: AnyNgramModel, monitor: Monitor | None) -> dict[str, float]:

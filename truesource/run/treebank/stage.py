@@ -31,7 +31,8 @@ def stages(config: RunConfig) -> list[Stage]:
 def inputs(run: RunFolder) -> Any:
     """Settings, seed, and the contents of the files read."""
     from truesource.grammar.pcfg import language
-    from truesource.grammar.treebank.reader import find_files, nltk_digest
+    from truesource.grammar.treebank.files import find_files
+    from truesource.grammar.treebank.reader import nltk_digest
 
     config = _config(run)
     value: dict[str, Any] = {"treebank": config.model_dump(mode="json"), "seed": run.config.seed}
@@ -82,9 +83,16 @@ def _show_reading(bank: Treebank) -> None:
     """Log what reading removed and refused, and warn of what looks like another convention."""
     for line in bank.reading.lines():
         log.info("%s", line)
+    if bank.selection is not None and (warning := bank.selection.warning):
+        log.warning("%s", warning)
     for sign in bank.reading.signs:
-        settings = " and ".join(f"treebank.normalise.{name} to {value}" for name, value in sign.remedy.items())
+        settings = " and ".join(f"treebank.normalise.{name} to {_quoted(value)}" for name, value in sign.remedy.items())
         log.warning("%s; set %s, or leave them if they are words", sign, settings)
+
+
+def _quoted(value: str) -> str:
+    """Return a value as YAML takes it for text: signs in quotes."""
+    return value if value[0].isalnum() else repr(value)
 
 
 def _digests(path: Path) -> list[str]:

@@ -32,7 +32,7 @@ from truesource.grammar.support.hub_card import checked_license, dataset_card
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.printable import markdown
-from truesource.grammar.treebank.reader import is_tree_name
+from truesource.grammar.treebank.files import is_tree_name
 from truesource.studies.parsing.record import FORMAT, FORMAT_VERSION, ParsedCorpus, add_up, files_of
 from truesource.studies.parsing.settings import ParseOutcome, ParseSettings
 from truesource.studies.parsing.shard_parser import ShardParser, text_file
