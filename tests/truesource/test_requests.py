@@ -154,7 +154,8 @@ def test_layers_keep_as_much_of_a_token_as_estimated(architecture: str, dim: int
     import torch
 
     from truesource.lmtrain.model_registry import completed, network_architecture_for
-    from truesource.lmtrain.word_vocabulary import WordVocabulary, build_tokenizer
+    from truesource.lmtrain.tokenizer import build_tokenizer
+    from truesource.lmtrain.word_vocabulary import WordVocabulary
 
     vocabulary = WordVocabulary(build_tokenizer([["a", "b"]]))
     kept = []
