@@ -73,7 +73,7 @@ def test_order_numbers_symbols() -> None:
         ([("S", ("a",), math.inf)], "expecting a positive number"),
         ([("S", (), 1.0)], "has 0 children, expecting 1 or 2"),
         ([("S", ("A", "A", "A"), 1.0)], "has 3 children"),
-        ([("S", ("a",), 0.9)], r"the rules of 'S' sum to 0\.9, not 1 \(1 such symbols\)"),
+        ([("S", ("a",), 0.9)], r"the rules of 'S' sum to 0\.9, not 1 \(1 such symbol\)"),
         ([("S", ("A", "A"), 1.0), ("A", ("a",), 0.5)], "the rules of 'A' sum to 0.5"),
         ([("S", ("A", "B"), 1.0), ("A", ("a",), 1.0)], "'B' is used but has no rules"),
         ([("A", ("a",), 1.0)], "'S' is used but has no rules"),
