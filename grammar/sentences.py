@@ -59,8 +59,6 @@ def as_sentences(given: Any) -> Any:
     for each in given:
         if _is_no_sequence(each) and not isinstance(each, str):
             raise InputError(f"expecting sentences, each {_FORMS}; {reprlib.repr(each)} among them is not a sentence")
-        if isinstance(each, (list, tuple)) and len(each) == 1:
-            as_sentence(each)
     return [as_sentence(each) for each in given] if any(isinstance(each, str) for each in given) else given
 
 
@@ -74,8 +72,19 @@ def takes_sentence(method: M) -> M:
 
 
 def takes_sentences(method: M) -> M:
-    """Let sentences, the first argument of a method, be text: one text is one sentence."""
-    return _converted(method, as_sentences)
+    """Let sentences, the first argument of a method, be text: one text is one sentence.
+
+    A sentence that is passed as its only word is refused.
+    """
+    return _converted(method, _without_whole_sentences)
+
+
+def _without_whole_sentences(given: Any) -> Any:
+    sentences = as_sentences(given)
+    for each in sentences if isinstance(sentences, (list, tuple)) else ():
+        if isinstance(each, (list, tuple)) and len(each) == 1:
+            as_sentence(each)
+    return sentences
 
 
 def _converted(method: M, convert: Callable[[Any], Any]) -> M:

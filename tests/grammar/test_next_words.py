@@ -98,7 +98,7 @@ def test_no_sentences_are_an_empty_table() -> None:
 @pytest.mark.parametrize(
     ("sentences", "says"),
     [
-        (["a b"], "sentence 1 is no list of words"),
+        ([["a b"]], "'a b' is not one word, but several"),
         ([["a"], [1, 2]], "sentence 2 is no list of words"),
         (np.array([[0, -1, 1]]), "row 1 has padding before a word"),
         (np.array([[0, 2]]), "there is no word number 2; the 2 words have the numbers 0 to 1"),

@@ -97,7 +97,7 @@ BAD = [
     ("inspect nosum.txt", ["'A' sum to 0.9, not 1", "nosum.txt"]),
     ("inspect noprob.txt", ["must end in its probability", "noprob.txt:2"]),
     ("inspect empty.txt", ["no rules", "empty.txt"]),
-    ("inspect bank.mrg", ["expecting a rule such as", "bank.mrg:1"]),
+    ("inspect bank.mrg", ["these are trees, not a grammar", "bank.mrg:1"]),
     ("inspect missing.npz", ["no such file", "missing.npz"]),
     ("inspect folder", ["Is a directory", "folder"]),
     ("inspect cut.npz", ["damaged", "cut.npz"]),

@@ -115,7 +115,7 @@ def test_start_and_format_are_taken_from_the_options(here: Path, command: Comman
         ("convert toy.txt new --from npz", ["name a truesource grammar", "toy.txt"]),
         ("convert toy.npz new --from text", ["neither an .npz grammar nor UTF-8 text"]),
         ("convert toy.txt new --from berkeley", ["no such pair of files NAME.grammar and NAME.lexicon"]),
-        ("convert half.grammar new", ["NAME.lexicon is missing", "half.grammar"]),
+        ("convert half.grammar new", ["half.lexicon is missing", "half.grammar"]),
         ("convert bad new", ["expecting a rule such as S_0 -> NP_1 VP_0 0.9", "bad.grammar:6"]),
         ("convert toy.txt new --start X", ["start symbol 'X' has no rules"]),
         ("convert toy.npz new --start X", ["start symbol 'X' has no rules"]),
