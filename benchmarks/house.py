@@ -167,7 +167,7 @@ def late_constants(module: Module) -> list[str]:
     Types and aliases are no constants.
     """
     defined: set[str] = set()
-    found = []
+    late = []
     for node in module.tree.body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             defined.add(node.name)
@@ -179,8 +179,8 @@ def late_constants(module: Module) -> list[str]:
                 if used & defined:
                     defined |= set(names)
                 else:
-                    found += names
-    return found
+                    late += names
+    return late
 
 
 def settings(every: list[Module]) -> int:

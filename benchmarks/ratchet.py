@@ -1,4 +1,4 @@
-"""The numbers of the house that may only fall, in ``tests/house.json``: print them, and write down those of today.
+"""Numbers of the house that may only fall, in ``tests/house.json``: print them, and write down those that fell.
 
 python benchmarks/ratchet.py
 """
@@ -19,7 +19,7 @@ LOOSE = {"lines", "settings", "verbs"}  #: numbers that need not be written down
 
 
 def main() -> None:
-    """Write down the numbers that fell, and print all of them with those of before."""
+    """Write down the numbers that fell, and print each number as it was and as it is."""
     before = json.loads(FILE.read_text(encoding="utf-8"))
     now = numbers(house.code(FILE.parents[1]))
     for name, n in now.items():

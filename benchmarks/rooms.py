@@ -23,7 +23,7 @@ COLUMN = (
     *("__main__", "cli", "terminal", "__init__", "studies", "run", "report"),
     *("evaluation", "lmtrain", "generator", "grammar"),
 )
-#: of each room, its purpose in the picture
+#: purpose of each room, for the picture
 PURPOSES = {
     "__init__": "the nouns that people import",
     "__main__": "python -m truesource",
@@ -45,41 +45,41 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parent.parent)
     parser.add_argument("--svg", type=Path)
-    given = parser.parse_args()
-    every = house.code(given.root)
-    sizes, found = Counter(room(module.name) for module in every), arrows(every)
-    if given.svg is not None:
-        given.svg.write_text(picture(sizes, found), encoding="utf-8")
+    options = parser.parse_args()
+    every = house.code(options.root)
+    sizes, imports = Counter(room(module.name) for module in every), arrows(every)
+    if options.svg is not None:
+        options.svg.write_text(picture(sizes, imports), encoding="utf-8")
         return
-    back = back_up(found)
-    print(f"Rooms: {len(sizes)}; arrows: {len(found)}, back up: {len(back)}\n")
+    back = back_up(imports)
+    print(f"Rooms: {len(sizes)}; arrows: {len(imports)}, back up: {len(back)}\n")
     print("| room | modules | imports, with the number of modules that do |\n|---|---|---|")
     for name in sorted(sizes, key=_height):
-        targets = ", ".join(f"{end} {n}" for (start, end), n in sorted(found.items()) if start == name)
+        targets = ", ".join(f"{end} {n}" for (start, end), n in sorted(imports.items()) if start == name)
         print(f"| {name} | {sizes[name]} | {targets} |")
     for start, end in back:
         print(f"back up: {start} -> {end}")
 
 
 def room(module: str) -> str:
-    """The room of a module, by its name: ``grammar``, ``cli``; of a module that stands alone, its own name."""
+    """Return the room of a module: ``grammar``, ``cli``; of a module that stands alone, its own name."""
     parts = module.split(".")
     return parts[0] if parts[0] != "truesource" else parts[1] if len(parts) > 1 else "__init__"
 
 
 def arrows(every: list[house.Module]) -> Arrows:
-    """The pairs of rooms of which the first imports the second, with the number of modules that do."""
+    """Return the pairs of rooms of which the first imports the second, with the number of modules that do."""
     ends = {(start, room(end)) for start, end in house.imports(every).edges if room(start) != room(end)}
     return Counter((room(start), end) for start, end in ends)
 
 
-def back_up(found: Arrows) -> list[tuple[str, str]]:
-    """The arrows that run back up."""
-    graph = nx.DiGraph(list(found))
+def back_up(imports: Arrows) -> list[tuple[str, str]]:
+    """Return the arrows that run back up."""
+    graph = nx.DiGraph(list(imports))
     circles = {name: number for number, part in enumerate(nx.strongly_connected_components(graph)) for name in part}
     return sorted(
         (start, end)
-        for start, end in found
+        for start, end in imports
         if (COLUMN.index(start) > COLUMN.index(end) if {start, end} <= set(COLUMN) else circles[start] == circles[end])
     )
 
@@ -91,7 +91,7 @@ ELSEWHERE = ("truesource.cli", "truesource.run.stages", "truesource.studies", "g
 
 
 def places_of_evaluators(every: list[house.Module]) -> dict[str, list[str]]:
-    """Of each evaluator, by name, the packages and modules that are named as it is."""
+    """Return the packages and modules that are named as each evaluator is, by its name."""
     names = {
         node.module.split(".")[2]
         for module in every
@@ -99,18 +99,18 @@ def places_of_evaluators(every: list[house.Module]) -> dict[str, list[str]]:
         for node in ast.walk(module.tree)
         if isinstance(node, ast.ImportFrom) and node.module and node.module.endswith(".evaluator")
     }
-    found: dict[str, set[str]] = {name: set() for name in names}
+    places: dict[str, set[str]] = {name: set() for name in names}
     for module in every:
         parts = module.name.split(".")
         for number, part in enumerate(parts):
             before = ".".join(parts[:number])
             if part in names and not before.startswith(ELSEWHERE) and not set(parts[:number]) & names:
-                found[part].add(f"{before}.{part}")
-    return {name: sorted(places) for name, places in found.items()}
+                places[part].add(f"{before}.{part}")
+    return {name: sorted(each) for name, each in places.items()}
 
 
 def folders_of_verbs(every: list[house.Module]) -> set[str]:
-    """The folders with a module that defines a verb: a function ``command``."""
+    """Return the folders with a module that defines a verb: a function ``command``."""
     return {
         module.name.rpartition(".")[0]
         for module in every
@@ -127,19 +127,19 @@ WIDTH, ROW, BOX, SIDE = 860, 62, 330, 240  #: pixels; `SIDE` is the room for arr
 INK, QUIET, ALARM = "#334155", "#64748b", "#b91c1c"
 
 
-def picture(sizes: Counter[str], found: Arrows) -> str:
+def picture(sizes: Counter[str], imports: Arrows) -> str:
     """Draw the rooms in a column, with an arc for each arrow: on the right down, on the left back up."""
     names = sorted(sizes, key=_height)
-    back = set(back_up(found))
+    back = set(back_up(imports))
     height = 20 + ROW * len(names)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif"'
         ' font-size="14" role="img">',
-        f"<title>{len(names)} rooms, {len(found)} arrows between them, {len(back)} back up</title>",
+        f"<title>{len(names)} rooms, {len(imports)} arrows between them, {len(back)} back up</title>",
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
     ]
     top = {name: 20 + ROW * number for number, name in enumerate(names)}
-    for (start, end), n in sorted(found.items()):
+    for (start, end), n in sorted(imports.items()):
         span = abs(names.index(start) - names.index(end)) / len(names)
         ends = top[start] + ROW / 2 - 6, top[end] + ROW / 2 - 14
         parts += _arc(*ends, span, n, up=(start, end) in back, text=f"{start} imports {end} in {_modules(n)}")

@@ -37,8 +37,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parent.parent)
     parser.add_argument("--list", action="store_true")
-    given = parser.parse_args()
-    every = house.code(given.root)
+    options = parser.parse_args()
+    every = house.code(options.root)
     places = {
         "docstrings with an elliptic opening": elliptic(every),
         "assignments to a vague name": vague(every),
@@ -46,7 +46,7 @@ def main() -> None:
     }
     for title, each in places.items():
         print(f"{title}: {len(each)}")
-        if given.list:
+        if options.list:
             print(*(f"  {place}" for place in each), sep="\n")
 
 
@@ -93,25 +93,25 @@ def gone(every: list[house.Module]) -> list[str]:
 
 def names_there(every: list[house.Module]) -> set[str]:
     """All names that the code defines, uses or imports: of modules, functions, parameters, attributes, keys."""
-    found = {*dir(builtins), *keyword.kwlist}
+    names = {*dir(builtins), *keyword.kwlist}
     for module in every:
-        found |= {module.name, f"truesource.{module.name}", *module.name.split(".")}
+        names |= {module.name, f"truesource.{module.name}", *module.name.split(".")}
         for node in ast.walk(module.tree):
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                found.add(node.name)
+                names.add(node.name)
             elif isinstance(node, ast.arg):
-                found.add(node.arg)
+                names.add(node.arg)
             elif isinstance(node, ast.Name):
-                found.add(node.id)
+                names.add(node.id)
             elif isinstance(node, ast.Attribute):
-                found.add(node.attr)
+                names.add(node.attr)
             elif isinstance(node, ast.keyword) and node.arg:
-                found.add(node.arg)
+                names.add(node.arg)
             elif isinstance(node, ast.alias):
-                found |= {*node.name.split("."), node.asname or ""}
+                names |= {*node.name.split("."), node.asname or ""}
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 60:
-                found.add(node.value)
-    return found
+                names.add(node.value)
+    return names
 
 
 def _is_there(name: str, there: set[str]) -> bool:

@@ -20,12 +20,16 @@ def write(docs: Path, folder: str, pages: dict[str, str]) -> None:
     root = docs / folder
     root.mkdir(parents=True, exist_ok=True)
     for name, text in pages.items():
-        page = root / name
-        if not page.is_file() or page.read_text(encoding="utf-8") != text:
-            page.write_text(text, encoding="utf-8")
+        write_page(root / name, text)
     for page in root.iterdir():
         if page.name not in pages:
             page.unlink()
+
+
+def write_page(page: Path, text: str) -> None:
+    """Write a page if it changed, so that only then Sphinx reads it again."""
+    if not page.is_file() or page.read_text(encoding="utf-8") != text:
+        page.write_text(text, encoding="utf-8")
 
 
 def write_all(app: Sphinx) -> None:
@@ -39,7 +43,7 @@ def write_all(app: Sphinx) -> None:
     for folder, made in zip(GENERATED, (command_pages(), api_pages(), reproductions), strict=True):
         write(docs, folder, made)
     for name, page in PAGES.items():
-        (docs / name).write_text(import_module(page).page(), encoding="utf-8")
+        write_page(docs / name, import_module(page).page())
 
 
 def write_schemas(app: Sphinx, exception: Exception | None) -> None:

@@ -161,7 +161,7 @@ def _bounds(
     from truesource.evaluation.core.exact_bound import bound_records, unbounded
     from truesource.evaluation.core.windows import window_bounds
     from truesource.grammar.support.printable import no_interval_text
-    from truesource.terminal.inputs import announce_long, read_setting
+    from truesource.terminal.inputs import announce_long, read_setting, warn
 
     setting = read_setting(
         corpus, split, grammar, lengths, frame=settings.frame, seed=seed, first=settings.sentences, longest=longest
@@ -189,8 +189,7 @@ def _bounds(
         possible = [sentence for sentence, record in zip(setting.sentences, records, strict=True) if record["possible"]]
         lines = window_bounds(setting, possible, settings.lines)
         summary += lines if reading.sampled else map(unbounded, lines)
-    for said in reading.said:
-        echo(said, err=True)
+    warn(reading.said)
     _say_impossible(truth, records, condition)
     show_bounds(summary)
     if said := no_interval_text([bound.no_interval for bound in summary if bound.no_interval]):

@@ -68,7 +68,7 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
         figure: Figure = None,
         force: Force = False,
     ) -> None:
-        from truesource.terminal.inputs import read_setting, say_left_out
+        from truesource.terminal.inputs import read_setting, say_left_out, warn
         from truesource.terminal.output import OutputFiles, figure_of, json_of, show
 
         check = evaluator.beside_settings("check_call")
@@ -83,8 +83,7 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
         result = evaluator.measure(trained, setting, settings)
         record = record_of(result)
         say_left_out(setting, *result.impossible)
-        for note in result.notes:
-            echo(note, err=True)
+        warn(result.notes)
         title = result.title or f"{record['model']} ({record['objective']})"
         tables = evaluator.function("tables") or (
             lambda *_: [measures_table(evaluator, {record["model"]: record}, title)]

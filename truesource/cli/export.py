@@ -65,14 +65,11 @@ def _bound(corpus: Corpus, split: str, grammar: Path) -> float:
     Raises:
         InputError: the grammar in the folder cannot make a sentence of it.
     """
-    from truesource.evaluation.core.differences import differences
     from truesource.evaluation.core.sentence_records import sentence_records
-    from truesource.evaluation.core.setting import Setting
     from truesource.evaluation.core.text import Text
-    from truesource.terminal.inputs import warn
+    from truesource.terminal.inputs import setting_of
 
-    setting = Setting.of(Text.of(corpus, split), grammar)
-    warn(differences(setting))
+    setting = setting_of(Text.of(corpus, split), grammar)
     records = sentence_records(
         setting.known,
         setting.sentences,

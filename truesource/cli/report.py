@@ -75,13 +75,13 @@ def _compare(runs: list[Path], output: Path, *, force: bool) -> None:
     from truesource.grammar.support.atomic_files import write_text
     from truesource.studies.compare.page import comparison_page
     from truesource.terminal.asked import require_ending
+    from truesource.terminal.inputs import warn
     from truesource.terminal.output import OutputFiles
 
     require_ending(output, "--output", (".html", ".htm"))
     files = OutputFiles(more=[output], force=force)
     page, said = comparison_page(runs, output)
-    for sentence in said:
-        echo(sentence, err=True)
+    warn(said)
     files.write_with(lambda: write_text(output, page), [output], {})
     echo(f"Wrote {output}. Next: open the page in a browser.")
 

@@ -11,7 +11,7 @@ import typer
 from truesource.evaluation.tokenisation.evaluator import TokenisationSettings
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.terminal.console import echo
-from truesource.terminal.inputs import oracle_option, read_text, warn
+from truesource.terminal.inputs import oracle_option, read_text, setting_of
 from truesource.terminal.options import Condition, Figure, Force, Json, Model, Seed, SplitName, WordTable
 from truesource.terminal.settings import with_options
 
@@ -50,8 +50,6 @@ def command(
 
     Example: truesource evaluate tokenisation model/ corpus/ --oracle grammar.npz --json tokenisation.json
     """
-    from truesource.evaluation.core.differences import differences
-    from truesource.evaluation.core.setting import Setting
     from truesource.grammar.support.errors import InputError
     from truesource.run.stages.tokenisation import load, measure
     from truesource.terminal.output import OutputFiles, figure_of, json_of, rows_of
@@ -59,8 +57,7 @@ def command(
     files = OutputFiles(json=json, document_table=document_table, word_table=word_table, figure=figure, force=force)
     _check(settings, truth=oracle is not None, words=word_table is not None)
     texts, first = _read(text, settings, split)
-    setting = Setting.of(first, oracle, lengths=lengths)
-    warn(differences(setting))
+    setting = setting_of(first, oracle, lengths=lengths)
     steps = measure(
         load(model, settings),
         texts,

@@ -10,7 +10,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from truesource.grammar.support.atomic_files import remove_leftovers
 from truesource.grammar.support.errors import InputError
@@ -22,31 +22,24 @@ from truesource.lmtrain.training_record import FILE, WHAT, place_of, remove_used
 from truesource.run.tasks import Failure, make_tasks
 
 log = logging.getLogger("truesource")
+WEIGHTS = "model.safetensors"  #: of a network
 REMEDY = "delete the cell and it will be trained again"
 
 
-class TrainingCell(ABC):
-    """One training of a study."""
-
-    seed: int
-
-    @property
-    @abstractmethod
-    def title(self) -> str:
-        """Begins the id."""
-
-    @property
-    @abstractmethod
-    def request(self) -> Mapping[str, Any]:
-        """All that decides its results, for JSON."""
+class TrainingCell(Protocol):
+    """One training of a study; ``str`` says what it is."""
 
     @property
     def id(self) -> str:
         """Name of its files; other settings, data or seeds have another."""
-        return f"{self.title}-seed{self.seed}-{digest_json(dict(self.request))[:8]}"
 
 
 C = TypeVar("C", bound=TrainingCell)
+
+
+def cell_id(title: str, seed: int, request: Mapping[str, Any]) -> str:
+    """Return the id of a cell: its title, its seed, and the digest of all that decides its results."""
+    return f"{title}-seed{seed}-{digest_json(dict(request))[:8]}"
 
 
 class TrainingCells(ABC, Generic[C]):
@@ -113,13 +106,12 @@ class TrainingCells(ABC, Generic[C]):
         return sorted(path for path in there if path.is_dir() and path.name not in known and path.name[0] != ".")
 
 
-def is_trained(place: Path, request: Mapping[str, Any], weights: str = "model.safetensors") -> bool:
-    """Return True if the model of a request is in a folder.
+def is_trained(place: Path, request: Mapping[str, Any]) -> bool:
+    """Return True if the network of a request is in a folder.
 
     Args:
         place: the folder.
         request: all that decides its weights, as ``training.json`` has it.
-        weights: name of their file.
 
     Raises:
         InputError: another model is there, or what is there is damaged.
@@ -134,6 +126,6 @@ def is_trained(place: Path, request: Mapping[str, Any], weights: str = "model.sa
             " move it elsewhere and the cell will be trained again",
             place,
         )
-    if not (place / weights).is_file():
+    if not (place / WEIGHTS).is_file():
         raise InputError("the weights of this cell are missing; delete the cell and it will be trained again", place)
     return True

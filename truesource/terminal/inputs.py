@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
@@ -65,16 +65,33 @@ def read_setting(
     Raises:
         InputError: text or grammar cannot be read, or all sentences are too long.
     """
-    from truesource.evaluation.core.differences import differences
-    from truesource.evaluation.core.setting import Setting
     from truesource.evaluation.core.text import Text
 
     text = Text.read(path, split).first(first)
     if drawn is not None:
         text = replace(text, lengths=drawn)
     text = text.at_most(longest)
-    setting = Setting.of(text, oracle, lengths=lengths, frame=frame, seed=seed, scored=scores)
     warn(text.notes)
+    how: dict[str, Any] = {"lengths": lengths, "frame": frame, "seed": seed, "scored": scores}
+    return setting_of(text, oracle, uncorrected=uncorrected, **how)
+
+
+def setting_of(text: Text, oracle: Truth | Path | None, *, uncorrected: str = "", **how: Any) -> Setting:
+    """Relate a text to its truth, and say on stderr in what the two differ.
+
+    Args:
+        text: to measure on.
+        oracle: as for `read_setting`.
+        uncorrected: as there.
+        how: further arguments of `truesource.evaluation.core.setting.Setting.of`.
+
+    Raises:
+        InputError: as `Setting.of`.
+    """
+    from truesource.evaluation.core.differences import differences
+    from truesource.evaluation.core.setting import Setting
+
+    setting = Setting.of(text, oracle, **how)
     warn(differences(setting, uncorrected))
     return setting
 

@@ -24,8 +24,7 @@ from truesource.grammar.support.records import read_record, read_records
 from truesource.grammar.treebank import Treebank
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.training_record import MetricsRow, read_finished
-from truesource.lmtrain.training_request import TrainingRequest
-from truesource.run.cells import TrainingCell, TrainingCells
+from truesource.run.cells import TrainingCells
 from truesource.run.models.stage import resolved
 from truesource.run.stage import Stage, of_model, of_settings
 from truesource.run.treebank.text import HELD_OUT, TreebankText, write_text_folder
@@ -266,7 +265,7 @@ def folder_of(run: RunFolder, entry: ModelEntry) -> Path:
 
 
 @dataclass(frozen=True)
-class Twin(TrainingCell):
+class Twin:
     """A model of the run, trained once more on another text."""
 
     text: str  #: name of the text, and of the folder
@@ -276,18 +275,8 @@ class Twin(TrainingCell):
     seed: int
 
     @property
-    @override
-    def title(self) -> str:
-        return self.text
-
-    @property
-    @override
-    def request(self) -> dict[str, Any]:
-        return TrainingRequest.of(self.source, self.shape, self.training, seed=self.seed).as_record()
-
-    @property
-    @override
     def id(self) -> str:
+        """Name of its folder."""
         return self.text
 
     def __str__(self) -> str:

@@ -24,7 +24,7 @@ from truesource.grammar.truth import process
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.device import computing, one_thread
 from truesource.lmtrain.models import load_model
-from truesource.run.cells import TrainingCell, TrainingCells
+from truesource.run.cells import TrainingCells, cell_id
 from truesource.studies.benchmark.results import WINDOWS, BenchmarkCell, Divergences, TruthRecord, has_truth
 from truesource.studies.benchmark.suite import Candidate, Suite
 from truesource.studies.benchmark.truth import LanguageTruth, Part
@@ -146,7 +146,7 @@ class KeptTruth(TruthRecord):
 
 
 @dataclass(frozen=True)
-class SuiteCell(TrainingCell):
+class SuiteCell:
     """A cell that is to be made."""
 
     language: str  #: name in the suite
@@ -159,19 +159,14 @@ class SuiteCell(TrainingCell):
     given: Path | None = None  #: folder of a model that was trained elsewhere; None: no such
 
     @property
-    @override
-    def title(self) -> str:
-        return f"{self.language}-{self.candidate.name}"
-
-    @property
-    @override
-    def request(self) -> dict[str, Any]:
+    def id(self) -> str:
+        """Name of its files: other settings, suites or seeds have another."""
         settings = None if self.shape is None else self.shape.model_dump(mode="json") | {"name": None}
         training = None if self.training is None else self.training.model_dump(mode="json")
         request = {"suite": self.suite_digest, "model": settings, "training": training, "objective": self.objective}
         if self.given is not None:
             request["files"] = {file.name: digest_file(file) for file in sorted(self.given.iterdir()) if file.is_file()}
-        return request
+        return cell_id(f"{self.language}-{self.candidate.name}", self.seed, request)
 
     @property
     def is_reference(self) -> bool:

@@ -24,7 +24,7 @@ from truesource.generator.abilities import require
 from truesource.grammar.support.atomic_files import all_at_once, atomic_path, write_json
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, digest_json
-from truesource.run.cells import TrainingCells, is_trained
+from truesource.run.cells import WEIGHTS, TrainingCells, is_trained
 from truesource.studies.scaling.plan import Data, PlannedCell
 from truesource.studies.scaling.results import MEASURES, read_scores
 
@@ -100,7 +100,7 @@ class SweepCells(TrainingCells[PlannedCell]):
         known = read_scores(self.results(cell)[1])
         if known is None or known["evaluation"] != self.digest:
             return False
-        return bool(known["weights"] == digest_file(self.place(cell) / "model.safetensors"))
+        return bool(known["weights"] == digest_file(self.place(cell) / WEIGHTS))
 
     @override
     def results(self, cell: PlannedCell) -> tuple[Path, Path]:
@@ -126,7 +126,7 @@ class SweepCells(TrainingCells[PlannedCell]):
             return
         model_folder = self.place(cell)
         numbers, target = self.results(cell)
-        weights = digest_file(model_folder / "model.safetensors")
+        weights = digest_file(model_folder / WEIGHTS)
         train = self._data.of(cell).train
         cost = training_cost(cell.model, cell.training, train, self._data.tokenizer, seed=cell.seed)
         steps = [*((step, path) for step, path in snapshots(model_folder) if step < cost.steps)]

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from typing_extensions import override
 
 from truesource.generator.columns import CodedSentences, Rows
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.model_registry import with_code
 from truesource.lmtrain.training_request import TrainingRequest
-from truesource.run.cells import TrainingCell
+from truesource.run.cells import cell_id
 from truesource.studies.scaling.config import SweepConfig, require_sentences
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class FirstSentences:
 
 
 @dataclass(frozen=True)
-class PlannedCell(TrainingCell):
+class PlannedCell:
     """One model to train and to evaluate."""
 
     shape: str  #: what its shape is called
@@ -54,13 +53,8 @@ class PlannedCell(TrainingCell):
     tokenizer_digest: str
 
     @property
-    @override
-    def title(self) -> str:
-        return f"{self.model.label}-n{self.sentences}"
-
-    @property
-    @override
     def request(self) -> dict[str, Any]:
+        """All that decides its weights, as ``training.json`` has it."""
         return TrainingRequest(
             model=self.model,
             training=self.training,
@@ -68,6 +62,11 @@ class PlannedCell(TrainingCell):
             corpus_digest=self.data_digest,
             tokenizer_digest=self.tokenizer_digest,
         ).as_record()
+
+    @property
+    def id(self) -> str:
+        """Name of its files; other settings or data give another."""
+        return cell_id(f"{self.model.label}-n{self.sentences}", self.seed, self.request)
 
     def __str__(self) -> str:
         return f"{self.shape}, {self.sentences:,} sentences, seed {self.seed}"

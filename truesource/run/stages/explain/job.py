@@ -44,7 +44,7 @@ from truesource.lmtrain.trained_models import load_trained
 from truesource.lmtrain.training import train
 from truesource.lmtrain.training_record import FILE, REMEDY, WHAT, training_seconds
 from truesource.lmtrain.training_request import TrainingRequest
-from truesource.run.cells import TrainingCell, TrainingCells
+from truesource.run.cells import TrainingCells, cell_id
 from truesource.run.tasks import Failure
 
 if TYPE_CHECKING:
@@ -68,22 +68,17 @@ class LeverCost:
 
 
 @dataclass(frozen=True)
-class LeverCell(TrainingCell):
+class LeverCell:
     """One training to make and to score."""
 
     lever: str  #: name of the lever, or `BASE`
     seed: int
-    settings: Mapping[str, Any]  #: all that decides its weights
+    request: Mapping[str, Any]  #: all that decides its weights
 
     @property
-    @override
-    def title(self) -> str:
-        return self.lever
-
-    @property
-    @override
-    def request(self) -> Mapping[str, Any]:
-        return self.settings
+    def id(self) -> str:
+        """Name of its folder and of its scores."""
+        return cell_id(self.lever, self.seed, self.request)
 
     def __str__(self) -> str:
         return f"{self.lever}, seed {self.seed}"
