@@ -109,7 +109,9 @@ def logical_lines(text: str) -> Iterator[tuple[int, str]]:
             start = number
         parts.append(stripped.removesuffix("\\"))
         if not stripped.endswith("\\"):
-            yield start, " ".join(parts).strip()
+            line = " ".join(parts).strip()
+            if line:  # empty if all its lines hold a backslash alone
+                yield start, line
             parts = []
 
 

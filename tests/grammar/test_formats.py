@@ -26,6 +26,8 @@ from truesource.grammar.formats import names, save_grammar, source_files
 from truesource.grammar.formats.earleyx import format_earleyx, parse_earleyx
 from truesource.grammar.formats.nltk import format_nltk, parse_nltk
 from truesource.grammar.formats.npz import ARRAYS
+from truesource.grammar.formats.text import parse_text
+from truesource.grammar.formats.weight_first import parse_weight_first
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.read_options import ReadOptions
 from truesource.grammar.support.errors import InputError
@@ -645,6 +647,15 @@ def test_plain_names_need_no_table_for_nltk(pcfg: PCFG) -> None:
         assert_same_grammar(PCFG.from_text(text), pcfg)
     printed = str(nltk.PCFG.fromstring(rules))
     assert_same_grammar(parse_nltk(printed, ReadOptions(normalise=True)), pcfg, rel=1e-4)
+
+
+@pytest.mark.parametrize("rules", ["S -> 'cat' [1.0]", "S -> 'cat' 1.0", "1.0 S cat"])
+def test_a_backslash_with_nothing_to_continue_is_a_blank_line(rules: str) -> None:
+    parse = parse_weight_first if rules.startswith("1.0") else parse_nltk if "[" in rules else parse_text
+    for text in (f"{rules}\n\\", f"{rules}\n\\\n\\\n", f"{rules} \\\n\\\n"):
+        assert_same_grammar(PCFG.of(parse(text)), PCFG.of(parse(rules)))
+    with pytest.raises(InputError, match="the grammar has no rules"):
+        parse("\\\n")
 
 
 def test_backslashes_are_nothing_special_to_nltk() -> None:
