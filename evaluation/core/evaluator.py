@@ -74,6 +74,7 @@ class Evaluator:
     summary: str  #: one line for the help of `truesource evaluate`
     settings: type[Settings]  #: keys of the configuration, and options of the verb
     kinds: tuple[str, ...] = ()  #: of its stages, where they are others than the name
+    verb: str = ""  #: verb that measures it; empty: `truesource evaluate` with its name
     declared: bool = True  #: verb and stages come from this declaration
     of_corpus: bool = True  #: it measures on the corpus of the run, not on texts of other sources
 

@@ -41,5 +41,6 @@ EXPLAIN = Evaluator(
     summary="Explain why a model is off, and what would help most.",
     settings=ExplainSettings,
     code=f"{__package__}.report",
+    verb="explain",
     declared=False,
 )

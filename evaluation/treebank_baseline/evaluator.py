@@ -50,6 +50,7 @@ TREEBANK_BASELINE = Evaluator(
     title="Trained on the treebank",
     summary="Compare models trained on real and on sampled text, on both.",
     code=f"{__package__}.report",
+    verb="compare",
     declared=False,
     of_corpus=False,
     settings=TreebankBaselineSettings,

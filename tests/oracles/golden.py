@@ -107,7 +107,7 @@ evaluate memory {MODEL} --sentences 30 --json memory.json --table memory.md
 explain {MODEL} -o why --sentences 30 --levers data,context --json explain.json --table explain.md
 evaluate beliefs runs/toy/models/gpt2-seed3 runs/toy/corpus {ORACLE} --pairs 10 --json beliefs.json --table beliefs.md
 evaluate beliefs runs/toy/models/bert-seed3 runs/toy/corpus {ORACLE} --json masked_beliefs.json
-export runs/toy/corpus -o shards
+convert runs/toy/corpus shards --to bin
 """,
     ),
     "grammars": (
@@ -141,7 +141,7 @@ language english:size=small --json english.json
 new --schema run
 tilt g.npz --regex ".* the .*" --beta 0.5 -o tilted.npz --json tilt.json --table tilt.md
 infill g.npz "the ___ ___ a ___" --top 5 -n 3 --json infill.json --table infill.md
-export corpus -o lines --to jsonl --split eval --no-bound
+convert corpus lines --to jsonl --split eval --no-bound
 """,
     ),
     "grids": (

@@ -427,9 +427,11 @@ def test_damaged_runs_are_refused(home: Path, here: Path, command: Command, dama
 def test_real_text_has_no_truth_to_be_compared_with(here: Path, command: Command) -> None:
     (here / "bank.txt").write_text(BANK * 4, encoding="utf-8")
     assert command("split", "bank.txt", "-o", "real").code == 0
-    found = command("-q", "compare", "own.py:table", "own.py:no_b", "real/held_out.txt", "--oracle", "toy.txt")
+    models = ("own.py:table", "own.py:no_b", "real/held_out.txt")
+    found = command("-q", "compare", *models, "--oracle", "toy.txt", "--exact-kl", 5, "--columns", "kl")
     assert found.code == 2
-    assert "this is real text, whose truth is not known" in " ".join(found.err.split())
+    assert "this is real text, whose truth is not known, so --exact-kl and --columns" in " ".join(found.err.split())
+    assert "NAME=MODEL" in command("compare", "a=own.py:table", "b=own.py:no_b", "a=own.py:no_c", models[-1]).err
 
 
 def test_a_run_keeps_what_its_models_cannot_make(home: Path) -> None:

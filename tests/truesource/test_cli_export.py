@@ -1,4 +1,4 @@
-"""`export`: the files are read as other training code reads them, and the truth itself has the loss of the bound."""
+"""Corpora for other training code: read as it reads them, the truth itself has the loss of the bound."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read(folder: Path) -> dict[str, Any]:
 
 def test_the_loss_of_the_truth_is_the_bound(here: Path, command: Command) -> None:
     """As nanoGPT reads shards: targets are the inputs one place on, and the loss is the mean over all of them."""
-    assert command("export", "corpus", "-o", "shards", "--to", "bin").code == 0
+    assert command("convert", "corpus", "shards", "--to", "bin").code == 0
     meta, corpus = read(here / "shards"), Corpus.load(here / "corpus")
     truth = PCFG.load("toy.npz")
     assert list(meta["splits"]) == ["train", "dev"]
@@ -56,7 +56,7 @@ def test_the_loss_of_the_truth_is_the_bound(here: Path, command: Command) -> Non
 def test_every_format_has_the_sentences(here: Path, command: Command) -> None:
     corpus = Corpus.load(here / "corpus")
     for to in ("bin", "jsonl", "ids"):
-        assert command("export", "corpus", "-o", to, "--to", to, "--no-bound").code == 0
+        assert command("convert", "corpus", to, "--to", to, "--no-bound").code == 0
     meta = read(here / "ids")
     assert meta["itos"] == [*PCFG.load("toy.npz").terminals, "<end>"]
     assert [meta["stoi"][word] for word in meta["itos"]] == list(range(meta["vocab_size"]))
@@ -74,21 +74,21 @@ def test_every_format_has_the_sentences(here: Path, command: Command) -> None:
 
 def test_the_bytes_are_the_same_and_nothing_is_overwritten(here: Path, command: Command) -> None:
     for folder in ("a", "b"):
-        assert command("export", "corpus", "-o", folder, "--to", "jsonl", "--split", "dev").code == 0
+        assert command("convert", "corpus", folder, "--to", "jsonl", "--split", "dev").code == 0
     for file in sorted((here / "a").iterdir()):
         assert file.read_bytes() == (here / "b" / file.name).read_bytes()
     assert sorted(file.name for file in (here / "a").iterdir()) == ["dev.jsonl.gz", "meta.json"]
-    assert command("export", "corpus", "-o", "a").code == 2
+    assert command("convert", "corpus", "a", "--to", "bin").code == 2
     assert (here / "a" / "dev.jsonl.gz").is_file()
-    assert command("export", "corpus", "-o", "a", "--force").code == 0
+    assert command("convert", "corpus", "a", "--to", "bin", "--force").code == 0
     assert not (here / "a" / "dev.jsonl.gz").exists()
-    code, _, err = command("export", "corpus", "-o", "c", "--split", "test")
+    code, _, err = command("convert", "corpus", "c", "--to", "bin", "--split", "test")
     assert code == 2 and "no split 'test'" in err
 
 
 def test_a_disjoint_split_has_the_bound_of_what_is_left(here: Path, command: Command) -> None:
     assert command("sample", "toy.npz", "-n", 100, "-o", "apart", *SPLITS, "--overlap", "disjoint").code == 0
-    assert command("export", "apart", "-o", "shards").code == 0
+    assert command("convert", "apart", "shards", "--to", "bin").code == 0
     bound = command("bound", "toy.npz", "apart", "--split", "dev", "--no-masked", "--json", "bound.json")
     assert bound.code == 0
     corpus = Corpus.load(here / "apart")
@@ -100,7 +100,7 @@ def test_a_disjoint_split_has_the_bound_of_what_is_left(here: Path, command: Com
 
 def test_a_corpus_without_its_grammar_has_no_bound(here: Path, command: Command) -> None:
     (here / "corpus" / "grammar.npz").unlink()
-    code, _, err = command("export", "corpus", "-o", "shards")
+    code, _, err = command("convert", "corpus", "shards", "--to", "bin")
     assert code == 0 and "so the bound is not known" in err
     meta = read(here / "shards")
     assert meta["itos"][:-1] == sorted(meta["itos"][:-1])

@@ -25,7 +25,7 @@ FRONT_DOOR = (
     "truesource.studies.scaling.",
 )
 FRONT_DOOR += ("truesource.studies.benchmark.", "truesource.studies.compare.")
-WITHOUT_NUMBERS = {"new", "report", "cite", "export"}
+WITHOUT_NUMBERS = {"new", "report", "cite"}
 OUTPUT = "truesource.terminal.output"
 
 

@@ -48,10 +48,9 @@ EXCEPTIONS = {
 }
 #: verbs whose default of --split is another one, and why
 OTHER_SPLITS = {
-    "convert": ("train", "trees are exported to train on them"),
+    "convert": (None, "trees are converted to train on them: train; other training code reads several: all"),
     "evaluate naturalness": ("train", "frequencies need many sentences, and nothing is trained"),
     "evaluate tendencies": ("test", "samples of models are compared with the test text, as published"),
-    "export": (None, "training code reads several"),
     "compare": (None, "runs have their own; else eval"),
 }
 

@@ -57,7 +57,7 @@ WORK = [
     "induce bank.mrg -o induced.npz --cycles 0",
     "split bank.mrg -o parts",
     "sample toy.npz -n 200 -o corpus --shares train=.8,eval=.2",
-    "export corpus -o exported --to ids",
+    "convert corpus exported --to ids",
     "bound toy.npz corpus --no-masked",
     "infill toy.npz 'the ___ sleeps'",
     "parse toy.npz text -o trees.mrg",
@@ -105,7 +105,6 @@ REFUSE = {
     "evaluate dynamics model corpus --oracle toy.npz": f"`truesource evaluate dynamics` needs {LM}",
     "evaluate probing model corpus --oracle toy.npz": f"`truesource evaluate probing` needs {LM}",
     "evaluate beliefs model corpus --oracle toy.npz": f"the model model needs {LM}",
-    "evaluate treebank_baseline model --held-out text --oracle toy.npz": f"the model model needs {LM}",
     "evaluate tendencies model --oracle toy.npz --lengths none": f"`truesource evaluate tendencies` needs {LM}",
     "evaluate lattice pieces.json text": f"`truesource evaluate lattice` needs {LM}",
     "sample toy.npz -n 900 -o other --scheduler tcp://127.0.0.1:1": "--scheduler needs dask and distributed:"

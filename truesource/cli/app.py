@@ -34,8 +34,10 @@ VERBS = {
     "reproduce": ("truesource.cli.reproduce", "Run a table or figure of a published paper again."),
     "generate": ("truesource.cli.generate", "Sample sentences from a trained model."),
     "report": ("truesource.cli.report", "Rebuild the HTML report of a run, or draw one of its figures."),
-    "convert": ("truesource.cli.convert", "Convert a grammar, or the trees of a corpus, to another format."),
-    "export": ("truesource.cli.export", "Write a corpus in the files that other training code reads."),
+    "convert": (
+        "truesource.cli.convert",
+        "Convert a grammar, or write a corpus or treebank as text or for other code.",
+    ),
     "infill": ("truesource.cli.infill", "Fill the gaps of a sentence, with exact probabilities."),
     "vary": ("truesource.cli.vary", "Make controlled variants of a grammar."),
     "tilt": ("truesource.cli.tilt", "Tilt a grammar by a reward, or require an event: a grammar again."),
@@ -49,7 +51,7 @@ GROUPS = {
     "Start here": ("run", "new", "report"),
     "From a treebank to a model, step by step": ("split", "induce", "sample", "train", "generate"),
     "Compare with the truth": ("bound", "score", "compare", "explain", "evaluate", "benchmark", "reproduce"),
-    "Grammars and languages": ("language", "inspect", "parse", "infill", "convert", "export", "vary", "tilt"),
+    "Grammars and languages": ("language", "inspect", "parse", "infill", "convert", "vary", "tilt"),
     "Reference": ("cite",),
 }
 
@@ -91,7 +93,7 @@ def evaluators() -> typer.Typer:
 
     made = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", add_completion=False)
     made.callback(help="Measure corpora and models.")(lambda: None)
-    for evaluator in (each for each in EVALUATORS if each.name not in VERBS):
+    for evaluator in (each for each in EVALUATORS if not each.verb):
         kind = Verb if evaluator.name in WITHOUT_NETWORKS else NetworkVerb
         made.command(evaluator.name, cls=kind, short_help=evaluator.summary)(evaluate.verb_of(evaluator))
     made.command(lattice.NAME, cls=Verb)(lattice.command)

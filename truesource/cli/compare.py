@@ -15,8 +15,10 @@ from truesource.terminal.console import echo
 from truesource.terminal.options import Condition, Figure, FirstSentences, Force, Json, Longest
 
 if TYPE_CHECKING:
+    from truesource.cli.compare_arguments import Scored
     from truesource.evaluation.comparing import ModelComparison, ModelScores
     from truesource.evaluation.core.evaluator import Evaluator
+    from truesource.terminal.output import OutputFiles
 
 Models = Annotated[
     list[str],
@@ -111,10 +113,14 @@ def command(
     --variant, each model is called as the corpus that it learned, original=MODEL, and is scored on that corpus with its
     own truth; differences are of corresponding sentences.
 
+    The truth of real text is not known. On a text that truesource split wrote, models of one vocabulary are compared by
+    their perplexities, and the perplexity of the grammar (--oracle) is a reference, not a bound.
+
     Example: truesource compare gpt2=models/a gpt2=models/b models/lstm corpus/ --oracle grammar.npz --table table.csv
     """
     from truesource.cli.compare_arguments import Scored, scores_of_models, scores_of_variants
     from truesource.run.model_scores import scores_of_runs
+    from truesource.run.treebank.text import text_of_file
     from truesource.studies.compare.tables import check_columns, comparison_figure, comparison_table, warning_of
     from truesource.terminal.inputs import warn
     from truesource.terminal.output import OutputFiles, figure_of, json_of, show
@@ -126,6 +132,9 @@ def command(
     options |= {"exact": exact, "also": evaluators, "vocabulary": vocabulary}
     given = {key: value for key, value in options.items() if value is not None}
     asked = Scored.of(given, DEFAULT_SEED if seed is None else seed)
+    if text_of_file(Path(models[-1])) is not None:
+        _compare_on_real_text(models, oracle, asked, {**given, "columns": columns, "figure": figure}, baseline, files)
+        return
     parallel = kind_of(Path(models[-1])) == "variants"
     if parallel and oracle is not None:
         raise InputError(f"each corpus of {models[-1]} has the grammar that it was sampled from; leave --oracle out")
@@ -150,6 +159,23 @@ def command(
         json=json_of(records),
         figure=figure_of(lambda: comparison_figure(found)),
     )
+
+
+def _compare_on_real_text(
+    models: list[str],
+    oracle: Path | None,
+    asked: Scored,
+    given: dict[str, Any],
+    baseline: str | None,
+    files: OutputFiles,
+) -> None:
+    """Compare perplexities on a text that `truesource split` wrote; the grammar of its treebank is a reference."""
+    from truesource.cli.compare_arguments import models_on_real_text
+    from truesource.cli.real_text import score_real_text
+    from truesource.terminal.output import json_of
+
+    result = score_real_text(*models_on_real_text(models, oracle, asked, given, baseline))
+    files.finish("truesource cite", json=json_of(result.records))
 
 
 def _comparisons(scored: list[ModelScores], *, parallel: bool, own: bool, **how: Any) -> list[ModelComparison]:

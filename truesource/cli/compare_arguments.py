@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from truesource.evaluation.comparing import ModelScores
     from truesource.evaluation.core.setting import Setting
     from truesource.evaluation.core.vocabulary import Kind
+    from truesource.generator.language_model import LanguageModel
+
+#: options that need a text whose truth is known
+OF_A_TRUTH = {"exact": "--exact-kl", "also": "--evaluators", "vocabulary": "--vocabulary", "figure": "--figure"}
+OF_A_TRUTH |= {"columns": "--columns"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,20 +75,55 @@ def scores_of_models(texts: Sequence[str], oracle: Path, scored: Scored, baselin
     corpus = _corpus(texts)
     models = named_models(texts[:-1])
     _check_models(models, baseline)
-    from truesource.run.treebank.text import text_of_file
     from truesource.studies.compare.scoring import score_models
 
-    if text_of_file(corpus) is not None:
-        raise InputError(
-            "this is real text, whose truth is not known, so there is no distance to compare; truesource score gives"
-            " the perplexity of each model",
-            corpus,
-            code="real-text",
-        )
     setting = _setting(corpus, oracle, models, scored)
     found = score_models(models, setting, scored.exact, scored.also, scored.vocabulary)
     _say_left_out(found, setting, scored.exact)
     return found
+
+
+def models_on_real_text(
+    texts: Sequence[str], oracle: Path | None, scored: Scored, given: Mapping[str, Any], baseline: str | None
+) -> tuple[dict[str, LanguageModel], Setting]:
+    """The models of references, the baseline first, and the real text that is the last of the arguments.
+
+    Args:
+        texts: the models, each with one seed, and last a file that `truesource split` wrote.
+        oracle: grammar of its treebank, as a reference; None: no reference.
+        scored: the sentences, and the frame.
+        given: options of the call.
+        baseline: name of the model that the others are compared with.
+
+    Raises:
+        InputError: an option needs a text whose truth is known, there is one model, a model has several seeds, an
+            unknown baseline, or a model or the text cannot be used.
+    """
+    needless = [option for key, option in OF_A_TRUTH.items() if given.get(key) is not None]
+    if needless:
+        raise InputError(
+            f"this is real text, whose truth is not known, so {listed(needless)} cannot be computed; remove"
+            f" {'it' if len(needless) == 1 else 'them'}",
+            Path(texts[-1]),
+            code="real-text",
+        )
+    models = named_models(texts[:-1])
+    _check_models(models, baseline)
+    several = [model.name for model in models if len(model.seeds) > 1]
+    if several:
+        raise InputError(
+            f"{several[0]} has several seeds; on real text, name each model apart, NAME=MODEL", code="repeated-name"
+        )
+    from truesource.cli.real_text import read_setting_of_real_text
+    from truesource.lmtrain.models import load_model  # torch, after the quick checks
+
+    how: dict[str, Any] = {"first": scored.first, "longest": scored.longest}
+    setting = read_setting_of_real_text(
+        Path(texts[-1]), scored.split, oracle, scored.lengths, frame=scored.frame, seed=scored.seed, **how
+    )
+    first = baseline or models[0].name
+    models.sort(key=lambda model: model.name != first)
+    return {model.name: load_model(model.seeds[0].text) for model in models}, setting
 
 
 def scores_of_variants(texts: Sequence[str], scored: Scored, baseline: str | None) -> list[ModelScores]:

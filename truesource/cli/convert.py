@@ -1,8 +1,7 @@
-"""`truesource convert`: a grammar in another format, or an n-gram model as a grammar."""
+"""`truesource convert`: a grammar in another format, an n-gram model as a grammar, a corpus or treebank as text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, cast
@@ -10,21 +9,22 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 import typer
 from pydantic import Field
 
+from truesource.generator.export import ENDINGS
 from truesource.grammar.formats import names
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.printable import counted
+from truesource.grammar.support.printable import listed
 from truesource.grammar.support.settings import Settings, option_name
 from truesource.terminal.console import echo
-from truesource.terminal.options import Convention, Force, Json, Normalise, SplitName
+from truesource.terminal.options import Convention, Force, Json, Normalise
 from truesource.terminal.settings import with_options
 
 if TYPE_CHECKING:
     from truesource.grammar.pcfg import PCFG
-    from truesource.grammar.treebank import Normalisation
     from truesource.lmtrain.architectures.ngram.models import NgramModel
 
 
-FORMATS = ", ".join(names())
+FORMATS, EXPORTS = ", ".join(names()), ", ".join(ENDINGS)
+GRAMMAR, CORPUS, TREEBANK = "grammar", "corpus folder", "treebank"
 
 
 class ConversionSettings(Settings):
@@ -32,7 +32,7 @@ class ConversionSettings(Settings):
 
     advanced: ClassVar = frozenset({"start", "level", "prune"})
     from_: str | None = Field(None, description=f"Source format: {FORMATS} (default: detected).")
-    to: str | None = Field(None, description=f"Target format: {FORMATS} (default: by name).")
+    to: str | None = Field(None, description=f"Format (default: by name): {FORMATS}, {EXPORTS}.")
     start: str | None = Field(None, description="Start symbol (default: the start symbol of the source).")
     normalise: bool = Field(False, description="Divide the weights of each symbol's rules by their sum.")
     cut_words: bool = Field(False, description="Make words with white space several words, and empty ones none.")
@@ -47,47 +47,94 @@ def command(
         typer.Argument(help="Grammar (NAME of NAME.grammar, NAME.lexicon), language, n-gram model, corpus, trees."),
     ],
     target: Annotated[
-        Path, typer.Argument(help="File to write, such as g.npz or g.txt.gz; of a corpus, .txt for sentences.")
+        Path,
+        typer.Argument(help="File, such as g.npz or g.txt.gz; of a corpus, .txt for sentences; or folder of exports."),
     ],
     settings: ConversionSettings,
-    split: SplitName = "train",
+    split: Annotated[
+        str | None, typer.Option("--split", help="Split of a corpus folder (default: train; of exports, all).")
+    ] = None,
     symbols: Annotated[
         bool, typer.Option("--symbols", help="Write the grammar's symbols into the trees of a corpus, not labels.")
     ] = False,
     binarised: Annotated[bool, typer.Option("--binarised", help="Keep the @ nodes in the trees of a corpus.")] = False,
+    no_bound: Annotated[
+        bool, typer.Option("--no-bound", help="Export a corpus without the exact bound of each split.")
+    ] = False,
     convention: Convention = "penn",
     tree_settings: Normalise = None,
     json: Json = None,
     force: Force = False,
 ) -> None:
-    """Convert a grammar to another format, or write the trees or sentences of a corpus or treebank as text.
+    """Convert a grammar to another format, or write a corpus or treebank as trees, as text, or for other training code.
 
     Numbers in Berkeley and EarleyX text are always normalised. The folder of an n-gram model of words becomes the
     grammar of its language.
 
+    For other training code, each split of a corpus becomes one file in a folder: token numbers in one row (bin, as
+    nanoGPT reads it), lines of JSON with the key text (jsonl), or lines of token numbers (ids). The file meta.json has
+    the vocabulary, and the exact bound of each split in nats per token: validation loss minus this bound estimates how
+    far the model is from the truth.
+
     Example: truesource convert grammar.npz grammar.txt
+
+    Example: truesource convert corpus/ shards/ --to bin
     """
+    from truesource.cli.convert_corpus import write_corpus, write_treebank
+    from truesource.cli.convert_exports import export_corpus
+    from truesource.terminal.treebanks import normalisation
+
+    kind = _kind(source, forced=bool(tree_settings) or convention != "penn")
+    of_grammars = settings.model_dump(exclude_defaults=True)
+    to = next((to for to in ENDINGS if to == settings.to and kind == CORPUS), None)
+    if to is not None:
+        del of_grammars["to"]
+    given = {
+        GRAMMAR: list(map(option_name, of_grammars)),
+        CORPUS: [
+            option
+            for option, value in (
+                ("--split", split),
+                ("--symbols", symbols),
+                ("--binarised", binarised),
+                ("--no-bound", no_bound),
+            )
+            if value
+        ],
+        TREEBANK: [
+            *(["--normalisation"] if tree_settings else []),
+            *(["--convention"] if convention != "penn" else []),
+        ],
+    }
+    for other, options in given.items():
+        if options and other != kind:
+            verb, pronoun = ("applies", "it") if len(options) == 1 else ("apply", "them")
+            raise InputError(
+                f"this is a {kind}, but {listed(options)} {verb} to {other}s only; remove {pronoun}", source
+            )
+    if kind == GRAMMAR:
+        convert_grammar(source, target, settings, json=json, force=force)
+    elif kind == TREEBANK:
+        write_treebank(source, target, normalisation(convention, tree_settings), json=json, force=force)
+    elif to is None:
+        if no_bound:
+            raise InputError("--no-bound is for exports; remove it, or add --to bin, jsonl or ids", source)
+        write_corpus(source, target, split or "train", symbols=symbols, binarised=binarised, json=json, force=force)
+    else:
+        if symbols or binarised or json is not None:
+            raise InputError("an export has no trees, and meta.json has its numbers; remove the other options", source)
+        export_corpus(source, target, to, split, bound=not no_bound, force=force)
+
+
+def _kind(source: Path, *, forced: bool) -> str:
+    """Return the kind of ``source``: a grammar (or a model that becomes one), a corpus folder or a treebank."""
     from zipfile import is_zipfile
 
-    from truesource.terminal.treebanks import is_treebank, normalisation
+    from truesource.terminal.treebanks import is_treebank
 
-    for_trees = "--normalisation" if tree_settings else "--convention" if convention != "penn" else ""
-    trees = is_treebank(source) or bool(for_trees and source.is_file() and not is_zipfile(source))
-    if for_trees and not trees:
-        raise InputError(f"{for_trees} applies to treebanks only; remove it", source)
-    if not trees and (not source.is_dir() or (source / "config.json").is_file()):
-        convert_grammar(source, target, settings, json=json, force=force)
-        return
-    given = ", ".join(map(option_name, settings.model_dump(exclude_defaults=True)))
-    if given:
-        what = "treebank" if trees else "corpus folder"
-        raise InputError(f"this is a {what}, but {given} applies to grammars only; remove it", source)
-    if trees:
-        if symbols or binarised:
-            raise InputError("--symbols and --binarised apply to corpora only; remove them", source)
-        write_treebank(source, target, normalisation(convention, tree_settings), json=json, force=force)
-        return
-    write_corpus(source, target, split, symbols=symbols, binarised=binarised, json=json, force=force)
+    if is_treebank(source) or (forced and source.is_file() and not is_zipfile(source)):
+        return TREEBANK
+    return CORPUS if source.is_dir() and not (source / "config.json").is_file() else GRAMMAR
 
 
 def convert_grammar(
@@ -153,77 +200,3 @@ def _language_of_model(folder: Path, settings: ConversionSettings) -> PCFG:
     if pcfg.meta["empty"]["mass"] > 0.0:
         echo(f"Left out the empty sentence, which has probability {pcfg.meta['empty']['mass']:.3g} in the model.")
     return pcfg
-
-
-def write_treebank(source: Path, target: Path, normalise: Normalisation, *, json: Path | None, force: bool) -> None:
-    """Write the trees of a treebank, or their sentences if the name of ``target`` ends in ``.txt``; gzipped if .gz.
-
-    Raises:
-        InputError: the treebank cannot be read, or ``target`` cannot be written.
-    """
-    from truesource.generator.text_files import line_of
-    from truesource.grammar.treebank import Treebank
-    from truesource.terminal.output import OutputFiles, json_of
-    from truesource.terminal.treebanks import show_reading
-
-    files = OutputFiles(text=target, json=json, force=force)
-    bank = Treebank.read(source, normalise)
-    show_reading(bank)
-    if _is_text(target):
-        _write_lines(target, map(line_of, bank.sentences()), len(bank))
-    else:
-        bank.write(target, force=True)
-    what = "sentences" if _is_text(target) else "trees"
-    also = files.also(json=json_of({"file": str(target), what: len(bank), "reading": bank.reading.as_dict()}))
-    following = f"train {target} -o model/" if _is_text(target) else f"induce {target} -o grammar.npz"
-    echo(f"Wrote {target}{also}: {counted(len(bank), what[:-1])}. Next: truesource {following}")
-
-
-def _is_text(target: Path) -> bool:
-    return target.name.removesuffix(".gz").endswith(".txt")
-
-
-def _write_lines(target: Path, lines: Iterable[str], n: int) -> None:
-    """Write lines of text, packed for ``.gz``, atomically."""
-    from truesource.grammar.support.atomic_files import atomic_path, opened_to_write
-    from truesource.grammar.support.printable import meter
-
-    with (
-        atomic_path(target) as temporary,
-        meter("writing lines", total=n) as progress,
-        opened_to_write(temporary, packed=target.suffix == ".gz") as stream,
-    ):
-        for line in lines:
-            stream.write(line.encode() + b"\n")
-            progress.advance(1)
-
-
-def write_corpus(
-    source: Path, target: Path, split: str, *, symbols: bool, binarised: bool, json: Path | None, force: bool
-) -> None:
-    """Write one split: Penn bracketings, or sentences if the name of ``target`` ends in ``.txt``; compressed if .gz.
-
-    Raises:
-        InputError: there is no such corpus or split, it has no trees, a word of a sentence contains white space, or
-            ``target`` cannot be written.
-    """
-    from truesource.generator.corpus import Corpus
-    from truesource.generator.text_files import line_of
-    from truesource.terminal.output import OutputFiles, json_of
-
-    files = OutputFiles(text=target, json=json, force=force)
-    corpus = Corpus.load(source)
-    n = corpus.n_sentences(split)
-    plain = _is_text(target)
-    if plain and (symbols or binarised):
-        raise InputError("--symbols and --binarised are for trees, but .txt files have sentences; remove them", target)
-    lines: Iterable[str]
-    if plain:
-        lines = (line_of(sentence) for sentence in corpus.sentences(split))
-    else:
-        lines = corpus.brackets(split, coarse=not symbols, binarised=binarised)
-    _write_lines(target, lines, n)
-    following = f"inspect GRAMMAR {target}" if plain else f"induce {target} -o grammar.npz"
-    what = "sentences" if plain else "trees"
-    also = files.also(json=json_of({"file": str(target), "split": split, what: n, "tokens": corpus.n_tokens(split)}))
-    echo(f"Wrote {target}{also}: {counted(n, what[:-1])}. Next: truesource {following}")

@@ -113,17 +113,13 @@ def _read(path: Path, split: str, oracle: Path | None, lengths: str | None, **ho
     Raises:
         InputError: it cannot be read, all sentences are too long, or there is a condition without an oracle.
     """
-    from truesource.grammar.conditioning import LengthRange
+    from truesource.cli.real_text import read_setting_of_real_text
     from truesource.grammar.support.errors import InputError
     from truesource.run.treebank.text import text_of_file
-    from truesource.terminal.inputs import read_setting
 
     if oracle is None and lengths is not None:
         raise InputError("--lengths is the condition of the oracle; add --oracle GRAMMAR, or remove it")
-    treebank = text_of_file(path)
-    own = None if treebank is None else treebank.about["lengths"]
-    drawn = None if own is None else LengthRange.parse(own)
-    return treebank is not None, read_setting(path, split, oracle, lengths, drawn=drawn, **how)
+    return text_of_file(path) is not None, read_setting_of_real_text(path, split, oracle, lengths, **how)
 
 
 def _next(trained: LanguageModel, model: str, corpus: Path, oracle: Path | None, *, real: bool) -> str:
@@ -135,9 +131,7 @@ def _next(trained: LanguageModel, model: str, corpus: Path, oracle: Path | None,
     if oracle is None:
         return f"truesource score {own} {text} {oracle_option(corpus)}"
     truth = f"--oracle {shlex.quote(str(oracle))}"
-    if real:
-        return f"truesource evaluate treebank_baseline {own} OTHER_MODEL --held-out {text} {truth}"
-    if any(ABILITIES[name].lacking(trained) for name in ("words", "distributions")):
+    if real or any(ABILITIES[name].lacking(trained) for name in ("words", "distributions")):
         return f"truesource compare {own} OTHER_MODEL {text} {truth}"
     if trained.objective == "any-order":
         return f"truesource evaluate diffusion {own} {text} {truth}"
@@ -190,14 +184,11 @@ def _alone(trained: LanguageModel, setting: Setting) -> _Output:
 
 def _with_reference(trained: LanguageModel, setting: Setting) -> _Output:
     """The perplexity of the model on real text, and that of a grammar, which is no bound; printed."""
+    from truesource.cli.real_text import score_real_text
     from truesource.evaluation.core.token_table import token_columns
-    from truesource.evaluation.treebank_baseline.measure import GRAMMAR, score_on_text
-    from truesource.evaluation.treebank_baseline.report import baseline_table, coverage_line
-    from truesource.terminal.output import show
+    from truesource.evaluation.treebank_baseline.measure import GRAMMAR
 
-    result = score_on_text({trained.name: trained}, setting, kind="real")
-    show(baseline_table({"": result.records}, title=f"{trained.name} ({trained.objective})"))
-    echo(coverage_line(result.counts()))
+    result = score_real_text({trained.name: trained}, setting, f"{trained.name} ({trained.objective})")
     echo(result.records[0]["signature"])
     scores, grammar = result.sides[trained.name], result.sides[GRAMMAR]
     return _Output(result.records, lambda: token_columns(setting.sentences, scores, grammar, other="grammar"))

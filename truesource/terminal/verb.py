@@ -23,7 +23,7 @@ from truesource.terminal.surroundings import keep_standard_output
 log = logging.getLogger("truesource")
 
 #: verbs that show no table
-WITHOUT_TABLES = frozenset({"new", "report", "cite", "split", "induce", "train", "generate", "convert", "export"})
+WITHOUT_TABLES = frozenset({"new", "report", "cite", "split", "induce", "train", "generate", "convert"})
 
 _HIDDEN: dict[str, Any] = {"hidden": True, "expose_value": False, "help": "As before the verb."}
 

@@ -1,0 +1,69 @@
+"""`truesource convert` of corpora, into the files that other training code reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from truesource.generator.export import META, ExportFormat, export
+from truesource.grammar.support.errors import InputError
+from truesource.terminal.console import echo
+
+if TYPE_CHECKING:
+    from truesource.generator.corpus import Corpus
+
+
+def export_corpus(source: Path, target: Path, to: ExportFormat, split: str | None, *, bound: bool, force: bool) -> None:
+    """Write splits in a folder of files that other training code reads; ``split``: None for all.
+
+    Raises:
+        InputError: there is no such corpus or split, or `truesource.generator.export.export` cannot write it.
+    """
+    from truesource.generator.corpus import Corpus
+    from truesource.grammar.truth import load_truth
+    from truesource.terminal.inputs import grammar_inside
+    from truesource.terminal.output import claim_folder
+
+    claim_folder(target, "folder of exported text", META, force=force)
+    corpus = Corpus.load(source)
+    names = list(corpus.splits) if split is None else [split]
+    for name in names:
+        corpus.n_sentences(name)  # raises where there is none
+    grammar = grammar_inside(source)
+    if grammar is None and bound:
+        echo(f"{source} has no grammar inside, so the bound is not known.", err=True)
+    bounds = {name: _bound(corpus, name, grammar) for name in names} if bound and grammar is not None else {}
+    words = () if grammar is None else load_truth(grammar).terminals
+    meta = export(corpus, target, to, splits=names, words=words, bounds=bounds)
+    for name, part in meta["splits"].items():
+        known = "" if part["bound"] is None else f", exact bound {part['bound']:.4f} nats per token"
+        echo(f"{name}: {part['sentences']:,} sentences, {part['tokens']:,} tokens with their ends{known}")
+    echo(f"Wrote {target}. Next: train on {target / meta['splits'][names[0]]['file']}; meta.json has the vocabulary")
+
+
+def _bound(corpus: Corpus, split: str, grammar: Path) -> float:
+    """The exact cross-entropy of a split, nats per token, ends included.
+
+    Raises:
+        InputError: the grammar in the folder cannot make a sentence of it.
+    """
+    from truesource.evaluation.core.sentence_records import sentence_records
+    from truesource.evaluation.core.text import Text
+    from truesource.terminal.inputs import setting_of
+
+    setting = setting_of(Text.of(corpus, split), grammar)
+    records = sentence_records(
+        setting.known,
+        setting.sentences,
+        lengths=setting.lengths,
+        masked=False,
+        excluded=setting.excluded,
+        transform=setting.transform,
+    )
+    wrong = [number for number, record in enumerate(records, start=1) if not record["possible"]]
+    if wrong:
+        raise InputError(
+            f"the grammar in the folder cannot make sentence {wrong[0]} of {split}; use --no-bound", corpus.path
+        )
+    total = float(sum(record["logprob"] for record in records))
+    return -total / (corpus.n_tokens(split) + corpus.n_sentences(split))
