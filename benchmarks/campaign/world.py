@@ -110,7 +110,7 @@ RECIPE = [
     "generate net -n 60 --max-tokens 12 -o samples",
     "evaluate pairs ngram --oracle g.txt -n 10 --lengths 2..12 -o pairs.jsonl",
     "run run.yaml",
-    "evaluate scaling sweep.yaml",
+    "run sweep.yaml",
     "convert g.txt g.gz --to earleyx",
 ]
 

@@ -38,7 +38,7 @@ In a configuration and after `--set`, `none` is null, as is `null`, for every ke
 they mean, which values they take, the settings of every architecture and language included. Editors with a YAML
 language server complete and check a configuration whose first line is `# yaml-language-server:
 $schema=experiment.schema.json`, as `truesource new` writes it. `--schema scaling` and `--schema benchmark` are for
-the configurations of `truesource evaluate scaling` and `truesource benchmark`.
+the configurations of sweeps and of `truesource benchmark`.
 """
 #: settings of other verbs, and where a configuration has them
 OTHERS: dict[str, tuple[type[Settings], str]] = {

@@ -8,6 +8,7 @@ from truesource.grammar.support.errors import InputError
 
 #: files that each kind of folder has, one of the alternatives; the first kind that fits is that of a folder
 _KINDS = {
+    "sweep": (("sweep.json",),),
     "run": (("stages.json",), ("results.json",)),
     "model": (("training.json",), ("config.json", "tokenizer.json")),
     "corpus": (("record.json", "grammar.npz"),),
@@ -29,7 +30,7 @@ _PARTS = {
 
 
 def kind_of(folder: Path) -> str | None:
-    """Kind of a folder, by the names of its files: ``run``, ``model``, ``corpus``, ``variants``, ``trees``; None: none.
+    """Kind of a folder, by the names of its files, such as ``run``, ``sweep``, ``model`` or ``corpus``; None: none.
 
     A run may be unfinished; ``variants`` are the parallel corpora of a grammar and of its variants, ``trees`` those of
     parsed sentences.

@@ -152,7 +152,7 @@ benchmark --suite mini.yaml --model bigram --model small --model masked --seeds 
     table.csv
 benchmark --suite mini.yaml --languages brackets --export-lm-eval tasks
 benchmark --suite mini.yaml --model bigram --plan --flops-per-second 1e14
-evaluate scaling toy.yaml --json scaling.json --table scaling.md
+run toy.yaml --json scaling.json --table scaling.md
 reproduce --list
 new treebank mine
 new demo its

@@ -1,4 +1,4 @@
-"""`truesource evaluate scaling`: cells trained, reused, resumed after a kill, shared out; laws, records, report."""
+"""`truesource run` of a sweep: cells trained, reused, resumed after a kill, shared out; laws, records, report."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CONFIG: dict[str, Any] = {
     "axes": {"sentences": [10, 20, 80], "model": [{"dim": 4}, {"dim": 8}], "seeds": [1]},
     "evaluation": {"replicates": 100},
 }
-CALL = ("evaluate", "scaling")
+CALL = ("run",)
 
 
 def write(folder: Path, **changes: Any) -> Path:
@@ -132,7 +132,7 @@ def test_a_sweep_from_its_configuration_to_the_report(here: Path, command: Comma
     ]
     # the folder alone gives the same numbers, untouched by the corpus
     (folder / "corpus").rename(here / "away")
-    alone = command(*CALL, folder)
+    alone = command("report", folder)
     assert alone.code == 0 and "gpt2-1x8" in alone.out and "gpt2-1x4" not in alone.out
     assert weights(folder) == more
 
@@ -303,7 +303,7 @@ def test_folders_of_others(here: Path, command: Command) -> None:
     found = command(*CALL, "sweep.yaml")
     assert found.code == 2 and "exists and is not a sweep" in found.err
     (here / "runs" / "toy" / "letter.txt").unlink()
-    assert command(*CALL, "runs/toy").code == 2
+    assert command("report", "runs/toy").code == 2
     assert command(*CALL, "sweep.yaml").code == 0
     (cell,) = (here / "runs" / "toy" / "cells").glob("gpt2*")
     record = json.loads((cell / "training.json").read_text(encoding="utf-8"))
@@ -325,6 +325,16 @@ def test_a_cell_at_work_in_another_process_is_left_alone(here: Path, command: Co
     assert found.code == 0 and "1 of 2 cells are not finished; they are left out" in found.err
     assert [path.name for path in cells.glob("gpt2*")] != [] and not (cells / other).exists()
     assert command(*CALL, "sweep.yaml").code == 0 and (cells / other).exists()
+
+
+def test_options_of_one_kind_of_configuration(here: Path, command: Command) -> None:
+    for option in ("--dry-run", "--force"):
+        found = command(*CALL, "sweep.yaml", option)
+        assert found.code == 2 and "--dry-run and --force are for runs, but this is a sweep" in found.err
+    found = command(*CALL, "demo", "--shard", "0/2")
+    assert found.code == 2 and "--shard is a share of the cells of a sweep, but this is a run" in found.err
+    found = command(*CALL, "sweep.yaml", "--device", "abacus")
+    assert found.code == 2 and "device" in found.err
 
 
 def test_processes_of_torchrun_are_refused(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,14 +186,14 @@ def test_a_sweep_has_the_bound_of_the_original_text(here: Path, command: Command
             "evaluation": {"replicates": 100},
         }
         Path(f"{name}.yaml").write_text(json.dumps(config), encoding="utf-8")
-        assert command("evaluate", "scaling", f"{name}.yaml").code == 0
+        assert command("run", f"{name}.yaml").code == 0
         (scored,) = (here / "runs" / name / "scores").glob("*.json")
         measured[name] = json.loads(scored.read_text("utf-8"))
     plain, shuffled = measured["plain"], measured["shuffled"]
     assert shuffled["measures"]["bound"]["value"] == pytest.approx(plain["measures"]["bound"]["value"], rel=1e-10)
     assert (shuffled["parts"]["transform"], shuffled["parts"]["truth"]) == (SHUFFLE, "sentence")
     assert "transform" not in plain["parts"]
-    done = command("evaluate", "scaling", "shuffled.yaml", "--set", "evaluation.frame=paper")
+    done = command("run", "shuffled.yaml", "--set", "evaluation.frame=paper")
     assert done.code == 2 and "a frame that leaves out positions" in done.err
 
 

@@ -71,7 +71,7 @@ def test_lines_of_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comma
         "evaluation": {"lines": 2, "replicates": 100},
     }
     Path("sweep.yaml").write_text(yaml.safe_dump(sweep), "utf-8")
-    done = command("evaluate", "scaling", "sweep.yaml")
+    done = command("run", "sweep.yaml")
     assert done.code == 0, done.err
     found = read_sweep(Path("runs/sweep"))
     bound = found.rows[0]["bound"]

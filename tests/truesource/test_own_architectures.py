@@ -120,7 +120,7 @@ def test_a_sweep_varies_its_settings(here: Path, command: Command) -> None:
     }
     (here / "sweep.yaml").write_text(yaml.safe_dump(config))
     assert [name for name, _, _ in load_sweep(here / "sweep.yaml").shapes()] == ["GRU-hidden4", "GRU-hidden8"]
-    done = command("evaluate", "scaling", str(here / "sweep.yaml"), "--runs", str(here / "runs"))
+    done = command("run", str(here / "sweep.yaml"), "--runs", str(here / "runs"))
     assert done.code == 0, done.err
     cells = sorted((here / "runs" / "sweep" / "scores").glob("*.json"))
     assert [json.loads(cell.read_text())["model"] for cell in cells] == ["GRU-hidden4", "GRU-hidden8"]

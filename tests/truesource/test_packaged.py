@@ -11,7 +11,7 @@ from command_line import Command
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import data_folder
 from truesource.run.experiment import load_config
-from truesource.run.reading import SWEEPS, find_config, packaged, purpose
+from truesource.run.reading import find_config, is_sweep, packaged, purpose
 from truesource.studies.scaling.config import load_sweep
 
 
@@ -23,16 +23,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", packaged())
 def test_every_name_is_a_configuration_with_a_purpose(name: str, folder: Path) -> None:
-    path, base = find_config(name, sweep=name in SWEEPS)
+    path, base = find_config(name)
     assert (path, base) == (data_folder() / f"{name}.yaml", folder)
-    assert (load_sweep(path) if name in SWEEPS else load_config(path)).name == name
+    assert (load_sweep(path) if is_sweep(path) else load_config(path)).name == name
     assert len(purpose(name)) > 20
 
 
 def test_help_names_all(command: Command) -> None:
     text = " ".join(command("run", "--help").out.replace("│", " ").split())
     listed = text.partition("By name: ")[2].partition(" read the treebank")[0]
-    assert sorted(re.findall(r"[a-z]\w+", listed.replace(" and ", " "))) == sorted(packaged().keys() - SWEEPS)
+    assert sorted(re.findall(r"[a-z]\w+", listed.replace(" and ", " "))) == sorted(packaged())
 
 
 def test_a_file_comes_first_and_its_folder_is_where_paths_start(folder: Path) -> None:
@@ -54,7 +54,6 @@ def test_a_folder_does_not_hide_a_name(folder: Path) -> None:
         ("dem", "there is no such configuration; did you mean demo? configurations that come with truesource: "),
         ("data/demo.yaml", "did you mean demo?"),
         ("zzz.yaml", "there is no such configuration; configurations that come with truesource: architectures, "),
-        ("scaling", "scaling is a configuration of another verb; use truesource evaluate scaling scaling"),
         ("mine", "this is a folder, not a configuration; did you mean mine/experiment.yaml?"),
     ],
 )

@@ -91,7 +91,7 @@ REFUSE = {
     "run trained.yaml --dry-run": f"the run toy needs {BOTH}",
     "benchmark --model gpt2 -o results": f"`truesource benchmark` needs {BOTH}",
     "explain model corpus --oracle toy.npz -o why": f"`truesource explain` needs {BOTH}",
-    "evaluate scaling scaling": f"`truesource evaluate scaling` needs {BOTH}",
+    "run scaling": f"`truesource run` of a sweep needs {BOTH}",
     "evaluate naturalness corpus --reference bank.mrg --figure f.svg": f"--figure needs {REPORT}",
     "evaluate divergence model corpus --oracle toy.npz": f"the model model needs {LM}",
     "evaluate context model corpus --oracle toy.npz": f"the model model needs {LM}",

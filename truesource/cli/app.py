@@ -36,7 +36,7 @@ VERBS = {
     "report": ("truesource.cli.report", "Rebuild the HTML report of a run, or draw one of its figures."),
     "convert": (
         "truesource.cli.convert",
-        "Convert a grammar, or write a corpus or treebank as text or for other code.",
+        "Convert a grammar, a corpus or a treebank to another format.",
     ),
     "infill": ("truesource.cli.infill", "Fill the gaps of a sentence, with exact probabilities."),
     "vary": ("truesource.cli.vary", "Make controlled variants of a grammar."),
@@ -88,7 +88,7 @@ def load(name: str) -> Any:
 
 def evaluators() -> typer.Typer:
     """The verbs below ``evaluate``: one for each evaluator without a verb, and those of measures that no run has."""
-    from truesource.cli import evaluate, lattice, scaling
+    from truesource.cli import evaluate, lattice
     from truesource.evaluation.evaluators import EVALUATORS
 
     made = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", add_completion=False)
@@ -97,7 +97,6 @@ def evaluators() -> typer.Typer:
         kind = Verb if evaluator.name in WITHOUT_NETWORKS else NetworkVerb
         made.command(evaluator.name, cls=kind, short_help=evaluator.summary)(evaluate.verb_of(evaluator))
     made.command(lattice.NAME, cls=Verb)(lattice.command)
-    made.command(scaling.NAME, cls=DeviceVerb)(scaling.command)
     return made
 
 

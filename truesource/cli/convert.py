@@ -32,7 +32,7 @@ class ConversionSettings(Settings):
 
     advanced: ClassVar = frozenset({"start", "level", "prune"})
     from_: str | None = Field(None, description=f"Source format: {FORMATS} (default: detected).")
-    to: str | None = Field(None, description=f"Format (default: by name): {FORMATS}, {EXPORTS}.")
+    to: str | None = Field(None, description=f"Target format (default: by name), as for --from; of corpora {EXPORTS}.")
     start: str | None = Field(None, description="Start symbol (default: the start symbol of the source).")
     normalise: bool = Field(False, description="Divide the weights of each symbol's rules by their sum.")
     cut_words: bool = Field(False, description="Make words with white space several words, and empty ones none.")

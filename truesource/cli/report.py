@@ -8,12 +8,16 @@ from typing import Annotated
 import typer
 
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.folders import kind_of
 from truesource.terminal.console import echo
 from truesource.terminal.options import Force
 
 
 def command(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folder, such as runs/demo; or several.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN...", help="Folder of a run, such as runs/demo, or of a sweep; or several runs."),
+    ],
     figures: Annotated[bool, typer.Option("--figures", help="List the figures of the report; write nothing.")] = False,
     figure: Annotated[
         str | None,
@@ -31,7 +35,9 @@ def command(
     ] = None,
     force: Force = False,
 ) -> None:
-    """Rebuild the HTML report of a finished run, or draw one of its figures. Of several runs, write one page.
+    """Rebuild the HTML report of a run or sweep, or draw a figure of a run. Of several runs, write one page.
+
+    Of a sweep, finished or not, the report and scaling.json are written anew from the finished cells.
 
     The new report replaces the old one; the figures are those of the report that is there. The page of several runs
     compares their models, which must have been scored on the same sentences.
@@ -63,6 +69,11 @@ def command(
 
 
 def _rebuild(run: Path) -> None:
+    if kind_of(run) == "sweep":
+        from truesource.cli.run_sweep import report_sweep
+
+        report_sweep(run)
+        return
     from truesource.run.experiment import build_report
     from truesource.terminal.output import hold
 

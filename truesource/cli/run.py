@@ -10,7 +10,7 @@ import typer
 
 from truesource.cli.warm import compile_all, warm_beside
 from truesource.terminal.console import echo
-from truesource.terminal.options import Json, Overrides, Rebuild, Runs
+from truesource.terminal.options import Json, Overrides, Rebuild, Runs, Shard
 
 if TYPE_CHECKING:
     from truesource.run.config import RunConfig
@@ -31,17 +31,22 @@ def command(
     warm: Annotated[
         bool, typer.Option("--warm", help="Compile all kernels and stop, as for a container image (a minute, once).")
     ] = False,
+    shard: Shard = None,
     json: Json = None,
     force: Rebuild = False,
 ) -> None:
-    """Run an experiment: treebank, grammar, corpus, models, comparison, report.
+    """Run an experiment: treebank, grammar, corpus, models, comparison, report. Or run a sweep.
 
     Stages with unchanged inputs are skipped. An interrupted run continues when the command is repeated.
+
+    A configuration with the key axes is a sweep: it trains models of several sizes on corpora of several sizes, and
+    fits scaling laws to their distance from the truth. The irreducible loss is known, so the report also shows the
+    error of the usual fit. Finished cells are kept; if a cell fails, the others continue, and the exit code is 2.
 
     The run demo has the whole chain on an English grammar that comes with truesource; it takes a few minutes on two
     cores. truesource new writes a configuration of your own.
 
-    By name: architectures, compare, context, control, demo, diffusion, dynamics, gallery, language, probing,
+    By name: architectures, compare, context, control, demo, diffusion, dynamics, gallery, language, probing, scaling,
     tendencies, tokenisation; treebank and treebank_baseline read the treebank in the folder $TREEBANK. A file of that
     name comes first.
 
@@ -49,10 +54,12 @@ def command(
 
     Example: truesource run demo --set models.0.training.max_steps=300
 
+    Example: truesource run scaling --set axes.seeds=[1,2,3]
+
     Compiled kernels are kept in the folder of the installation, or in the one that NUMBA_CACHE_DIR names.
     """
     from truesource.grammar.support.errors import InputError
-    from truesource.run.reading import find_config
+    from truesource.run.reading import find_config, is_sweep
     from truesource.terminal.output import OutputFiles
 
     if warm:
@@ -63,10 +70,19 @@ def command(
     if config is None:
         raise InputError("name a configuration, as in truesource run demo; truesource new writes one of your own")
     path, base = find_config(config)
+    files = OutputFiles(json=json, force=True)  # repeated calls continue a run and write its numbers again
+    if is_sweep(path):
+        if dry_run or force:
+            raise InputError("--dry-run and --force are for runs, but this is a sweep, which keeps its cells", path)
+        from truesource.cli.run_sweep import run_sweep
+
+        run_sweep(path, base, set_, runs, shard, files)
+        return
+    if shard is not None:
+        raise InputError("--shard is a share of the cells of a sweep, but this is a run; remove it", path)
     from truesource.run.experiment import execute, load_config  # seconds of imports, after the quick check
 
     settings = load_config(path, set_)
-    files = OutputFiles(json=json, force=True)  # repeated calls continue a run and write its numbers again
     if dry_run:
         show_stages(settings, base, runs, files, force=force)
         return

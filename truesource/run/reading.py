@@ -12,7 +12,7 @@ from truesource.grammar.support.files import data_folder
 from truesource.grammar.support.records import parse_yaml, read_yaml
 from truesource.grammar.support.settings import did_you_mean
 
-SWEEPS = frozenset({"scaling"})  #: names of configurations of `truesource evaluate scaling`
+SWEEP_KEYS = frozenset({"axes", "base"})  #: keys that only a sweep has
 _SIGNS = re.compile(r"[-+*/|_#&!%@?:>.,=^$\\]{1,3}")  #: values that are text, though YAML reads some as structure
 _TITLE = re.compile(r'^title: "?(?:truesource(?: demo)?: )?(?P<title>[^"\n]+)"?$', re.MULTILINE)
 
@@ -93,28 +93,33 @@ def purpose(name: str) -> str:
     return found["title"]
 
 
-def find_config(text: str, *, sweep: bool = False) -> tuple[Path, Path]:
+def is_sweep(path: Path) -> bool:
+    """True if a configuration is that of a sweep (`truesource.studies.scaling`), and not of one run.
+
+    Raises:
+        InputError: as `read_settings`.
+    """
+    return not SWEEP_KEYS.isdisjoint(read_settings(path))
+
+
+def find_config(text: str) -> tuple[Path, Path]:
     """A configuration by its path or name; a file of that name comes first.
 
     Args:
         text: a path, or a name such as ``demo``.
-        sweep: whether it is for a sweep.
 
     Returns:
         The file, and the folder that its relative paths start from: its own, or for names the working folder.
 
     Raises:
-        InputError: there is neither a file nor a name like that, or the name is of the other kind.
+        InputError: there is neither a file nor a name like that.
     """
     path = Path(text)
     if path.is_file():
         return path, path.resolve().parent
-    known = [name for name in packaged() if (name in SWEEPS) == sweep]
+    known = list(packaged())
     if text in known:
         return packaged()[text], Path.cwd()
-    if text in packaged():
-        verb = "run" if sweep else "evaluate scaling"
-        raise InputError(f"{text} is a configuration of another verb; use truesource {verb} {text}")
     listed = f"configurations that come with truesource: {', '.join(known)}"
     similar = did_you_mean(path.stem, known)
     reason = "there is no such configuration"

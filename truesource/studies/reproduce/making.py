@@ -44,7 +44,7 @@ def reproduce(row: Row, *, runs: Path, overrides: list[str] | None = None) -> Ro
         overrides: ``a.b=value``, of its configurations.
 
     Raises:
-        InputError: as of `truesource run`, `truesource evaluate scaling` or the command, or no record matches a
+        InputError: as of `truesource run` or the command, or no record matches a
             quantity.
     """
     composed = compose(row, overrides)

@@ -206,7 +206,7 @@ class Row(Settings):
     title: str = Field(description="What it is about.")
     published: str = Field(description="What the paper reports, in one or two sentences.")
     run: Annotated[list[str], BeforeValidator(_listed)] = Field(
-        [], description="Configurations in data/reproductions/runs, of truesource run or of evaluate scaling."
+        [], description="Configurations in data/reproductions/runs, of truesource run."
     )
     vary: dict[str, list[str]] = Field(
         {}, description="Runs of one configuration: a name for each, and the keys that it changes, as a.b=value."

@@ -10,11 +10,12 @@ from pydantic import Field, GetJsonSchemaHandler, ValidationError, field_validat
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from truesource.generator.computing import DEVICE
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import NAME_PATTERN, explain, mistake
 from truesource.grammar.support.settings import DEFAULT_SEED, Settings, field_description
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.run.config import EvaluationConfig
+from truesource.run.config import EvaluationConfig, RunConfig
 from truesource.run.corpus import CorpusConfig
 from truesource.run.models import ModelEntry
 from truesource.run.named_grammar import ARCHITECTURE, LANGUAGE, TRAINING, reference_of, with_languages
@@ -143,6 +144,9 @@ class SweepConfig(Settings):
         lt=2**32,
         description="Random seed of the corpus, if it is sampled here, and of the bootstrap.",
     )
+    device: str | None = Field(
+        None, pattern=DEVICE, exclude=True, description=field_description(RunConfig, "device")
+    )  # excluded from what finished work depends on
     grammar: Annotated[str | EmbeddedGrammar, _OrLanguage()] = Field(
         description="Grammar of the corpus: a file relative to the configuration, or a language such as dyck:k=2."
     )

@@ -11,6 +11,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import expand_user
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
+from truesource.lmtrain.device import computing
 from truesource.lmtrain.model_registry import with_code
 from truesource.run.named_grammar import grammar_at
 from truesource.run.tasks import Failure, refuse_foreign
@@ -68,7 +69,8 @@ def execute(
         write_json(folder / "config.json", config.model_dump(mode="json"))
         write_json(folder / "sweep.json", record)
 
-    failures = sweep.make_all(cells, share)
+    with computing(config.device):
+        failures = sweep.make_all(cells, share)
     return folder, sweep.strangers(cells), failures
 
 

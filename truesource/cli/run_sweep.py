@@ -1,14 +1,13 @@
-"""`truesource evaluate scaling`: the distance from the truth by corpus size, model size and compute."""
+"""`truesource run` of a sweep: the distance from the truth by corpus size, model size and compute."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from truesource.terminal.console import echo
-from truesource.terminal.options import Force, Json, Overrides, Runs, Shard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,44 +18,29 @@ if TYPE_CHECKING:
     from truesource.studies.scaling.results import Sweep
     from truesource.terminal.output import OutputFiles
 
-NAME = "scaling"
 
-
-def command(
-    sweep: Annotated[
-        Path,
-        typer.Argument(metavar="CONFIG_OR_FOLDER", help="YAML file, or scaling; or folder of a sweep, to show it."),
-    ],
-    set_: Overrides = None,
-    runs: Runs = Path("runs"),
-    shard: Shard = None,
-    json: Json = None,
-    force: Force = False,
+def run_sweep(
+    path: Path, base: Path, overrides: list[str] | None, runs: Path, shard: str | None, files: OutputFiles
 ) -> None:
-    """Train models of several sizes on corpora of several sizes, and fit scaling laws to their distance from the truth.
+    """Train and score the cells of a sweep that are not finished, and show all; if some fail, the exit code is 2.
 
-    The irreducible loss is known, so the report also shows the error of the usual fit. Finished cells are kept; an
-    interrupted sweep continues when the command is repeated. If a cell fails, the others go on; the exit code is 2.
-    The configuration scaling comes with truesource.
+    Args:
+        path: configuration.
+        base: folder that its relative paths start from.
+        overrides: of its keys.
+        runs: folder of all runs.
+        shard: share of the cells that is this job's; None: all.
+        files: to write.
 
-    Example: truesource evaluate scaling scaling --set axes.seeds=[1,2,3]
+    Raises:
+        InputError: the configuration, or a file that it names, cannot be used.
     """
-    from truesource.grammar.support.errors import InputError, require_extras
+    from truesource.grammar.support.errors import require_extras
     from truesource.grammar.support.parallel import Share
-    from truesource.terminal.output import OutputFiles
 
     share = Share() if shard is None else Share.parse(shard)
-    files = OutputFiles(json=json, force=force)
-    require_extras("`truesource evaluate scaling`", "lm", "report")
-    failures: list[Failure[PlannedCell]] = []
-    if sweep.is_dir():
-        if set_ or shard is not None:
-            raise InputError(
-                "--set and --shard need a configuration, but this is the folder of a sweep; remove them", sweep
-            )
-        folder = sweep
-    else:
-        folder, failures = train(sweep, set_, runs, share)
+    require_extras("`truesource run` of a sweep", "lm", "report")
+    folder, failures = train(path, base, overrides, runs, share)
     try:
         evaluated(folder, files, failures, shared=shard is not None)
     finally:
@@ -66,6 +50,19 @@ def command(
         of = "1 cell" if len(failures) == 1 else f"{len(failures)} cells"
         echo(f"truesource: {of} failed; repeat the command to try again", err=True)
         raise typer.Exit(2)
+
+
+def report_sweep(folder: Path) -> None:
+    """Show the finished cells of a sweep, and write its report; nothing is trained.
+
+    Raises:
+        InputError: this is no sweep, or no cell is finished.
+    """
+    from truesource.grammar.support.errors import require_extras
+    from truesource.terminal.output import OutputFiles
+
+    require_extras("`truesource report` of a sweep", "report")
+    evaluated(folder, OutputFiles(force=False), (), shared=False)
 
 
 def evaluated(folder: Path, files: OutputFiles, failures: Sequence[Failure[PlannedCell]], *, shared: bool) -> None:
@@ -104,17 +101,17 @@ def evaluated(folder: Path, files: OutputFiles, failures: Sequence[Failure[Plann
     echo(f"Wrote {report}, {folder / 'scaling.json'}{also}. Next: open the report in a browser.")
 
 
-def train(path: Path, overrides: list[str] | None, runs: Path, share: Share) -> tuple[Path, list[Failure[PlannedCell]]]:
+def train(
+    path: Path, base: Path, overrides: list[str] | None, runs: Path, share: Share
+) -> tuple[Path, list[Failure[PlannedCell]]]:
     """Train and score what is missing; the folder of the sweep, and cells that failed."""
     from truesource.evaluation.core.differences import disjoint_exactly, of_conditions, of_grammar
     from truesource.generator.corpus import Corpus
-    from truesource.run.reading import find_config
     from truesource.studies.scaling.config import load_sweep
     from truesource.studies.scaling.run import corpus_folder, execute, truth_of
     from truesource.terminal.inputs import warn
 
-    file, base = find_config(str(path), sweep=True)
-    config = load_sweep(file, overrides)
+    config = load_sweep(path, overrides)
     truth, place, split = truth_of(config, base), corpus_folder(config, base), config.evaluation.split
     if place is not None:
         corpus = Corpus.load(place)
