@@ -156,8 +156,10 @@ VERBS = [
         "corpus bank.mrg",
         "out/n.json out/n.svg",
     ),
-    verb("lattice", "evaluate lattice pieces text.txt --json out/l.json", "pieces text.txt", "out/l.json"),
-    verb("lattice-sentencepiece", "evaluate lattice sp.model text.txt --json out/l.json", "sp.model", "out/l.json"),
+    *(
+        verb(f"lattice-{of}", f"evaluate tokenisation {of} text.txt --lattice --json out/l.json", of, "out/l.json")
+        for of in ("pieces", "sp.model")
+    ),
     verb(
         "tokenisation",
         "evaluate tokenisation pieces corpus --oracle g.npz --estimators one-best,nbest,dpf"

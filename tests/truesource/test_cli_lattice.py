@@ -1,4 +1,4 @@
-"""`truesource evaluate lattice`: what it prints and writes, what it warns of, and bad input."""
+"""`truesource evaluate tokenisation --lattice`: what it prints and writes, what it warns of, and bad input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from truesource.lmtrain.pieces.inventory import read_pieces
 from truesource.lmtrain.subwords import build_subword_tokenizer
 
 LINES = ["the cat sat on the mat", "a theatre of cats and mats", "the mats sit there"]
-CALL = ("evaluate", "lattice")
+CALL = ("evaluate", "tokenisation", "--lattice")
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_it_prints_and_writes_what_enumeration_finds(here: Path, command: Comman
 
 @pytest.mark.parametrize(("asked", "used"), [(None, "fitted"), ("fitted", "fitted"), ("uniform", "uniform")])
 def test_pieces_without_scores_get_some(asked: str | None, used: str, here: Path, command: Command) -> None:
-    options = () if asked is None else ("--scores", asked)
+    options = () if asked is None else ("--proposal", asked)
     found = command(*CALL, "bpe.json", "text.txt", *options, "--json", "l.json")
     assert found.code == 0
     assert ("fitted to this very text (3 documents)" in found.err) == (used == "fitted")
@@ -155,7 +155,7 @@ def test_a_corpus_folder_is_read_by_split(here: Path, command: Command) -> None:
         ),
         (("unigram.json", "strange.txt"), "no document has a segmentation: no piece spells 'Ω' (strange.txt:1)"),
         (
-            ("bpe.json", "text.txt", "--scores", "own"),
+            ("bpe.json", "text.txt", "--proposal", "own"),
             "a bpe tokeniser has no scores of its own; use fitted, or uniform",
         ),
         (("unigram.json", "text.txt", "--json", "text.txt"), "will not overwrite text.txt without --force"),
@@ -179,7 +179,13 @@ def test_bad_input_is_one_sentence(args: tuple[str, ...], message: str, here: Pa
     assert found.err.count("\n") == 1
 
 
-def test_help_names_what_is_taken(command: Command) -> None:
-    found = command(*CALL, "--help")
-    assert found.code == 0
-    assert "TOKENISER" in found.out
+def test_options_of_models_are_refused(here: Path, command: Command) -> None:
+    for options, name in (
+        (("--samples", 3), "--samples"),
+        (("--figure", "f.svg"), "a figure"),
+        (("--oracle", "x"), "--oracle"),
+    ):
+        found = command(*CALL, "unigram.json", "text.txt", *options)
+        assert found.code == 2 and "--lattice runs no model" in found.err and name in found.err
+    found = command("evaluate", "tokenisation", "unigram.json", "text.txt", "--list-words", 3)
+    assert found.code == 2 and "--list-words is of --lattice" in found.err

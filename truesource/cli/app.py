@@ -87,8 +87,8 @@ def load(name: str) -> Any:
 
 
 def evaluators() -> typer.Typer:
-    """The verbs below ``evaluate``: one for each evaluator without a verb, and those of measures that no run has."""
-    from truesource.cli import evaluate, lattice
+    """The verbs below ``evaluate``: one for each evaluator without a verb of its own."""
+    from truesource.cli import evaluate
     from truesource.evaluation.evaluators import EVALUATORS
 
     made = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", add_completion=False)
@@ -96,7 +96,6 @@ def evaluators() -> typer.Typer:
     for evaluator in (each for each in EVALUATORS if not each.verb):
         kind = Verb if evaluator.name in WITHOUT_NETWORKS else NetworkVerb
         made.command(evaluator.name, cls=kind, short_help=evaluator.summary)(evaluate.verb_of(evaluator))
-    made.command(lattice.NAME, cls=Verb)(lattice.command)
     return made
 
 

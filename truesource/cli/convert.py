@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, cast
@@ -89,29 +90,12 @@ def command(
     to = next((to for to in ENDINGS if to == settings.to and kind == CORPUS), None)
     if to is not None:
         del of_grammars["to"]
-    given = {
-        GRAMMAR: list(map(option_name, of_grammars)),
-        CORPUS: [
-            option
-            for option, value in (
-                ("--split", split),
-                ("--symbols", symbols),
-                ("--binarised", binarised),
-                ("--no-bound", no_bound),
-            )
-            if value
-        ],
-        TREEBANK: [
-            *(["--normalisation"] if tree_settings else []),
-            *(["--convention"] if convention != "penn" else []),
-        ],
+    given: dict[str, dict[str, object]] = {
+        GRAMMAR: of_grammars,
+        CORPUS: {"split": split, "symbols": symbols, "binarised": binarised, "no_bound": no_bound},
+        TREEBANK: {"normalisation": tree_settings, "convention": convention != "penn"},
     }
-    for other, options in given.items():
-        if options and other != kind:
-            verb, pronoun = ("applies", "it") if len(options) == 1 else ("apply", "them")
-            raise InputError(
-                f"this is a {kind}, but {listed(options)} {verb} to {other}s only; remove {pronoun}", source
-            )
+    _refuse_options_of_others(kind, given, source)
     if kind == GRAMMAR:
         convert_grammar(source, target, settings, json=json, force=force)
     elif kind == TREEBANK:
@@ -124,6 +108,17 @@ def command(
         if symbols or binarised or json is not None:
             raise InputError("an export has no trees, and meta.json has its numbers; remove the other options", source)
         export_corpus(source, target, to, split, bound=not no_bound, force=force)
+
+
+def _refuse_options_of_others(kind: str, given: Mapping[str, Mapping[str, object]], source: Path) -> None:
+    """Refuse the options, by the kind that they apply to, of other kinds than ``kind``."""
+    for other, values in given.items():
+        options = [option_name(name) for name, value in values.items() if value not in (None, False, [], ())]
+        if options and other != kind:
+            verb, pronoun = ("applies", "it") if len(options) == 1 else ("apply", "them")
+            raise InputError(
+                f"this is a {kind}, but {listed(options)} {verb} to {other}s only; remove {pronoun}", source
+            )
 
 
 def _kind(source: Path, *, forced: bool) -> str:

@@ -12,13 +12,16 @@ from truesource.evaluation.tokenisation.evaluator import TokenisationSettings
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.terminal.console import echo
 from truesource.terminal.inputs import oracle_option, read_text, setting_of
-from truesource.terminal.options import Condition, Figure, Force, Json, Model, Seed, SplitName, WordTable
+from truesource.terminal.options import Condition, Figure, Force, Json, Seed, SplitName, WordTable, model_there
 from truesource.terminal.settings import with_options
 
 if TYPE_CHECKING:
+    from truesource.evaluation.core.setting import Setting
     from truesource.evaluation.core.text import Text
     from truesource.evaluation.tokenisation.texts import TextSet
+    from truesource.generator.piece_model import TokenisedModel
     from truesource.run.stages.tokenisation import Measurement
+    from truesource.terminal.output import OutputFiles
 
 DocumentTable = Annotated[
     Path | None,
@@ -29,7 +32,7 @@ WIDTH = 140  #: characters of a table, where there is no terminal
 
 @with_options(TokenisationSettings)
 def command(
-    model: Model,
+    model: Annotated[str, typer.Argument(help="Model: a folder; with --lattice also a tokenizer.json or .model.")],
     text: Annotated[Path, typer.Argument(help="Corpus folder, or text with one document per line; or NAME=PATH.")],
     settings: TokenisationSettings,
     oracle: Annotated[
@@ -37,6 +40,14 @@ def command(
     ] = None,
     lengths: Condition = None,
     split: SplitName = "eval",
+    lattice: Annotated[
+        bool,
+        typer.Option("--lattice", help="Sum over all segmentations by the scores of their pieces; no network is run."),
+    ] = False,
+    list_words: Annotated[
+        int | None,
+        typer.Option("--list-words", min=0, help="Most ambiguous words to list, of --lattice (default: 10)."),
+    ] = None,
     seed: Seed = DEFAULT_SEED,
     json: Json = None,
     document_table: DocumentTable = None,
@@ -48,18 +59,62 @@ def command(
 
     With --oracle, the distance of the model from the truth is divided into a tokenisation gap and a model gap.
 
+    --lattice sums exactly over all segmentations of a text, without a model: their number, probability and entropy.
+    The probability Q of a segmentation is proportional to exp(b * sum of the scores of its pieces), with the scores of
+    --proposal and b of --inverse-temperature.
+
     Example: truesource evaluate tokenisation model/ corpus/ --oracle grammar.npz --json tokenisation.json
+
+    Example: truesource evaluate tokenisation tokenizer.json text.txt --lattice
     """
     from truesource.grammar.support.errors import InputError
-    from truesource.run.stages.tokenisation import load, measure
-    from truesource.terminal.output import OutputFiles, figure_of, json_of, rows_of
+    from truesource.run.stages.tokenisation import load
+    from truesource.terminal.output import OutputFiles
 
+    if not lattice:
+        if list_words is not None:
+            raise InputError("--list-words is of --lattice; add --lattice, or remove --list-words")
+        model_there(model)
     files = OutputFiles(json=json, document_table=document_table, word_table=word_table, figure=figure, force=force)
+    if lattice:
+        _refuse_options_of_models(settings, oracle, lengths, document_table, word_table, figure)
+        from truesource.cli.tokenisation_lattice import sum_over_lattice
+
+        sum_over_lattice(
+            Path(model),
+            text,
+            read_text(text, split, lines=True).documents[: settings.sentences],
+            scores=settings.proposal,
+            inverse_temperature=settings.inverse_temperature,
+            n_words=10 if list_words is None else list_words,
+            files=files,
+        )
+        return
     _check(settings, truth=oracle is not None, words=word_table is not None)
     texts, first = _read(text, settings, split)
     setting = setting_of(first, oracle, lengths=lengths)
+    words, then = word_table is not None, _next(model, texts[0].path, oracle)
+    _measure(load(model, settings), texts, settings, setting, files, seed=seed, words=words, then=then)
+
+
+def _measure(
+    model: TokenisedModel,
+    texts: list[TextSet],
+    settings: TokenisationSettings,
+    setting: Setting,
+    files: OutputFiles,
+    *,
+    seed: int,
+    words: bool,
+    then: str,
+) -> None:
+    """Measure a model, print it and write the files; what was measured before an error is written too."""
+    from truesource.grammar.support.errors import InputError
+    from truesource.run.stages.tokenisation import measure
+    from truesource.terminal.output import figure_of, json_of, rows_of
+
     steps = measure(
-        load(model, settings),
+        model,
         texts,
         settings,
         seed=seed,
@@ -67,24 +122,40 @@ def command(
         lengths=setting.lengths,
         excluded=setting.excluded,
         transform=setting.transform,
-        words=word_table is not None,
+        words=words,
         warn=lambda warning: echo(f"Warning: {warning}", err=True),
     )
-    found = next(steps)
-    _show(found)
+    measurement = next(steps)
+    _show(measurement)
     try:
-        found = next(steps)
+        measurement = next(steps)
     except InputError:  # what was measured may have taken hours
-        files.write(json=json_of(found.records()), document_table=rows_of(found.rows))
+        files.write(json=json_of(measurement.records()), document_table=rows_of(measurement.rows))
         raise
-    _show_further(found)
+    _show_further(measurement)
     files.finish(
-        _next(model, texts[0].path, oracle),
-        json=json_of(found.records()),
-        document_table=rows_of(found.rows),
-        word_table=rows_of(found.word_rows),
-        figure=figure_of(lambda: _figure(found)),
+        then,
+        json=json_of(measurement.records()),
+        document_table=rows_of(measurement.rows),
+        word_table=rows_of(measurement.word_rows),
+        figure=figure_of(lambda: _figure(measurement)),
     )
+
+
+def _refuse_options_of_models(settings: TokenisationSettings, *others: object) -> None:
+    """Refuse options that --lattice does not use.
+
+    Raises:
+        InputError: one is given.
+    """
+    from truesource.grammar.support.errors import InputError
+    from truesource.grammar.support.settings import option_name
+
+    given = settings.model_dump(exclude_defaults=True).keys() - {"proposal", "inverse_temperature", "sentences"}
+    options = [*map(option_name, sorted(given))]
+    if options or any(other is not None for other in others):
+        names = options[0] if options else "--oracle, --lengths, a table or a figure"
+        raise InputError(f"--lattice runs no model, so it takes no {names}; remove it")
 
 
 def _check(settings: TokenisationSettings, *, truth: bool, words: bool) -> None:
