@@ -11,10 +11,10 @@ from pathlib import Path
 
 from reliability import reliability, reliability_table, separation, separation_table
 
-from truesource.studies.benchmark.checking import baselines_file, read_for
+from truesource.studies.benchmark.baselines import baselines_file, read_for
 from truesource.studies.benchmark.results import REFERENCES
 from truesource.studies.benchmark.suite import load_suite
-from truesource.terminal.output import show
+from truesource.terminal.tables import show
 
 
 def main() -> None:

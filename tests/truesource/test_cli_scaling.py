@@ -133,7 +133,8 @@ def test_a_sweep_from_its_configuration_to_the_report(here: Path, command: Comma
     # the folder alone gives the same numbers, untouched by the corpus
     (folder / "corpus").rename(here / "away")
     alone = command("report", folder)
-    assert alone.code == 0 and "gpt2-1x8" in alone.out and "gpt2-1x4" not in alone.out
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert alone.code == 0 and "gpt2-1x8" in page and "gpt2-1x4" not in page
     assert weights(folder) == more
 
 

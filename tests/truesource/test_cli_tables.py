@@ -26,7 +26,7 @@ FRONT_DOOR = (
 )
 FRONT_DOOR += ("truesource.studies.benchmark.", "truesource.studies.compare.")
 WITHOUT_NUMBERS = {"new", "report", "cite"}
-OUTPUT = "truesource.terminal.output"
+OUTPUT = "truesource.terminal.tables"
 
 
 def options(command: object) -> set[str]:
@@ -34,7 +34,7 @@ def options(command: object) -> set[str]:
 
 
 def imported(module: str, seen: dict[str, set[str]]) -> None:
-    """Collect what a module imports of the front door, and so on; names from the module of outputs by module."""
+    """Collect what a module imports of the front door, and so on; names from the module of tables by module."""
     if module in seen:
         return
     seen[module] = set()
@@ -79,7 +79,7 @@ def test_tables_are_made_in_one_place() -> None:
     for path in Path(find_spec("truesource").submodule_search_locations[0]).rglob("*.py"):  # type: ignore[union-attr,index]
         if "rich.table" in path.read_text("utf-8"):
             places.add(path.name)
-    assert places == {"output.py", "help.py"}
+    assert places == {"tables.py", "help.py"}
 
 
 def test_every_verb_with_numbers_has_json() -> None:

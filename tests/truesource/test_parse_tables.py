@@ -9,7 +9,7 @@ from truesource.evaluation.parsing import score_parses
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.brackets import read_text
 from truesource.report.table_files import csv_text
-from truesource.terminal.output import show
+from truesource.terminal.tables import show
 
 
 def chain(labels: list[str], tag: str = "NN") -> Tree:

@@ -10,7 +10,7 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.show import table as tables
 from truesource.evaluation.show.table import Cell, ReportTable, TableRow, score_cell
 from truesource.run.scores.tables import results_table
-from truesource.terminal.output import show
+from truesource.terminal.tables import show
 
 NUMBERS = [f"{i}.{i}{i}{i}" for i in range(1, 10)]
 

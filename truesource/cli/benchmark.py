@@ -228,11 +228,12 @@ def _show(
     seed: int,
 ) -> list[Standings]:
     """Print the tables of all models, and write the page where there is a folder; where the models stand."""
-    from truesource.studies.benchmark.checking import beside_baselines
+    from truesource.studies.benchmark.baselines import beside_baselines
     from truesource.studies.benchmark.page import write_page
     from truesource.studies.benchmark.standings import difference_tables, differences_of, standing_records, standings
     from truesource.studies.benchmark.tables import headline_table, with_models
-    from truesource.terminal.output import json_of, show
+    from truesource.terminal.output import json_of
+    from truesource.terminal.tables import show
 
     results, mine = beside_baselines(suite, own, files)
     found = with_models(standings(results, list(suite.languages), seed=seed))
@@ -283,7 +284,8 @@ def _sample(asked: Selection, output: Path, workers: Workers, outputs: OutputFil
 def _plan(asked: Selection, suite: str, flops_per_second: float | None, outputs: OutputFiles) -> None:
     """Say what training costs, before anything is trained."""
     from truesource.studies.benchmark.planning import plan_suite, plan_table
-    from truesource.terminal.output import json_of, show
+    from truesource.terminal.output import json_of
+    from truesource.terminal.tables import show
 
     planned = plan_suite(
         asked.suite,
@@ -307,8 +309,10 @@ def _export(asked: Selection, folder: Path, outputs: OutputFiles, *, force: bool
 
 def _check(suite: Suite, path: Path, cell: str | None, outputs: OutputFiles) -> None:
     """Compute one cell of a file again, and say how near it comes."""
-    from truesource.studies.benchmark.checking import check_cell, checked_table, read_for
-    from truesource.terminal.output import json_of, show
+    from truesource.studies.benchmark.baselines import read_for
+    from truesource.studies.benchmark.checking import check_cell, checked_table
+    from truesource.terminal.output import json_of
+    from truesource.terminal.tables import show
 
     found = check_cell(suite, read_for(suite, path), cell)
     show(checked_table(found))

@@ -263,7 +263,7 @@ def _read_words(setting: Setting, corpus: Path) -> tuple[Setting, _Reading]:
 def show_bounds(bounds: Sequence[Score]) -> None:
     """Print bounds with their signatures, one a line."""
     from truesource.evaluation.show.table import ReportTable, TableRow, score_cell
-    from truesource.terminal.output import keep
+    from truesource.terminal.tables import keep
 
     for bound in bounds:
         echo(str(bound))

@@ -123,7 +123,8 @@ def command(
     from truesource.run.treebank.text import text_of_file
     from truesource.studies.compare.tables import check_columns, comparison_figure, comparison_table, warning_of
     from truesource.terminal.inputs import warn
-    from truesource.terminal.output import OutputFiles, figure_of, json_of, show
+    from truesource.terminal.output import OutputFiles, figure_of, json_of
+    from truesource.terminal.tables import show
 
     files = OutputFiles(json=json, figure=figure, force=force)
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
@@ -195,7 +196,7 @@ def _further(evaluators: Sequence[Evaluator], models: Sequence[ModelScores]) -> 
     """The records of evaluators that measured each model too; a table of each is printed."""
     from truesource.cli.evaluate import with_extent
     from truesource.evaluation.show.declared import measures_table
-    from truesource.terminal.output import show
+    from truesource.terminal.tables import show
 
     records = []
     for evaluator in evaluators:

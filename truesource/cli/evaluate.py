@@ -69,7 +69,8 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
         force: Force = False,
     ) -> None:
         from truesource.terminal.inputs import read_setting, say_left_out, warn
-        from truesource.terminal.output import OutputFiles, figure_of, json_of, show
+        from truesource.terminal.output import OutputFiles, figure_of, json_of
+        from truesource.terminal.tables import show
 
         check = evaluator.beside_settings("check_call")
         if check is not None:

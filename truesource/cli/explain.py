@@ -53,7 +53,8 @@ def command(
     Example: truesource explain model/ corpus/ --oracle grammar.npz -o why/ --plan
     """
     from truesource.grammar.support.parallel import Share
-    from truesource.terminal.output import OutputFiles, json_of, show
+    from truesource.terminal.output import OutputFiles, json_of
+    from truesource.terminal.tables import show
 
     share = Share() if shard is None else Share.parse(shard)
     files = OutputFiles(json=json, force=force)
@@ -116,7 +117,8 @@ def _finish(job: ExplainJob, files: OutputFiles, failures: list[Failure[LeverCel
     from truesource.grammar.support.locks import exclusive
     from truesource.run.stages.explain.page import PAGE, write_page
     from truesource.run.stages.explain.results import explained, records_of
-    from truesource.terminal.output import json_of, show
+    from truesource.terminal.output import json_of
+    from truesource.terminal.tables import show
 
     for failure in failures:
         echo(f"failed: {failure.task}: {failure.reason}", err=True)

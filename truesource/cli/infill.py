@@ -48,7 +48,8 @@ def command(
 
     from truesource.grammar.inference.any_order import AnyOrder
     from truesource.grammar.pcfg import PCFG
-    from truesource.terminal.output import OutputFiles, json_of, show
+    from truesource.terminal.output import OutputFiles, json_of
+    from truesource.terminal.tables import show
 
     files = OutputFiles(json=json, force=force)
     truth = AnyOrder(PCFG.load(grammar))

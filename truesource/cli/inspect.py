@@ -61,7 +61,8 @@ def command(
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.support.errors import InputError
     from truesource.terminal.inputs import read_text
-    from truesource.terminal.output import OutputFiles, json_of, keep
+    from truesource.terminal.output import OutputFiles, json_of
+    from truesource.terminal.tables import keep
 
     files = OutputFiles(json=json, force=force)
     if text is None and lengths is not None and not distances:

@@ -125,7 +125,8 @@ def _list(files: OutputFiles) -> None:
 
     from truesource.evaluation.show.table import ReportTable, TableRow
     from truesource.grammar.languages import languages, parameters, short_citation
-    from truesource.terminal.output import json_of, show
+    from truesource.terminal.output import json_of
+    from truesource.terminal.tables import show
 
     rows, records = [], []
     for name, language in languages().items():
@@ -177,7 +178,7 @@ def _overrides(texts: Sequence[str]) -> dict[str, str]:
 def _show_parameters(settings: LanguageSettings) -> None:
     from truesource.evaluation.show.table import ReportTable, TableRow
     from truesource.grammar.languages import parameters
-    from truesource.terminal.output import show
+    from truesource.terminal.tables import show
 
     rows = [TableRow([each.key, each.value or "none", each.values, each.meaning]) for each in parameters(settings)]
     show(ReportTable(columns=("parameter", "value", "range", "meaning"), text=(0, 1, 2, 3), rows=rows), WIDTH)

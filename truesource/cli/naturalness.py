@@ -52,8 +52,9 @@ def command(
     Example: truesource evaluate naturalness corpus/ grammar.npz --reference held_out.mrg --figure naturalness.svg
     """
     from truesource.grammar.support.errors import InputError
-    from truesource.terminal.output import OutputFiles, figure_of, json_of, show
+    from truesource.terminal.output import OutputFiles, figure_of, json_of
     from truesource.terminal.sources import first_condition, named, read_source
+    from truesource.terminal.tables import show
 
     files = OutputFiles(json=json, figure=figure, force=force)
     given = (reference, *sources)

@@ -52,19 +52,14 @@ def command(
 
     Example: truesource evaluate pairs model/ --oracle grammar.npz --json pairs.json
     """
+    from truesource.evaluation.pairs import report
     from truesource.evaluation.pairs.evaluate import evaluate_pairs
-    from truesource.evaluation.pairs.report import (
-        examples_table,
-        measures_table,
-        pairs_figure,
-        parts_table,
-        phenomena_table,
-    )
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.support.errors import InputError
     from truesource.run.stages.pairs import examples, pairs_of
-    from truesource.terminal.output import OutputFiles, figure_of, json_of, show
+    from truesource.terminal.output import OutputFiles, figure_of, json_of
     from truesource.terminal.sources import first_condition
+    from truesource.terminal.tables import show
 
     if model is None and output is None:
         raise InputError("name a model to score, or a file for the pairs with --output")
@@ -78,7 +73,7 @@ def command(
         echo(f"Note: {note}.", err=True)
     written = _writers(output, made.pairs)
     if model is None:
-        show(examples_table(examples(made.pairs)))
+        show(report.examples_table(examples(made.pairs)))
         files.finish(f"truesource evaluate pairs MODEL --oracle {oracle} --file {output}", **written)
         return
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
@@ -87,14 +82,14 @@ def command(
     for reason, number in found.left_out.items():
         echo(f"{number} of {len(made.pairs)} pairs left out: {reason}", err=True)
     models = {found.model: found.records()}
-    show(measures_table(models))
-    show(phenomena_table(found.model, models[found.model]), width=130)
-    show(parts_table(models))
+    show(report.measures_table(models))
+    show(report.phenomena_table(found.model, models[found.model]), width=130)
+    show(report.parts_table(models))
     files.finish(
         f"truesource score {model} CORPUS --oracle {oracle}",
         **written,
         json=json_of(models[found.model]),
-        figure=figure_of(lambda: pairs_figure(found.objective, models)),
+        figure=figure_of(lambda: report.pairs_figure(found.objective, models)),
     )
 
 

@@ -196,7 +196,7 @@ def _raw(text: Path, pcfg: PCFG, settings: ParseSettings) -> RawSource:
 def _report(parsing: Parsing, parsed: ParsedCorpus, gold: list[Tree] | None) -> dict[str, Any]:
     """Say which sentences have no tree, and how good the others' trees are; the same for JSON."""
     from truesource.studies.parsing.report import call_record, compare_with_gold, missing_lines
-    from truesource.terminal.output import show
+    from truesource.terminal.tables import show
 
     missing = parsed.missing()
     for line in missing_lines(missing, parsing):

@@ -45,7 +45,7 @@ def score_real_text(models: Mapping[str, LanguageModel], setting: Setting, title
     """
     from truesource.evaluation.treebank_baseline.measure import score_on_text
     from truesource.evaluation.treebank_baseline.report import baseline_table, coverage_line
-    from truesource.terminal.output import show
+    from truesource.terminal.tables import show
 
     result = score_on_text(models, setting, kind="real")
     show(baseline_table({"": result.records}, title=title), 150)

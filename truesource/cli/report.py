@@ -70,9 +70,10 @@ def command(
 
 def _rebuild(run: Path) -> None:
     if kind_of(run) == "sweep":
-        from truesource.cli.run_sweep import report_sweep
+        from truesource.studies.scaling.report import write_results
+        from truesource.studies.scaling.results import read_sweep
 
-        report_sweep(run)
+        echo(f"Wrote {write_results(read_sweep(run), run)}. Next: open the report in a browser.")
         return
     from truesource.run.experiment import build_report
     from truesource.terminal.output import hold

@@ -79,7 +79,8 @@ def list_rows(files: OutputFiles) -> None:
     """Print all rows."""
     from truesource.studies.reproduce.result import list_table, read_result
     from truesource.studies.reproduce.rows import needs_of, papers, result_file
-    from truesource.terminal.output import json_of, show
+    from truesource.terminal.output import json_of
+    from truesource.terminal.tables import show
 
     every = papers()
     paths = {row.name: result_file(row) for paper in every.values() for row in paper.rows if row.runs}
@@ -108,7 +109,7 @@ def _reproduce(row: Row, set_: list[str] | None, runs: Path, results: Path | Non
     from truesource.grammar.support.atomic_files import write_json
     from truesource.studies.reproduce.making import reproduce
     from truesource.studies.reproduce.result import as_json, claims_table, quantities_table
-    from truesource.terminal.output import show
+    from truesource.terminal.tables import show
 
     found = reproduce(row, runs=runs, overrides=set_)
     show(quantities_table(row, found), WIDTH)
@@ -129,7 +130,8 @@ def _show_stages(rows: list[Row], set_: list[str] | None, runs: Path, files: Out
     from truesource.run.config import RunConfig
     from truesource.run.experiment import dry_run
     from truesource.studies.reproduce.rows import compose
-    from truesource.terminal.output import json_of, show
+    from truesource.terminal.output import json_of
+    from truesource.terminal.tables import show
 
     shown, records = [], []
     for row in rows:

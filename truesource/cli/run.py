@@ -96,7 +96,8 @@ def show_stages(config: RunConfig, base: Path, runs: Path, files: OutputFiles, *
     from truesource.evaluation.show.table import ReportTable, TableRow
     from truesource.run.experiment import dry_run
     from truesource.run.runner import Fate
-    from truesource.terminal.output import json_of, show
+    from truesource.terminal.output import json_of
+    from truesource.terminal.tables import show
 
     stages = dry_run(config, base=base, runs=runs, force=force)
     rows = [TableRow([stage.name, str(stage.fate), stage.reason]) for stage in stages]

@@ -52,25 +52,9 @@ def run_sweep(
         raise typer.Exit(2)
 
 
-def report_sweep(folder: Path) -> None:
-    """Show the finished cells of a sweep, and write its report; nothing is trained.
-
-    Raises:
-        InputError: this is no sweep, or no cell is finished.
-    """
-    from truesource.grammar.support.errors import require_extras
-    from truesource.terminal.output import OutputFiles
-
-    require_extras("`truesource report` of a sweep", "report")
-    evaluated(folder, OutputFiles(force=False), (), shared=False)
-
-
 def evaluated(folder: Path, files: OutputFiles, failures: Sequence[Failure[PlannedCell]], *, shared: bool) -> None:
     """Show and write the finished cells of a sweep; ``shared``: other jobs may be at work on the others."""
-    from truesource.grammar.support.atomic_files import remove_leftovers_in, write_json
-    from truesource.grammar.support.errors import InputError
-    from truesource.grammar.support.locks import exclusive
-    from truesource.studies.scaling.report import build_scaling_report
+    from truesource.studies.scaling.report import write_results
     from truesource.studies.scaling.results import read_sweep
     from truesource.terminal.output import json_of
 
@@ -83,21 +67,14 @@ def evaluated(folder: Path, files: OutputFiles, failures: Sequence[Failure[Plann
         return
     if not found.rows and failures:
         return
-    if not found.rows:
-        raise InputError("no cell of this sweep is finished; name its configuration to train the cells", folder)
     if found.missing:
         echo(
             f"{len(found.missing)} of {len(found.missing) + len(found.rows)} cells are not finished; they are left out",
             err=True,
         )
     show(found)
-    records = found.records()
-    with exclusive(folder, wait=True):  # of several jobs that end together, one writes after the other
-        for place in (folder, folder / "figures"):
-            remove_leftovers_in(place, deep=False)
-        write_json(folder / "scaling.json", records)
-        report = build_scaling_report(found, folder)[-1]
-    also = "".join(f" and {file}" for file in files.write(json=json_of(records)))
+    report = write_results(found, folder)
+    also = files.also(json=json_of(found.records()))
     echo(f"Wrote {report}, {folder / 'scaling.json'}{also}. Next: open the report in a browser.")
 
 
@@ -130,7 +107,7 @@ def train(
 def show(sweep: Sweep) -> None:
     """Print the cells and the laws."""
     from truesource.studies.scaling.report import cells_table, joint_text, laws_table, unknown_table
-    from truesource.terminal.output import show as show_table
+    from truesource.terminal.tables import show as show_table
 
     for table in (cells_table(sweep), laws_table(sweep), unknown_table(sweep)):
         if table.rows:

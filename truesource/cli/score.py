@@ -151,7 +151,7 @@ def _lines(setting: Setting, number: int) -> list[dict[str, Any]]:
     """The best predictors that see 0, 1, 2, ... words, printed."""
     from truesource.evaluation.core.windows import window_lines
     from truesource.run.scores.tables import lines_table
-    from truesource.terminal.output import show
+    from truesource.terminal.tables import show
 
     lines, bound = window_lines(setting, number)
     found = [line.as_record() for line in lines]
@@ -172,7 +172,7 @@ def _alone(trained: LanguageModel, setting: Setting) -> _Output:
     from truesource.evaluation.core.token_table import token_columns
     from truesource.run.scores.tables import alone_table
     from truesource.terminal.inputs import say_left_out
-    from truesource.terminal.output import show
+    from truesource.terminal.tables import show
 
     frame = setting.frame_of(trained.objective)
     result = score_alone(trained, setting.sentences, frame, seed=setting.seed, left_out=setting.left_out)
@@ -211,7 +211,7 @@ def show_results(records: Sequence[Mapping[str, Any]]) -> None:
     """Print a row for each model, and a sentence on each that does not compare with others or cannot be right."""
     from truesource.evaluation.show.words import bound_warning, left_out, too_few
     from truesource.run.scores.tables import results_table
-    from truesource.terminal.output import show
+    from truesource.terminal.tables import show
 
     show(results_table(records))
     for sentence in (*left_out(records), *too_few(records), bound_warning(records)):

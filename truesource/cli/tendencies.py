@@ -160,7 +160,7 @@ def _against_text(
 
 def _show(found: Tendencies) -> None:
     from truesource.evaluation.tendencies.report import measures_table
-    from truesource.terminal.output import show
+    from truesource.terminal.tables import show
 
     samples = {
         name: {measure: finding.as_record() for measure, finding in row.items()} for name, row in found.findings.items()

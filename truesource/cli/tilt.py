@@ -107,7 +107,8 @@ def command(
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.tilting.tilt import Tilting
     from truesource.grammar.tilting.tilt import power as raised
-    from truesource.terminal.output import OutputFiles, figure_of, json_of, show
+    from truesource.terminal.output import OutputFiles, figure_of, json_of
+    from truesource.terminal.tables import show
 
     made = [] if output is None else [output]
     files = OutputFiles(more=made, json=json, figure=figure, force=force)

@@ -194,7 +194,7 @@ def _read(text: Path, settings: TokenisationSettings, split: str) -> tuple[list[
 
 def _show(found: Measurement) -> None:
     from truesource.evaluation.tokenisation.report import estimators_table, measures_table
-    from truesource.terminal.output import show
+    from truesource.terminal.tables import show
 
     record = found.as_record()
     show(estimators_table(record), WIDTH)
@@ -203,7 +203,7 @@ def _show(found: Measurement) -> None:
 
 def _show_further(found: Measurement) -> None:
     from truesource.evaluation.tokenisation.report import costs_table, further_tables
-    from truesource.terminal.output import show
+    from truesource.terminal.tables import show
 
     record = found.as_record()
     for table in (*further_tables(record), costs_table(record)):

@@ -44,7 +44,8 @@ def sum_over_lattice(
     from truesource.evaluation.tokenisation.ambiguity_report import ambiguity_table, words_table
     from truesource.evaluation.tokenisation.preparation import builder_for
     from truesource.lmtrain.pieces.inventory import read_pieces  # tokenizers, after the quick checks
-    from truesource.terminal.output import json_of, show
+    from truesource.terminal.output import json_of
+    from truesource.terminal.tables import show
 
     pieces = read_pieces(tokeniser)
     spelled = _read(pieces, documents, text)

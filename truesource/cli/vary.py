@@ -93,7 +93,7 @@ def read_changes(texts: Sequence[str], heads: Path | None) -> list[Change]:
 def print_table(original: GrammarMeasures, variants: Sequence[Variant]) -> None:
     """The table, and below it why a number is missing."""
     from truesource.evaluation.show.table import ReportTable, TableRow, number_cell
-    from truesource.terminal.output import show
+    from truesource.terminal.tables import show
 
     rows = [TableRow(["original", *_figures(original), number_cell(0.0, ".0f"), number_cell(0.0, ".0f")])]
     for v in variants:

@@ -15,8 +15,9 @@ from truesource.report.page import Contents, files_and_works
 from truesource.run.corpus.section import section as corpus
 from truesource.run.grammar.section import section as grammar
 from truesource.run.models.section import section as training
-from truesource.run.scores.section import nearer_test, result_table, tokens
+from truesource.run.scores.section import nearer_test, result_table
 from truesource.run.scores.section import section as scores
+from truesource.run.scores.token_view import tokens
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.evaluator import Evaluator

@@ -1,6 +1,6 @@
 """A verb of the command: its help, and the options that every verb takes.
 
-A verb that is not in `WITHOUT_TABLES` has ``--table``, which writes what `truesource.terminal.output.show` shows. One
+A verb that is not in `WITHOUT_TABLES` has ``--table``, which writes what `truesource.terminal.tables.show` shows. One
 with the parameter ``figure`` has ``--figure-size``.
 """
 

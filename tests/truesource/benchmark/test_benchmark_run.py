@@ -21,8 +21,9 @@ from truesource.generator.corpus import Corpus
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import round_floats
 from truesource.grammar.support.parallel import Share
+from truesource.studies.benchmark.baselines import joined, read_for
 from truesource.studies.benchmark.cells import SuiteCell, planned_cells
-from truesource.studies.benchmark.checking import check_cell, joined, read_for
+from truesource.studies.benchmark.checking import check_cell
 from truesource.studies.benchmark.results import BenchmarkResults, read_results, write_results
 from truesource.studies.benchmark.suite import candidates
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from truesource.evaluation.show.records import Record
 from truesource.report.finished_run import FinishedRun, Part, whole_sentences
-from truesource.run.scores import figures
+from truesource.run.scores.curve_figure import curve_figure
 
 
 def section(run: FinishedRun) -> Part:
@@ -21,7 +21,7 @@ def _curves(run: FinishedRun) -> list[tuple[Record, str]]:
     for number, row in enumerate(run.models):
         seeds = [run.metrics.get(seed["model"], ()) for seed in row.get("replicates", (row,))]
         own = {**row, "bound": run.own_bound(row)}
-        figure = figures.curve_figure(number, seeds, own, bounded=whole_sentences(run))
+        figure = curve_figure(number, seeds, own, bounded=whole_sentences(run))
         if figure is not None:
             drawn.append((row, figure))
     return drawn

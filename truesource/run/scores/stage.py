@@ -22,7 +22,8 @@ from truesource.grammar.support.files import digest_json
 from truesource.grammar.support.records import read_record
 from truesource.report.finished_run import MEASURES
 from truesource.run.models import ModelEntry, Replicate
-from truesource.run.scores.section import LIKELY_SENTENCES, LINES
+from truesource.run.scores.section import LINES
+from truesource.run.scores.token_view import LIKELY_SENTENCES
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:

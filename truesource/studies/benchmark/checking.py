@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,23 +12,14 @@ import numpy as np
 
 from truesource.evaluation.show.table import ReportTable, TableRow, number_cell
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import data_folder
 from truesource.grammar.support.parallel import Share, Workers
-from truesource.studies.benchmark.results import (
-    BenchmarkCell,
-    BenchmarkModel,
-    BenchmarkResults,
-    LanguageRecord,
-    TruthContexts,
-    read_results,
-)
+from truesource.studies.benchmark.results import BenchmarkCell, BenchmarkModel, BenchmarkResults
 from truesource.studies.benchmark.run import Selection, execute
 from truesource.studies.benchmark.standings import cells_of, share_sums
-from truesource.studies.benchmark.suite import FOLDER, TRAINED, Candidate, Suite
+from truesource.studies.benchmark.suite import TRAINED, Candidate, Suite
 
 EXACT = 1e-9  #: relative difference of the sums that counts as none
 SPREADS = 4.0  #: standard deviations over seeds that a cell of another machine may differ by
-TOLERANCE = 1e-6  #: relative, of what two files say about the truth
 
 
 @dataclass(frozen=True)
@@ -166,107 +157,3 @@ def _chosen(results: BenchmarkResults, which: str | None) -> tuple[BenchmarkMode
             code="no-cell",
         )
     return cells[which]
-
-
-def baselines_file(suite: Suite) -> Path:
-    """Where the baselines of a suite are that come with truesource."""
-    return data_folder() / FOLDER / f"baselines-{suite.label}.json"
-
-
-def baselines(suite: Suite) -> BenchmarkResults | None:
-    """The baselines of a suite; None: none come with truesource."""
-    path = baselines_file(suite)
-    return read_for(suite, path) if path.is_file() else None
-
-
-def read_for(suite: Suite, path: Path) -> BenchmarkResults:
-    """A file of results of a suite.
-
-    Raises:
-        InputError: it cannot be read, or is of another suite or version.
-    """
-    found = read_results(path)
-    if found["suite"]["digest"] != suite.digest:
-        other = f"{found['suite']['name']}-v{found['suite']['version']} ({found['suite']['digest']})"
-        raise InputError(
-            f"these are results of suite {other}, not of {suite.label} ({suite.digest}); results of different suites"
-            " do not compare; give their suite with --suite",
-            path,
-            code="other-suite",
-        )
-    return found
-
-
-def joined(first: BenchmarkResults, others: Iterable[tuple[str, BenchmarkResults]]) -> BenchmarkResults:
-    """Models of several results of one suite; the first results keep their names.
-
-    Args:
-        first: results.
-        others: what is added in brackets to the name of a model where an earlier one has it, and results.
-
-    Raises:
-        InputError: two of them know different truths about a language (code ``other-truth``).
-    """
-    languages, models = dict(first["languages"]), list(first["models"])
-    for mark, results in others:
-        for name, language in results["languages"].items():
-            languages[name] = _same_truth(name, languages[name], language) if name in languages else language
-        for model in results["models"]:
-            models.append(_renamed(model, models, mark))
-    return {**first, "languages": languages, "models": models}
-
-
-def beside_baselines(
-    suite: Suite, own: BenchmarkResults | None, files: Sequence[Path]
-) -> tuple[BenchmarkResults, list[str]]:
-    """The baselines of a suite, one's own results and those of files, joined; names that one's own models have there.
-
-    Raises:
-        InputError: there is nothing to show; a file cannot be read, or is of another suite or another truth.
-    """
-    known = baselines(suite)
-    parts = [] if known is None else [("baseline", known)]
-    first = sum(len(results["models"]) for _, results in parts)
-    parts += [] if own is None else [("yours", own)]
-    parts += [(path.stem, read_for(suite, path)) for path in files]
-    if not parts:
-        raise InputError(
-            f"no baselines of suite {suite.label} come with truesource; name a model with --model", code="no-results"
-        )
-    found = joined(parts[0][1], parts[1:])
-    mine = [] if own is None else found["models"][first : first + len(own["models"])]
-    return found, [model["name"] for model in mine]
-
-
-def _renamed(model: BenchmarkModel, models: Sequence[BenchmarkModel], mark: str) -> BenchmarkModel:
-    taken = {(each["name"], each["objective"]) for each in models}
-    name, number = model["name"], 1
-    while (name, model["objective"]) in taken:
-        name = f"{model['name']} ({mark})" if number == 1 else f"{model['name']} ({mark} {number})"
-        number += 1
-    return {**model, "name": name}
-
-
-def _same_truth(name: str, one: LanguageRecord, other: LanguageRecord) -> LanguageRecord:
-    """Both truths about a language.
-
-    Raises:
-        InputError: they differ.
-    """
-    for objective in one["truth"].keys() & other["truth"].keys():
-        pairs = [(one["truth"][objective][part], other["truth"][objective][part]) for part in ("test", "longer")]
-        if not all(_agree(*pair) for pair in pairs):
-            raise InputError(
-                f"two files of results have different truths about {name}, so they do not compare; measure one of them"
-                " again",
-                code="other-truth",
-            )
-    return {**one, "truth": {**other["truth"], **one["truth"]}}
-
-
-def _agree(one: TruthContexts | None, other: TruthContexts | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return one["contexts"] == other["contexts"] and bool(
-        np.allclose(one["information"], other["information"], rtol=TOLERANCE, atol=0.0)
-    )

@@ -76,17 +76,14 @@ def _make(composed: Composed, runs: Path) -> None:
 
 
 def _sweep(config: SweepConfig, base: Path, runs: Path) -> None:
-    from truesource.grammar.support.atomic_files import write_json
     from truesource.grammar.support.parallel import Share
-    from truesource.studies.scaling.report import build_scaling_report
+    from truesource.studies.scaling.report import write_results
     from truesource.studies.scaling.run import execute, truth_of
 
     folder, _, failures = execute(config, truth_of(config, base), base=base, runs=runs, share=Share())
     if failures:
         raise InputError(f"{failures[0].task}: {failures[0].reason}; repeat the command to try again", folder)
-    found = read_sweep(folder)
-    write_json(folder / "scaling.json", found.records())
-    build_scaling_report(found, folder)
+    write_results(read_sweep(folder), folder)
 
 
 def _records(composed: Composed, runs: Path) -> list[Found]:

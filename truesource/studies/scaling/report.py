@@ -27,7 +27,9 @@ from truesource.evaluation.show.figures import (
 from truesource.evaluation.show.table import Cell, ReportTable, TableRow, number_cell
 from truesource.evaluation.show.words import brief, count
 from truesource.grammar.support.arrays import FloatArray
-from truesource.grammar.support.atomic_files import write_text
+from truesource.grammar.support.atomic_files import remove_leftovers_in, write_json, write_text
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.printable import few_code, listed
 from truesource.report.environment import render
 from truesource.studies.scaling.results import Sweep
@@ -310,6 +312,21 @@ def interval(value: Interval, spec: str = ".3f") -> Cell:
     if value.low is None or value.high is None:
         return Cell(f"{value.value:{spec}}", score=score, no_interval=few_code())
     return Cell(f"{value.value:{spec}}", (f"{value.low:{spec}}", f"{value.high:{spec}}"), score=score)
+
+
+def write_results(sweep: Sweep, folder: Path) -> Path:
+    """Write ``scaling.json``, the report and its figures; return the path of the report.
+
+    Raises:
+        InputError: no cell is finished.
+    """
+    if not sweep.rows:
+        raise InputError("no cell of this sweep is finished; name its configuration to train the cells", folder)
+    with exclusive(folder, wait=True):  # of several jobs that end together, one writes after the other
+        for place in (folder, folder / "figures"):
+            remove_leftovers_in(place, deep=False)
+        write_json(folder / "scaling.json", sweep.records())
+        return build_scaling_report(sweep, folder)[-1]
 
 
 def build_scaling_report(sweep: Sweep, folder: Path) -> list[Path]:
