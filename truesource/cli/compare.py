@@ -15,10 +15,8 @@ from truesource.terminal.console import echo
 from truesource.terminal.options import Condition, Figure, FirstSentences, Force, Json, Longest
 
 if TYPE_CHECKING:
-    from truesource.cli.compare_arguments import Scored
     from truesource.evaluation.comparing import ModelComparison, ModelScores
     from truesource.evaluation.core.evaluator import Evaluator
-    from truesource.terminal.output import OutputFiles
 
 Models = Annotated[
     list[str],
@@ -118,13 +116,13 @@ def command(
 
     Example: truesource compare gpt2=models/a gpt2=models/b models/lstm corpus/ --oracle grammar.npz --table table.csv
     """
-    from truesource.cli.compare_arguments import Scored, scores_of_models, scores_of_variants
+    from truesource.cli.compare_arguments import Scored, models_on_real_text, scores_of_models, scores_of_variants
+    from truesource.cli.real_text import score_real_text
     from truesource.run.model_scores import scores_of_runs
     from truesource.run.treebank.text import text_of_file
-    from truesource.studies.compare.tables import check_columns, comparison_figure, comparison_table, warning_of
+    from truesource.studies.compare.tables import check_columns, comparison_figure
     from truesource.terminal.inputs import warn
     from truesource.terminal.output import OutputFiles, figure_of, json_of
-    from truesource.terminal.tables import show
 
     files = OutputFiles(json=json, figure=figure, force=force)
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
@@ -133,8 +131,10 @@ def command(
     options |= {"exact": exact, "also": evaluators, "vocabulary": vocabulary}
     given = {key: value for key, value in options.items() if value is not None}
     asked = Scored.of(given, DEFAULT_SEED if seed is None else seed)
-    if text_of_file(Path(models[-1])) is not None:
-        _compare_on_real_text(models, oracle, asked, {**given, "columns": columns, "figure": figure}, baseline, files)
+    if (treebank := text_of_file(Path(models[-1]))) is not None:
+        more = {**given, "columns": columns, "figure": figure}
+        result = score_real_text(*models_on_real_text(models, treebank.lengths, oracle, asked, more, baseline))
+        files.finish("truesource cite", json=json_of(result.records))
         return
     parallel = kind_of(Path(models[-1])) == "variants"
     if parallel and oracle is not None:
@@ -149,10 +149,7 @@ def command(
         scored = scores_of_models(models, oracle, asked, baseline)
     how = {"baseline": baseline, "seed": asked.seed if parallel else seed}
     found = _comparisons(scored, parallel=parallel, own=vocabulary == "own", **how)
-    for comparison in found:
-        show(comparison_table(comparison, chosen))
-        if warning := warning_of(comparison):
-            echo(warning)
+    _show(found, chosen)
     records = [record for comparison in found for record in comparison.records()]
     records += _further(asked.also, scored)
     files.finish(
@@ -162,21 +159,15 @@ def command(
     )
 
 
-def _compare_on_real_text(
-    models: list[str],
-    oracle: Path | None,
-    asked: Scored,
-    given: dict[str, Any],
-    baseline: str | None,
-    files: OutputFiles,
-) -> None:
-    """Compare perplexities on a text that `truesource split` wrote; the grammar of its treebank is a reference."""
-    from truesource.cli.compare_arguments import models_on_real_text
-    from truesource.cli.real_text import score_real_text
-    from truesource.terminal.output import json_of
+def _show(comparisons: Sequence[ModelComparison], columns: Sequence[str] | None) -> None:
+    """Print a table of each comparison, and the warning that belongs to it."""
+    from truesource.studies.compare.tables import comparison_table, warning_of
+    from truesource.terminal.tables import show
 
-    result = score_real_text(*models_on_real_text(models, oracle, asked, given, baseline))
-    files.finish("truesource cite", json=json_of(result.records))
+    for comparison in comparisons:
+        show(comparison_table(comparison, columns))
+        if warning := warning_of(comparison):
+            echo(warning)
 
 
 def _comparisons(scored: list[ModelScores], *, parallel: bool, own: bool, **how: Any) -> list[ModelComparison]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.core.setting import Setting
     from truesource.evaluation.core.vocabulary import Kind
     from truesource.generator.language_model import LanguageModel
+    from truesource.grammar.conditioning import LengthRange
 
 #: options that need a text whose truth is known
 OF_A_TRUTH = {"exact": "--exact-kl", "also": "--evaluators", "vocabulary": "--vocabulary", "figure": "--figure"}
@@ -84,12 +85,18 @@ def scores_of_models(texts: Sequence[str], oracle: Path, scored: Scored, baselin
 
 
 def models_on_real_text(
-    texts: Sequence[str], oracle: Path | None, scored: Scored, given: Mapping[str, Any], baseline: str | None
+    texts: Sequence[str],
+    drawn: LengthRange | None,
+    oracle: Path | None,
+    scored: Scored,
+    given: Mapping[str, Any],
+    baseline: str | None,
 ) -> tuple[dict[str, LanguageModel], Setting]:
     """The models of references, the baseline first, and the real text that is the last of the arguments.
 
     Args:
         texts: the models, each with one seed, and last a file that `truesource split` wrote.
+        drawn: lengths that its sentences were selected by.
         oracle: grammar of its treebank, as a reference; None: no reference.
         scored: the sentences, and the frame.
         given: options of the call.
@@ -114,11 +121,11 @@ def models_on_real_text(
         raise InputError(
             f"{several[0]} has several seeds; on real text, name each model apart, NAME=MODEL", code="repeated-name"
         )
-    from truesource.cli.real_text import read_setting_of_real_text
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
+    from truesource.terminal.inputs import read_setting
 
-    how: dict[str, Any] = {"first": scored.first, "longest": scored.longest}
-    setting = read_setting_of_real_text(
+    how: dict[str, Any] = {"first": scored.first, "longest": scored.longest, "drawn": drawn}
+    setting = read_setting(
         Path(texts[-1]), scored.split, oracle, scored.lengths, frame=scored.frame, seed=scored.seed, **how
     )
     first = baseline or models[0].name

@@ -73,7 +73,10 @@ def _rebuild(run: Path) -> None:
         from truesource.studies.scaling.report import write_results
         from truesource.studies.scaling.results import read_sweep
 
-        echo(f"Wrote {write_results(read_sweep(run), run)}. Next: open the report in a browser.")
+        sweep = read_sweep(run)
+        if sweep.missing:
+            echo(f"{sweep.unfinished} cells are not finished; they are left out", err=True)
+        echo(f"Wrote {write_results(sweep, run)}. Next: open the report in a browser.")
         return
     from truesource.run.experiment import build_report
     from truesource.terminal.output import hold

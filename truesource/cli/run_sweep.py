@@ -61,17 +61,14 @@ def evaluated(folder: Path, files: OutputFiles, failures: Sequence[Failure[Plann
     found = read_sweep(folder)
     if found.missing and shared:
         echo(
-            f"Wrote this job's cells of {folder}; {len(found.missing)} of {len(found.missing) + len(found.rows)} are"
-            " not finished. Next: the other jobs; the last one writes the report."
+            f"Wrote this job's cells of {folder}; {found.unfinished} are not finished."
+            " Next: the other jobs; the last one writes the report."
         )
         return
     if not found.rows and failures:
         return
     if found.missing:
-        echo(
-            f"{len(found.missing)} of {len(found.missing) + len(found.rows)} cells are not finished; they are left out",
-            err=True,
-        )
+        echo(f"{found.unfinished} cells are not finished; they are left out", err=True)
     show(found)
     report = write_results(found, folder)
     also = files.also(json=json_of(found.records()))

@@ -113,13 +113,15 @@ def _read(path: Path, split: str, oracle: Path | None, lengths: str | None, **ho
     Raises:
         InputError: it cannot be read, all sentences are too long, or there is a condition without an oracle.
     """
-    from truesource.cli.real_text import read_setting_of_real_text
     from truesource.grammar.support.errors import InputError
     from truesource.run.treebank.text import text_of_file
+    from truesource.terminal.inputs import read_setting
 
     if oracle is None and lengths is not None:
         raise InputError("--lengths is the condition of the oracle; add --oracle GRAMMAR, or remove it")
-    return text_of_file(path) is not None, read_setting_of_real_text(path, split, oracle, lengths, **how)
+    treebank = text_of_file(path)
+    drawn = None if treebank is None else treebank.lengths
+    return treebank is not None, read_setting(path, split, oracle, lengths, drawn=drawn, **how)
 
 
 def _next(trained: LanguageModel, model: str, corpus: Path, oracle: Path | None, *, real: bool) -> str:

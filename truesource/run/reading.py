@@ -94,7 +94,7 @@ def purpose(name: str) -> str:
 
 
 def is_sweep(path: Path) -> bool:
-    """True if a configuration is that of a sweep (`truesource.studies.scaling`), and not of one run.
+    """Return True if a configuration describes a sweep (`truesource.studies.scaling`), not one run.
 
     Raises:
         InputError: as `read_settings`.

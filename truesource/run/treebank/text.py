@@ -9,7 +9,7 @@ from typing import Any
 
 from truesource.evaluation.treebank_baseline.report import TextRecord, TextSplitRecord
 from truesource.generator.text_files import line_of, read_sentences
-from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.conditioning import LengthRange, length_condition
 from truesource.grammar.support.atomic_files import atomic_path, write_json
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.files import digest_file, digest_json
@@ -43,6 +43,11 @@ class TreebankText:
     def splits(self) -> dict[str, int]:
         """Number of sentences of each split."""
         return {name: split["sentences"] for name, split in self.about["splits"].items()}
+
+    @property
+    def lengths(self) -> LengthRange | None:
+        """Range of lengths that the sentences were selected by; None: all lengths."""
+        return length_condition(self.about["lengths"])
 
     @property
     def digest(self) -> str:

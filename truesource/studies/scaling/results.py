@@ -150,6 +150,11 @@ class Sweep:
     fits: Fits
     lines: Sequence[LineRecord] = ()  #: of the best predictors that see 0, 1, 2, ... words
 
+    @property
+    def unfinished(self) -> str:
+        """Number of cells that are not finished, and of all cells: ``2 of 3``."""
+        return f"{len(self.missing)} of {len(self.missing) + len(self.rows)}"
+
     def records(self) -> list[dict[str, Any]]:
         """One record a number, for JSON: what it is of, name, value, low, high, signature."""
         found = []
