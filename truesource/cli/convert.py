@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 import typer
 from pydantic import Field
 
-from truesource.generator.export import ENDINGS
 from truesource.grammar.formats import names
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import listed
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from truesource.lmtrain.architectures.ngram.models import NgramModel
 
 
-FORMATS, EXPORTS = ", ".join(names()), ", ".join(ENDINGS)
+FORMATS = ", ".join(names())
 GRAMMAR, CORPUS, TREEBANK = "grammar", "corpus folder", "treebank"
 
 
@@ -33,7 +32,7 @@ class ConversionSettings(Settings):
 
     advanced: ClassVar = frozenset({"start", "level", "prune"})
     from_: str | None = Field(None, description=f"Source format: {FORMATS} (default: detected).")
-    to: str | None = Field(None, description=f"Target format (default: by name), as for --from; of corpora {EXPORTS}.")
+    to: str | None = Field(None, description=f"Target format (default: by name), as for --from; of corpora bin, jsonl, ids.")
     start: str | None = Field(None, description="Start symbol (default: the start symbol of the source).")
     normalise: bool = Field(False, description="Divide the weights of each symbol's rules by their sum.")
     cut_words: bool = Field(False, description="Make words with white space several words, and empty ones none.")
@@ -83,6 +82,7 @@ def command(
     """
     from truesource.cli.convert_corpus import write_corpus, write_treebank
     from truesource.cli.convert_exports import export_corpus
+    from truesource.generator.export import ENDINGS
     from truesource.terminal.treebanks import normalisation
 
     kind = _kind(source, forced=bool(tree_settings) or convention != "penn")
@@ -93,7 +93,7 @@ def command(
     given: dict[str, dict[str, object]] = {
         GRAMMAR: of_grammars,
         CORPUS: {"split": split, "symbols": symbols, "binarised": binarised, "no_bound": no_bound},
-        TREEBANK: {"normalisation": tree_settings, "convention": convention != "penn"},
+        TREEBANK: {"normalisation": tree_settings or None, "convention": convention != "penn"},
     }
     _refuse_options_of_others(kind, given, source)
     if kind == GRAMMAR:
@@ -113,7 +113,7 @@ def command(
 def _refuse_options_of_others(kind: str, given: Mapping[str, Mapping[str, object]], source: Path) -> None:
     """Refuse the options, by the kind that they apply to, of other kinds than ``kind``."""
     for other, values in given.items():
-        options = [option_name(name) for name, value in values.items() if value not in (None, False, [], ())]
+        options = [option_name(name) for name, value in values.items() if value is not None and value is not False]
         if options and other != kind:
             verb, pronoun = ("applies", "it") if len(options) == 1 else ("apply", "them")
             raise InputError(
