@@ -42,7 +42,10 @@ the configurations of sweeps and of `truesource benchmark`.
 """
 #: settings of other verbs, and where a configuration has them
 OTHERS: dict[str, tuple[type[Settings], str]] = {
-    "sample": (SampleSettings, "; `trees`, `shard_size` and `transform` are keys of `corpus` too"),
+    "sample": (
+        SampleSettings,
+        "; `overlap`, `trees`, `shard_size`, `transform`, `stratified` are keys of `corpus`",
+    ),
     "generate": (Decoding, "; entries of `evaluation.tendencies.schemes` have the same keys"),
     "bound": (BoundSettings, ""),
     "convert": (ConversionSettings, ", for grammars"),

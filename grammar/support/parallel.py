@@ -156,9 +156,14 @@ def _skip_dropped_items() -> None:
     loky then drops the items that wait, but not their numbers, and where it meets one of these, the thread that
     manages the workers dies of a `KeyError` and leaves them behind.
     """
-    from joblib.externals.loky.process_executor import _ExecutorManagerThread
+    from joblib.externals.loky import process_executor
 
-    fill = _ExecutorManagerThread.add_call_item_to_queue
+    manager_thread: Any = getattr(
+        process_executor, "_ExecutorManagerThread", None
+    )  # private: later versions may differ
+    fill = getattr(manager_thread, "add_call_item_to_queue", None)
+    if fill is None:
+        return
 
     def fill_with_what_is_there(manager: Any) -> None:
         while True:
@@ -168,7 +173,7 @@ def _skip_dropped_items() -> None:
                 continue
             return
 
-    _ExecutorManagerThread.add_call_item_to_queue = fill_with_what_is_there
+    manager_thread.add_call_item_to_queue = fill_with_what_is_there
 
 
 @dataclass(frozen=True)

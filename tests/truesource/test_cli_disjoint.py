@@ -82,3 +82,55 @@ def test_each_verb_is_exact_or_says_that_it_is_not(here: Path, command: Command)
     assert re.search(r"the oracle does not: add \S+ nats .*disjoint:uncorrected", " ".join(done.err.split()))
     assert uncorrected in done.out
     assert all(uncorrected in str(row["signature"]) for row in rows())
+
+
+RUN = """\
+name: apart
+seed: 3
+grammar: {method: file, file: toy.npz}
+corpus: {lengths: 2..8, overlap: disjoint, splits: {train: 160, dev: 80, eval: 160}}
+models: [{name: n, model: {architecture: ngram}}]
+evaluation: {pplu: true, divergence: true}
+"""
+
+
+def test_a_run_excludes_what_its_splits_exclude(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    PCFG.from_text(TOY).save(tmp_path / "toy.npz")
+    Path("apart.yaml").write_text(RUN, encoding="utf-8")
+    assert command("run", "apart.yaml").code == 0
+    run = Path("runs/apart")
+    corpus, pcfg = Corpus.load(run / "corpus"), PCFG.load(run / "grammar/grammar.npz")
+    excluded = Exclusion.of(corpus, "eval", pcfg, corpus.lengths)
+    assert excluded is not None and excluded.sentences
+    results = {row["model"]: row for row in json.loads((run / "results.json").read_text("utf-8"))[:2]}
+    assert f"|disjoint:{excluded.part}|" in results["oracle"]["signature"] and results["oracle"]["kl"] == 0
+    model = (run / "models/n", run / "corpus", "--oracle", run / "grammar/grammar.npz", "--json", "x.json", "--force")
+    assert command("score", *model).code == 0
+    (kl,) = rows(name="kl")
+    assert results["n"]["kl"] == kl["value"] and f"|disjoint:{excluded.part}|" in str(kl["signature"])
+    assert command("evaluate", "pplu", *model).code == 0
+    (bound,) = rows(name="bound")
+    made = json.loads((run / "pplu/n.json").read_text("utf-8"))["records"]
+    assert [row["value"] for row in made if row["name"] == "bound"] == [bound["value"]]
+    divergence = json.loads((run / "divergence/n.json").read_text("utf-8"))["records"]
+    assert all("|disjoint:uncorrected|" in row["signature"] for row in divergence)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "said"),
+    [
+        ("{overlap: unique, lengths: 2..8}", "nobody knows that of a text without repetition"),
+        ("{overlap: disjoint, stratified: true, lengths: 2..8}", "stratified needs overlap: iid"),
+    ],
+)
+def test_a_run_refuses_splits_without_a_truth(
+    corpus: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    PCFG.from_text(TOY).save(tmp_path / "toy.npz")
+    Path("two.yaml").write_text(f"name: two\ngrammar: {{method: file, file: toy.npz}}\ncorpus: {corpus}\n", "utf-8")
+    done = command("run", "two.yaml")
+    assert done.code == 2 and said in done.err and not Path("runs").exists()

@@ -32,7 +32,7 @@ class ConversionSettings(Settings):
 
     advanced: ClassVar = frozenset({"start", "level", "prune"})
     from_: str | None = Field(None, description=f"Source format: {FORMATS} (default: detected).")
-    to: str | None = Field(None, description=f"Target format (default: by name), as for --from; of corpora bin, jsonl, ids.")
+    to: str | None = Field(None, description="Target format (default: by name), or for corpora bin, jsonl, ids.")
     start: str | None = Field(None, description="Start symbol (default: the start symbol of the source).")
     normalise: bool = Field(False, description="Divide the weights of each symbol's rules by their sum.")
     cut_words: bool = Field(False, description="Make words with white space several words, and empty ones none.")

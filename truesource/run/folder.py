@@ -17,6 +17,7 @@ from truesource.run.config import RunConfig
 from truesource.run.models import ModelEntry, Replicate
 
 if TYPE_CHECKING:
+    from truesource.evaluation.core.exclusion import Exclusion
     from truesource.evaluation.core.setting import Setting
     from truesource.evaluation.core.text import Text
     from truesource.evaluation.core.vocabulary import ComparisonVocabulary
@@ -42,7 +43,7 @@ class RunFolder:
     base: Path  #: relative paths of the configuration start here
     outputs: dict[str, str] = field(default_factory=dict)  #: digest of what each stage made
     unmeasured: dict[str, Note] = field(default_factory=dict)  #: stages that found nothing to measure
-    _settings: dict[tuple[int | None, bool], Setting] = field(default_factory=dict, init=False, repr=False)
+    _settings: dict[tuple[int | None, bool, bool], Setting] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def grammar_file(self) -> Path:
@@ -88,17 +89,30 @@ class RunFolder:
 
         return Text.of(self.corpus, self.config.evaluation.split)
 
-    def setting(self, first: int | None = None, *, scores: bool = True) -> Setting:
-        """The text that models are measured on, and its truth; only after the stage of the corpus.
+    @cached_property
+    def excluded(self) -> Exclusion | None:
+        """Sentences that disjoint splits exclude from the text that models are measured on; None if none."""
+        return self._exclusion(scored=True)
+
+    def _exclusion(self, *, scored: bool) -> Exclusion | None:
+        from truesource.evaluation.core.exclusion import Exclusion
+
+        split, corpus = self.config.evaluation.split, self.corpus
+        return Exclusion.of(corpus, split, self.text_truth[0], corpus.lengths, scored=scored)
+
+    def setting(self, first: int | None = None, *, scores: bool = True, corrected: bool = True) -> Setting:
+        """Return the text that models are measured on, with its truth; only after the stage of the corpus.
 
         Args:
             first: number of sentences; None: as many as are scored, or all.
             scores: in the frame of scores, and in as many sentences; False: all positions of all sentences.
+            corrected: the truth excludes what disjoint splits exclude, if tokens are scored; full distributions are
+                always those of the grammar.
         """
         from truesource.evaluation.core.setting import Setting
 
-        if (first, scores) in self._settings:  # which keep the scores of the truth
-            return self._settings[first, scores]
+        if (key := (first, scores, corrected)) in self._settings:  # which keep the scores of the truth
+            return self._settings[key]
         evaluation, (truth, transform) = self.config.evaluation, self.text_truth
         setting = Setting(
             truth,
@@ -106,10 +120,11 @@ class RunFolder:
             self.corpus.lengths,
             evaluation.frame if scores else "default",
             self.config.seed,
+            self.excluded if corrected else self._exclusion(scored=False),
             transform=transform,
             text=self._text,
         )
-        return self._settings.setdefault((first, scores), setting)
+        return self._settings.setdefault(key, setting)
 
     def objective(self, entry: ModelEntry) -> Objective:
         """The objective of an entry; of one that is loaded, only after its stage."""

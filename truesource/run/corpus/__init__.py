@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
-from truesource.generator.plan import Transform, parse_transform
+from truesource.generator.plan import Columns, Overlap, Plan, Transform, parse_transform
 from truesource.grammar.support.settings import Settings
 from truesource.run.lengths import Lengths
 
@@ -17,6 +17,9 @@ class CorpusSettings(Settings):
     """Settings of a corpus, in a configuration and on the command line."""
 
     advanced: ClassVar = frozenset({"shard_size", "stratified"})
+    overlap: Overlap = Field(
+        "iid", description="Splits: independent; no sentence of an earlier split; no sentence twice."
+    )
     trees: Literal["ids", "text", "none"] = Field(
         "ids", description="Derivations: as node numbers; as Penn bracketings with treebank labels; none."
     )
@@ -50,14 +53,52 @@ class CorpusConfig(CorpusSettings):
     )
     workers: int = Field(1, ge=1, description="Number of processes that sample; the text is the same for any number.")
 
+    @field_validator("overlap")
+    @classmethod
+    def _has_a_truth(cls, overlap: Overlap) -> Overlap:
+        if overlap == "unique":
+            raise ValueError(
+                "models are compared with the truth, and nobody knows that of a text without repetition;"
+                " write iid or disjoint"
+            )
+        return overlap
+
+    @model_validator(mode="after")
+    def _strata_are_independent(self) -> Self:
+        if self.stratified and self.overlap != "iid":
+            raise ValueError("stratified needs overlap: iid; remove one of the two")
+        return self
+
+    def plan(self, seed: int) -> Plan:
+        """Return the plan of the corpus."""
+        return Plan(
+            self.splits,
+            seed,
+            self.lengths,
+            self.overlap,
+            columns=Columns(trees=self.trees),
+            shard_size=self.shard_size,
+            transform=self.words_order,
+            stratified=bool(self.stratified),
+        )
+
+    def as_inputs(self) -> dict[str, Any]:
+        """Return the settings that decide the text, for ids; newer settings only if they differ from their default."""
+        settings = self.model_dump(mode="json", exclude={"workers"})
+        if settings["transform"] is None:
+            del settings["transform"]
+        if not settings["stratified"]:
+            del settings["stratified"]
+        if settings["overlap"] == "iid":
+            del settings["overlap"]
+        settings["trees"] = {"ids": True, "none": False}.get(settings["trees"], settings["trees"])
+        return settings
+
 
 class SampleSettings(CorpusSettings):
     """Further settings of `truesource sample`."""
 
     advanced: ClassVar = frozenset({"exact_correction", "start", "max_height", "string_logprob", "ids"})
-    overlap: Literal["iid", "disjoint", "unique"] = Field(
-        "iid", description="Splits: independent; no sentence of an earlier split; no sentence twice."
-    )
     exact_correction: bool = Field(False, description="Disjoint splits: sum the excluded probability exactly.")
     start: str | None = Field(None, description="Symbol to expand (default: the grammar's start symbol).")
     temperature: float = Field(1.0, description="Temper the grammar: below 1, frequent rules gain probability.")

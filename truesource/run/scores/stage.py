@@ -168,7 +168,7 @@ def make_oracle(run: RunFolder) -> str:
     digests = [
         scored(
             run,
-            Oracle(truth, objective, lengths=lengths, transform=transform),
+            Oracle(truth, objective, lengths=lengths, excluded=run.excluded, transform=transform),
             MADE.format(f"oracle-{objective}"),
             {},
         )

@@ -43,7 +43,8 @@ def _make(run: RunFolder, model: ModelEntry, *, evaluator: Evaluator) -> str:
     from truesource.grammar.support.files import digest_json
 
     settings = run.settings(evaluator.settings)
-    setting = run.setting(getattr(settings, "sentences", None), scores=evaluator.frame)
+    first = getattr(settings, "sentences", None)
+    setting = run.setting(first, scores=evaluator.frame, corrected=evaluator.corrected)
     make = run.compared_model if evaluator.compares else run.model
     trained = make(model) if evaluator.whole_models else run.reference(model)
     record = record_of(evaluator.measure(trained, setting, settings), model.name)

@@ -204,6 +204,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
         seed=run.config.seed,
         truth=truth if settings.end else None,
         lengths=run.corpus.lengths,
+        excluded=run.excluded,
         transform=transform,
         warn=lambda warning: log.warning("%s: %s", model.name, warning),
     )

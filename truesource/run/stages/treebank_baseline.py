@@ -189,7 +189,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
         run.pcfg,
         {
             "real": TextToMeasure(text.sentences(HELD_OUT), lengths),
-            "sampled": TextToMeasure(sampled, lengths),
+            "sampled": TextToMeasure(sampled, lengths, run.excluded),
         },
         frame=evaluation.frame,
         seed=run.config.seed,

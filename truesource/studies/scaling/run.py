@@ -100,19 +100,18 @@ def _corpus(config: SweepConfig, base: Path, folder: Path, truth: Truth) -> Corp
     if isinstance(config.corpus, str):
         return Corpus.load(_resolve(config.corpus, base))
     from truesource.generator.corpus_builder import make_corpus
-    from truesource.generator.plan import Columns, Plan
     from truesource.grammar.diagnostics import require_consistent
 
     require_consistent(truth)
-    asked = config.corpus
-    plan = Plan(
-        asked.splits,
-        config.seed,
-        asked.lengths,
-        columns=Columns(trees=asked.trees),
-        shard_size=asked.shard_size,
-        transform=asked.words_order,
-    )
+    sampled = config.corpus
     with exclusive(folder / "corpus", wait=True):  # of several jobs that start together, the first samples
-        make_corpus(truth, plan, folder / "corpus", workers=Workers(asked.workers), share=Share(), force=True)
+        make_corpus(
+            truth,
+            sampled.plan(config.seed),
+            folder / "corpus",
+            workers=Workers(sampled.workers),
+            share=Share(),
+            force=True,
+            exact_correction=True,
+        )
     return Corpus.load(folder / "corpus")

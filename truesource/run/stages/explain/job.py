@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,40 +10,36 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
 from typing_extensions import override
 
 from truesource.evaluation.core.comparison import score_both
-from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.vocabulary import ComparisonVocabulary, ModelWords, in_vocabulary
 from truesource.evaluation.explain.evaluator import ExplainSettings
 from truesource.evaluation.explain.measure import Rung
-from truesource.evaluation.explain.report import BASE, NO_TRAINING
+from truesource.evaluation.explain.report import BASE
 from truesource.evaluation.explain.targets import MOST_BYTES, read_expected, seconds_needed, table_shape, write_expected
 from truesource.evaluation.measures.paired import NothingToCompareError
-from truesource.generator.abilities import offers
 from truesource.generator.columns import CodedSentences
 from truesource.generator.corpus import Corpus
 from truesource.grammar.support.archives import ArrayKind, read_arrays
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.atomic_files import all_at_once, atomic_path, remove_leftovers, write_json
-from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, digest_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
-from truesource.grammar.support.records import explain, read_record
+from truesource.grammar.support.records import read_record
 from truesource.lmtrain.architectures.settings import NgramSettings
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.flops import TrainingCost, training_cost
-from truesource.lmtrain.levers import KnownTraining, Lever, LeverName, base_training, levers_of, within
-from truesource.lmtrain.model_registry import model_settings, with_code
+from truesource.lmtrain.levers import Lever, LeverName, base_training, levers_of, within
 from truesource.lmtrain.speed import seconds_of_step
 from truesource.lmtrain.tokenizer import digest_tokenizer
 from truesource.lmtrain.trained_models import load_trained
 from truesource.lmtrain.training import train
-from truesource.lmtrain.training_record import FILE, REMEDY, WHAT, training_seconds
+from truesource.lmtrain.training_record import FILE, training_seconds
 from truesource.lmtrain.training_request import TrainingRequest
 from truesource.run.cells import TrainingCells, cell_id
+from truesource.run.stages.explain.explained_model import ExplainedModel
 from truesource.run.tasks import Failure
 
 if TYPE_CHECKING:
@@ -84,129 +79,12 @@ class LeverCell:
         return f"{self.lever}, seed {self.seed}"
 
 
-@dataclass(frozen=True, eq=False)
-class ExplainJob(TrainingCells[LeverCell]):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
     """One model that is explained: its training, its levers, and the folder where they are pulled."""
 
     folder: Path  #: of the trainings
-    trained_in: Path  #: of the model
-    model: LanguageModel
-    setting: Setting  #: text and truth that it is measured on
-    corpus: Corpus  #: that it was trained on
     settings: ExplainSettings
-    base: Path | None = None  #: folder that files of code of one's own start from
-
-    @cached_property
-    def record(self) -> dict[str, Any]:
-        """``training.json`` of the model.
-
-        Raises:
-            InputError: it was not trained here (code ``not-trained-here``), on another text (``other-text``), or from
-                the weights of another model (``other-weights``).
-        """
-        path = self.trained_in / FILE
-        if not path.is_file():
-            raise InputError(
-                "truesource did not train this model, so it cannot retrain it with other settings",
-                self.trained_in,
-                code="not-trained-here",
-            )
-        record = read_record(path, dict[str, Any], remedy=REMEDY)
-        if record.get("corpus_digest") != self.corpus.digest:
-            raise InputError(
-                f"this model was trained on another text than {self.corpus.path}; name the corpus that it was trained"
-                " on",
-                self.trained_in,
-                code="other-text",
-            )
-        if "weights_digest" in record:
-            raise InputError(
-                "this model started from the weights of another, which no other training here does",
-                self.trained_in,
-                code="other-weights",
-            )
-        return record
-
-    @cached_property
-    def unknown(self) -> InputError | None:
-        """Why nothing is known about the training of the model, which then has no levers; None: it is known.
-
-        Raises:
-            InputError: the record of the training is damaged.
-        """
-        try:
-            _ = self.record
-        except InputError as error:
-            if error.code not in NO_TRAINING:
-                raise
-            return error
-        return None
-
-    @property
-    def text_known(self) -> bool:
-        """True if the corpus is the text that the model was trained on, as its record or else the user says."""
-        return self.unknown is None or self.unknown.code != "other-text"
-
-    @cached_property
-    def reads_words(self) -> bool:
-        """True if n-gram models of the words of the corpus predict the same tokens as the model."""
-        if self.unknown is None:
-            return self.shape.tokenizer == "word"
-        known = self.model.vocabulary
-        return known is not None and not offers(self.model, "pieces") and set(known) == set(self.train_split.words)
-
-    @cached_property
-    def shape(self) -> ModelConfig:
-        """Settings of the model."""
-        with self._settings_of("model"):
-            settings = model_settings(**self.record["model"])
-        return with_code(settings, self.base)
-
-    @cached_property
-    def training(self) -> TrainConfig | None:
-        """Settings of its training; None: it counts."""
-        known = self.record["training"]
-        with self._settings_of("training"):
-            return None if known is None else TypeAdapter(TrainConfig).validate_python(known)
-
-    @contextmanager
-    def _settings_of(self, part: str) -> Iterator[None]:
-        """Refuse a record whose settings of a part cannot be."""
-        try:
-            yield
-        except (ValidationError, TypeError, InputError) as error:
-            reason = explain(error, part) if isinstance(error, ValidationError) else f"{part} is no mapping of settings"
-            if isinstance(error, InputError):
-                reason = error.reason
-            path = self.trained_in / FILE
-            raise InputError(f"{WHAT} is damaged: {reason}; {REMEDY}", path, code="damaged") from error
-
-    @cached_property
-    def tokenizer(self) -> PreTrainedTokenizerFast:
-        """Of the model."""
-        from truesource.lmtrain.loading import load_tokenizer
-
-        return load_tokenizer(self.trained_in)
-
-    @cached_property
-    def train_split(self) -> CodedSentences:
-        """The sentences that it was trained on."""
-        return self.corpus.coded("train")
-
-    @cached_property
-    def trained(self) -> KnownTraining:
-        """What is known about the training."""
-        return KnownTraining(
-            model=self.shape,
-            training=self.training,
-            steps=int(self.record.get("steps") or 0),
-            epochs=float(self.record["final"].get("epoch") or 0.0),
-            sentences=len(self.train_split),
-            longest=int(self.train_split.lengths.max()),
-            words=len(self.model.vocabulary or ()),
-            ordered=self.setting.transform is None,
-            all_known=self.model.vocabulary is None or set(self.train_split.words) <= set(self.model.vocabulary),
-        )
 
     @cached_property
     def levers(self) -> tuple[list[Lever], dict[LeverName, str]]:
