@@ -162,12 +162,27 @@ new demo its
 
 
 def machine() -> str:
-    """Digest of some sums, products and powers and of versions: how this processor and these libraries round."""
+    """Digest of sums, products, powers, gradients and versions: how this processor and these libraries round."""
     values = np.random.default_rng(1).random(4096)
     weights = torch.from_numpy(values.astype(np.float32)).reshape(64, 64)
     parts = [np.exp(values), np.log(values), values.reshape(64, 64) @ values.reshape(64, 64), values.cumsum()]
     parts += [torch.softmax(weights @ weights, -1).numpy(), torch.nn.functional.gelu(weights).numpy()]
+    parts += [gradient.numpy() for gradient in _gradients()]
     return _digest(*(part.tobytes() for part in parts), *(version(name).encode() for name in LIBRARIES))
+
+
+def _gradients() -> Iterator[torch.Tensor]:
+    """Yield gradients of a small recurrent and a small attention layer, on one thread: training rounds in its own ways."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        words = torch.randn(24, 8, 16)
+        for layer in (torch.nn.LSTM(16, 16), torch.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0)):
+            read = layer(words)
+            torch.log_softmax(read[0] if isinstance(read, tuple) else read, -1).square().mean().backward()
+            yield from (weight.grad for weight in layer.parameters() if weight.grad is not None)
+    torch.set_num_threads(threads)
 
 
 def make(part: str, call: Callable[[list[str]], tuple[int, str, str]]) -> dict[str, str]:
