@@ -23,7 +23,13 @@ from truesource.generator._kernels import reorder
 from truesource.generator.arguments import as_lengths, as_truth
 from truesource.generator.columns import CodedSentences, check_trees, packed, read_columns, verify_shards
 from truesource.generator.corpus_builder import make_corpus
-from truesource.generator.corpus_record import SymbolKey, check_corpus_record, read_corpus_record, read_symbol_key
+from truesource.generator.corpus_record import (
+    GRAMMAR,
+    SymbolKey,
+    check_corpus_record,
+    read_corpus_record,
+    read_symbol_key,
+)
 from truesource.generator.plan import SHARD_SIZE, Columns, Overlap, Plan, Transform, Trees, parse_transform
 from truesource.generator.process_sampler import ProcessSampler
 from truesource.generator.sampler import MAX_NODES, Derivations, Reading, Sampler, read_brackets, read_tree
@@ -38,7 +44,7 @@ from truesource.grammar.support.printable import one_line
 from truesource.grammar.support.records import STRICT, FileName, read_record
 from truesource.grammar.tree import Tree, escaped, map_words
 from truesource.grammar.treebank.brackets import read_lines
-from truesource.grammar.truth import Truth
+from truesource.grammar.truth import Truth, load_truth
 from truesource.grammar.variants import Change, Variant, file_names, measure
 
 if TYPE_CHECKING:
@@ -203,6 +209,30 @@ class Corpus:
     def splits(self) -> dict[str, int]:
         """Number of sentences of each split."""
         return {name: split["sentences"] for name, split in self.record["splits"].items()}
+
+    @property
+    def grammar_file(self) -> Path | None:
+        """File of the grammar or process that it was drawn from, in its folder; None if somebody removed it."""
+        file = self.path / GRAMMAR
+        return file if file.is_file() else None
+
+    @cached_property
+    def truth(self) -> Truth:
+        """The grammar or process that it was drawn from.
+
+        Raises:
+            InputError: the folder has no grammar (code ``no-grammar``), or another one (``other-grammar``).
+        """
+        if self.grammar_file is None:
+            raise InputError("this corpus folder has no grammar; name the grammar", self.path, code="no-grammar")
+        truth = load_truth(self.grammar_file)
+        if truth.digest != self.grammar_digest:
+            raise InputError(
+                "the corpus was sampled from another grammar than this; sample it again, or name its grammar",
+                self.grammar_file,
+                code="other-grammar",
+            )
+        return truth
 
     @property
     def grammar_digest(self) -> str:

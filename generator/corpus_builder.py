@@ -23,7 +23,7 @@ import numpy as np
 
 from truesource.generator.abilities import offers, require
 from truesource.generator.corpus_card import corpus_card
-from truesource.generator.corpus_record import FORMAT, FORMAT_VERSION
+from truesource.generator.corpus_record import FORMAT, FORMAT_VERSION, GRAMMAR
 from truesource.generator.plan import Plan, Shard, Transform, mean_length, plan_shards, require_room, require_text_room
 from truesource.generator.process_sampler import sampler_of
 from truesource.generator.sampler import TruthSampler
@@ -372,7 +372,7 @@ def _finish(making: _Making, entries: Entries, record: dict[str, Any], path: Pat
     full["symbols_digest"] = digest_json(symbols)
     write_json(partial / "symbols.json", symbols)
     if not isinstance(truth, Process) or truth.has_file:
-        truth.save(partial / "grammar.npz", force=True)
+        truth.save(partial / GRAMMAR, force=True)
     write_json(partial / "record.json", full)
     write_text(partial / "README.md", corpus_card(path.name, full))
     settle(partial, path, {entry["file"] for entry in entries})

@@ -25,6 +25,7 @@ from truesource.grammar.support.records import (
 )
 
 FORMAT = "truesource corpus"
+GRAMMAR = "grammar.npz"  #: in a corpus folder
 FORMAT_VERSION = 4
 _WHAT, _REMEDY = "the record of this corpus", "sample the corpus again"
 

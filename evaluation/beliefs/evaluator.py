@@ -55,5 +55,5 @@ BELIEFS = Evaluator(
     draws=True,
     applies=lambda model: model.is_network,
     needs=("hidden-states",),
-    then="evaluate probing {model} {corpus} --oracle {oracle}",
+    then="evaluate probing {model} {corpus}{oracle}",
 )

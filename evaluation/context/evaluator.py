@@ -51,5 +51,5 @@ CONTEXT = Evaluator(
     corrected=False,
     draws=True,
     applies=lambda model: model.of_words and model.is_causal,
-    then="evaluate divergence {model} {corpus} --oracle {oracle}",
+    then="evaluate divergence {model} {corpus}{oracle}",
 )

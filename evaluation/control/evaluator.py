@@ -70,5 +70,5 @@ CONTROL = Evaluator(
     corrected=False,
     draws=True,
     applies=lambda model: model.of_words and model.is_causal,
-    then="tilt {oracle} --help",
+    then="tilt {grammar} --help",
 )

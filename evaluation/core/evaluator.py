@@ -64,8 +64,9 @@ class Evaluator:
 
     A record is what a run keeps as ``<name>/<model>.json``: ``model``, ``objective``, entries and records of a result.
     The module of the settings may also have ``check(config)``, which refuses a configuration; ``check_call(settings,
-    model, oracle, frame, figure)``, which refuses options of the verb; ``needed(settings)``, abilities that such
-    options need of a model, with the names of the options; and ``uncorrected(settings, frame)``, the numbers whose
+    model, frame, figure)``, which refuses options of the verb; ``needed(settings)``, abilities that such
+    options need of a model, with the names of the options; ``needs_truth(settings)``, for one that can do without a
+    truth, True if options need it; and ``uncorrected(settings, frame)``, the numbers whose
     truth does not exclude what the text excludes.
     """
 
@@ -91,7 +92,7 @@ class Evaluator:
     draws: bool = False  #: it has figures
     whole_models: bool = True  #: it measures a model, not the reference that snapshots are found by
     applies: Callable[[ModelRequest], bool] = lambda _: True  #: which models of a run it measures
-    then: str = ""  #: verb that it names as the next one, with {model}, {corpus} and {oracle}
+    then: str = ""  #: next verb, with {model}, {corpus}, {grammar}, and {oracle} for the option --oracle
     width: int = 120  #: characters of its tables, where there is no terminal
 
     def check(self, config: RunRequest) -> None:
@@ -103,6 +104,11 @@ class Evaluator:
         check = self.beside_settings("check")
         if check is not None:
             check(config)
+
+    def needs_truth(self, settings: Settings) -> bool:
+        """Return True if it cannot measure on a text whose truth is not known."""
+        asked = self.beside_settings("needs_truth")
+        return self.oracle or (asked is not None and bool(asked(settings)))
 
     def measure(self, model: Any, setting: Setting, settings: Settings) -> Result:
         """The measurement of a model, or of the snapshots that a reference leads to, on the first sentences of a text.

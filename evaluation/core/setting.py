@@ -62,7 +62,7 @@ class Setting:
     def of(
         cls,
         text: Text,
-        truth: Truth | str | Path | None = None,
+        truth: Truth | str | Path | bool = True,
         *,
         lengths: str | None = None,
         frame: ScoringFrame | str = "default",
@@ -75,7 +75,8 @@ class Setting:
 
         Args:
             text: to measure on.
-            truth: grammar or process that the text was sampled from, or its file; None: nobody knows it.
+            truth: grammar or process that the text was sampled from, or its file; True: that of its corpus folder, if
+                the text has one; False: nobody knows it.
             lengths: the condition of the truth, such as ``6..25`` or ``none``; None: the recorded one of the text.
             frame: which positions count.
             seed: of all that is random.
@@ -87,12 +88,14 @@ class Setting:
         """
         condition = length_condition(lengths, text.lengths)
         excluded = transform = None
-        if truth is not None:
-            truth = load_truth(truth) if isinstance(truth, str | Path) else truth
-            if text.corpus is not None:
-                truth, transform = text_grammar(truth, text.corpus.transform)
-                excluded = Exclusion.of(text.corpus, text.split, truth, condition, scored=scored)
-        return cls(truth, text.sentences, condition, frame, seed, excluded, text.left_out, transform, text)
+        if isinstance(truth, bool):
+            language = text.truth if truth else None
+        else:
+            language = load_truth(truth) if isinstance(truth, str | Path) else truth
+        if language is not None and text.corpus is not None:
+            language, transform = text_grammar(language, text.corpus.transform)
+            excluded = Exclusion.of(text.corpus, text.split, language, condition, scored=scored)
+        return cls(language, text.sentences, condition, frame, seed, excluded, text.left_out, transform, text)
 
     @property
     def known(self) -> Truth:

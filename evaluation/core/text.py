@@ -14,6 +14,7 @@ from truesource.generator.text_files import read_documents, read_sentences
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.sentences import split_words
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.truth import Truth
 
 Sentences = Sequence[Sequence[str]]
 
@@ -82,6 +83,15 @@ class Text:
             if number
         )
         return cls(sentences, path, notes=notes)
+
+    @property
+    def truth(self) -> Truth | None:
+        """The grammar or process in the folder of its corpus; None if there is none.
+
+        Raises:
+            InputError: the corpus was sampled from another grammar (code ``other-grammar``).
+        """
+        return None if self.corpus is None or self.corpus.grammar_file is None else self.corpus.truth
 
     @property
     def documents(self) -> Sequence[str]:

@@ -61,5 +61,5 @@ DIFFUSION = Evaluator(
     corrected=False,
     draws=True,
     applies=lambda model: model.of_words and (model.fills_gaps or model.is_causal),
-    then="score {model} {corpus} --oracle {oracle}",
+    then="score {model} {corpus}{oracle}",
 )

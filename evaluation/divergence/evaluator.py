@@ -94,5 +94,5 @@ DIVERGENCE = Evaluator(
     compares=True,
     draws=True,
     applies=lambda model: model.of_words,
-    then="evaluate pplu {model} {corpus} --oracle {oracle}",
+    then="evaluate pplu {model} {corpus}{oracle}",
 )

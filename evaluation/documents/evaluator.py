@@ -98,5 +98,5 @@ DOCUMENTS = Evaluator(
     draws=True,
     whole_models=False,
     applies=lambda model: model.of_words and model.is_causal,
-    then="evaluate divergence {model} {corpus} --oracle {oracle} --by position",
+    then="evaluate divergence {model} {corpus}{oracle} --by position",
 )

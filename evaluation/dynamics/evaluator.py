@@ -84,5 +84,5 @@ DYNAMICS = Evaluator(
     draws=True,
     whole_models=False,
     applies=lambda model: model.keeps_snapshots,
-    then="evaluate divergence {model} {corpus} --oracle {oracle} --by class",
+    then="evaluate divergence {model} {corpus}{oracle} --by class",
 )

@@ -63,5 +63,5 @@ MEMORY = Evaluator(
     measures=MEASURES,
     corrected=False,
     draws=True,
-    then="evaluate divergence {model} {corpus} --oracle {oracle}",
+    then="evaluate divergence {model} {corpus}{oracle}",
 )

@@ -53,14 +53,17 @@ def check(config: RunRequest) -> None:
         raise ValueError("evaluation.pplu.unigram: train needs a split train, or counted")
 
 
-def check_call(settings: PpluSettings, *, oracle: bool, frame: str, figure: bool, **_: object) -> None:
+def needs_truth(settings: PpluSettings) -> bool:
+    """Return True if an option needs the truth of the text."""
+    return bool(settings.senses)
+
+
+def check_call(settings: PpluSettings, *, frame: str, figure: bool, **_: object) -> None:
     """Refuse options that do not go together.
 
     Raises:
         InputError: which.
     """
-    if settings.senses and not oracle:
-        raise InputError("--senses needs the grammar: --oracle GRAMMAR")
     if settings.reduce and frame == "paper":
         raise InputError("--reduce counts every position; leave --frame paper out")
     if figure and not settings.reduce:
@@ -109,6 +112,6 @@ PPLU = Evaluator(
     frame=True,
     compares=True,
     draws=True,
-    then="evaluate divergence {model} {corpus} --oracle {oracle}",
+    then="evaluate divergence {model} {corpus}{oracle}",
     width=140,
 )

@@ -65,6 +65,6 @@ PROBING = Evaluator(
     draws=True,
     whole_models=False,
     applies=lambda model: model.is_network,
-    then="evaluate dynamics {model} {corpus} --oracle {oracle}",
+    then="evaluate dynamics {model} {corpus}{oracle}",
     width=130,
 )

@@ -172,7 +172,7 @@ def machine() -> str:
 
 
 def _gradients() -> Iterator[torch.Tensor]:
-    """Yield gradients of a small recurrent and a small attention layer, on one thread: training rounds in its own ways."""
+    """Yield gradients of a small recurrent and a small attention layer, made on one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     with torch.random.fork_rng(devices=[]):

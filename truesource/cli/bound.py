@@ -25,7 +25,7 @@ from truesource.terminal.options import (
     SplitName,
     TokenTable,
     Workers,
-    grammar_there,
+    grammar_or_corpus_there,
     text_there,
 )
 from truesource.terminal.settings import with_options
@@ -79,7 +79,10 @@ class BoundSettings(Settings):
 def command(
     grammar: Annotated[
         Path | None,
-        typer.Argument(help="Grammar file in any format, or a language such as dyck:k=2.", callback=grammar_there),
+        typer.Argument(
+            help="Grammar file in any format, or a language such as dyck:k=2 (default: that in the corpus folder).",
+            callback=grammar_or_corpus_there,
+        ),
     ] = None,
     corpus: Annotated[
         Path | None,
@@ -111,10 +114,13 @@ def command(
     in parts, by several --workers, a Dask cluster (--scheduler) or several jobs (--shard). --lines adds the bounds of
     models that see only the last k words.
 
-    Example: truesource bound grammar.npz corpus/ --json bound.json
+    Example: truesource bound corpus/ --json bound.json
+
+    Example: truesource bound grammar.npz text.txt
     """
     from truesource.evaluation.core.published_scores import read_words
     from truesource.evaluation.core.sentence_records import token_columns
+    from truesource.terminal.inputs import oracle_option
     from truesource.terminal.output import OutputFiles, columns_of, json_of
 
     words = None if settings.vocabulary is None else read_words(settings.vocabulary)
@@ -126,8 +132,10 @@ def command(
             raise InputError("--token-scores replaces the grammar and the corpus; remove those arguments")
         _published(settings.token_scores, settings.frame, words, seed, files)
         return
-    if grammar is None or corpus is None:
-        raise InputError("name a grammar and a corpus; truesource bound --help shows how")
+    if corpus is None:
+        grammar, corpus = None, grammar
+    if corpus is None or not (grammar or corpus.is_dir()):
+        raise InputError("name a corpus folder, or a grammar and a text; truesource bound --help shows how")
     if settings.next and json is None:
         raise InputError("--next needs --json FILE for the distributions; add it")
     if settings.next and output is not None:
@@ -139,7 +147,7 @@ def command(
         return
     sentences = records["sentences"]
     files.finish(
-        f"truesource score MODEL {corpus} --oracle {grammar}",
+        f"truesource score MODEL {corpus}{oracle_option(grammar, corpus)}",
         folder=output,
         json=json_of(records),
         token_table=columns_of(lambda: token_columns(sentences)),
@@ -147,7 +155,7 @@ def command(
 
 
 def _bounds(
-    grammar: Path,
+    grammar: Path | None,
     corpus: Path,
     settings: BoundSettings,
     vocabulary: frozenset[str] | None,
@@ -161,11 +169,11 @@ def _bounds(
     from truesource.evaluation.core.exact_bound import bound_records, unbounded
     from truesource.evaluation.core.windows import window_bounds
     from truesource.grammar.support.printable import no_interval_text
-    from truesource.terminal.inputs import announce_long, read_setting, warn
+    from truesource.terminal.inputs import announce_long, asked_truth, read_setting, require_truth, warn
 
-    setting = read_setting(
-        corpus, split, grammar, lengths, frame=settings.frame, seed=seed, first=settings.sentences, longest=longest
-    )
+    how: dict[str, Any] = {"frame": settings.frame, "seed": seed, "first": settings.sentences, "longest": longest}
+    setting = read_setting(corpus, split, asked_truth(grammar), lengths, **how)
+    require_truth(setting, corpus)
     truth, condition, transform = setting.known, setting.lengths, setting.transform
     setting, reading = _read_words(setting, corpus)
     settings = _possible_settings(settings, setting)

@@ -12,7 +12,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.folders import kind_of
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.terminal.console import echo
-from truesource.terminal.options import Condition, Figure, FirstSentences, Force, Json, Longest
+from truesource.terminal.options import Condition, Figure, FirstSentences, Force, Json, Longest, Oracle
 
 if TYPE_CHECKING:
     from truesource.evaluation.comparing import ModelComparison, ModelScores
@@ -23,10 +23,6 @@ Models = Annotated[
     typer.Argument(
         metavar="MODEL_OR_RUN", help="Models, and last their corpus, text or folder of variants; or folders of runs."
     ),
-]
-Oracle = Annotated[
-    Path | None,
-    typer.Option("--oracle", help="Grammar of the corpus: a file or a language. Not for runs or variants."),
 ]
 Baseline = Annotated[
     str | None, typer.Option("--baseline", metavar="NAME", help="Model to compare the others with (default: first).")
@@ -114,7 +110,7 @@ def command(
     The truth of real text is not known. On a text that truesource split wrote, models of one vocabulary are compared by
     their perplexities, and the perplexity of the grammar (--oracle) is a reference, not a bound.
 
-    Example: truesource compare gpt2=models/a gpt2=models/b models/lstm corpus/ --oracle grammar.npz --table table.csv
+    Example: truesource compare gpt2=models/a gpt2=models/b models/lstm corpus/ --table table.csv
     """
     from truesource.cli.compare_arguments import Scored, models_on_real_text, scores_of_models, scores_of_variants
     from truesource.cli.real_text import score_real_text
@@ -136,12 +132,13 @@ def command(
         result = score_real_text(*models_on_real_text(models, treebank.lengths, oracle, asked, more, baseline))
         files.finish("truesource cite", json=json_of(result.records))
         return
-    parallel = kind_of(Path(models[-1])) == "variants"
+    kind = kind_of(Path(models[-1]))
+    parallel = kind == "variants"
     if parallel and oracle is not None:
         raise InputError(f"each corpus of {models[-1]} has the grammar that it was sampled from; leave --oracle out")
     if parallel:
         scored = scores_of_variants(models, asked, baseline)
-    elif oracle is None:
+    elif oracle is None and kind != "corpus" and not Path(models[-1]).is_file():
         runs = scores_of_runs(models, [OPTIONS[key] for key in given], seed)
         warn(runs.left_out)
         scored = runs.models

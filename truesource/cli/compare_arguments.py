@@ -67,7 +67,9 @@ def further_evaluators(names: Sequence[str]) -> list[Evaluator]:
     return [fit[name] for name in names]
 
 
-def scores_of_models(texts: Sequence[str], oracle: Path, scored: Scored, baseline: str | None) -> list[ModelScores]:
+def scores_of_models(
+    texts: Sequence[str], oracle: Path | None, scored: Scored, baseline: str | None
+) -> list[ModelScores]:
     """The models of references, scored on the corpus that is the last of the arguments.
 
     Raises:
@@ -126,7 +128,7 @@ def models_on_real_text(
 
     how: dict[str, Any] = {"first": scored.first, "longest": scored.longest, "drawn": drawn}
     setting = read_setting(
-        Path(texts[-1]), scored.split, oracle, scored.lengths, frame=scored.frame, seed=scored.seed, **how
+        Path(texts[-1]), scored.split, oracle or False, scored.lengths, frame=scored.frame, seed=scored.seed, **how
     )
     first = baseline or models[0].name
     models.sort(key=lambda model: model.name != first)
@@ -160,7 +162,7 @@ def scores_of_variants(texts: Sequence[str], scored: Scored, baseline: str | Non
     _check_models(models, baseline)
     from truesource.studies.compare.scoring import score_parallel
 
-    settings = [_setting(folder / model.name, folder / model.name / "grammar.npz", [model], scored) for model in models]
+    settings = [_setting(folder / model.name, None, [model], scored) for model in models]
     found = score_parallel(models, settings, scored.exact, scored.also, scored.vocabulary)
     for scores, setting in zip(found, settings, strict=True):
         _say_left_out([scores], setting, scored.exact)
@@ -180,14 +182,14 @@ def _corpus(texts: Sequence[str]) -> Path:
     return corpus
 
 
-def _setting(corpus: Path, oracle: Path, models: Sequence[NamedModel], scored: Scored) -> Setting:
+def _setting(corpus: Path, oracle: Path | None, models: Sequence[NamedModel], scored: Scored) -> Setting:
     """The text that models are scored on; what is odd about it or about the models is said."""
-    from truesource.terminal.inputs import announce_long, read_setting, warn_of_other_corpus
+    from truesource.terminal.inputs import announce_long, asked_truth, read_setting, require_truth, warn_of_other_corpus
 
     setting = read_setting(
         corpus,
         scored.split,
-        oracle,
+        asked_truth(oracle),
         scored.lengths,
         frame=scored.frame,
         seed=scored.seed,
@@ -195,6 +197,7 @@ def _setting(corpus: Path, oracle: Path, models: Sequence[NamedModel], scored: S
         longest=scored.longest,
         uncorrected="numbers in a common vocabulary, and the exact KL,",
     )
+    require_truth(setting, corpus)
     for reference in (seed.text for model in models for seed in model.seeds):
         warn_of_other_corpus(reference, setting.text)
     announce_long(setting, masked=False)

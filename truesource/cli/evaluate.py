@@ -7,9 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.show.declared import measures_table, record_of
 from truesource.grammar.support.settings import DEFAULT_SEED
@@ -22,25 +20,18 @@ from truesource.terminal.options import (
     FrameName,
     Json,
     Model,
-    OracleGrammar,
+    NoOracle,
+    Oracle,
     Seed,
     SplitName,
     TextOrCorpus,
-    grammar_there,
 )
 from truesource.terminal.settings import with_options
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.evaluator import Evaluator
+    from truesource.evaluation.core.setting import Setting
     from truesource.evaluation.show.table import ReportTable
-
-
-MaybeOracle = Annotated[
-    Path | None,
-    typer.Option(
-        "--oracle", help="Grammar that the corpus was sampled from: a file, or a language.", callback=grammar_there
-    ),
-]
 
 
 def verb_of(evaluator: Evaluator) -> Callable[..., None]:
@@ -58,7 +49,8 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
         model: Model,
         corpus: TextOrCorpus,
         settings: Any,
-        oracle: MaybeOracle = None,
+        oracle: Oracle = None,
+        no_oracle: NoOracle = False,
         split: SplitName = "eval",
         sentences: FirstSentences = None,
         frame: FrameName = "default",
@@ -68,18 +60,21 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
         figure: Figure = None,
         force: Force = False,
     ) -> None:
-        from truesource.terminal.inputs import read_setting, say_left_out, warn
+        from truesource.terminal.inputs import asked_truth, read_setting, require_truth, say_left_out, warn
         from truesource.terminal.output import OutputFiles, figure_of, json_of
         from truesource.terminal.tables import show
 
         check = evaluator.beside_settings("check_call")
         if check is not None:
-            check(settings, model=model, oracle=oracle is not None, frame=frame, figure=figure is not None)
+            check(settings, model=model, frame=frame, figure=figure is not None)
         files = OutputFiles(json=json, figure=figure, force=force)
         uncorrected = evaluator.beside_settings("uncorrected")
         said = "" if uncorrected is None else uncorrected(settings, frame)
         given: dict[str, Any] = {"frame": frame, "seed": seed, "first": sentences, "uncorrected": said}
-        setting = read_setting(corpus, split, oracle, lengths, **given, scores=evaluator.corrected)
+        truth = asked_truth(oracle, no_oracle)
+        setting = read_setting(corpus, split, truth, lengths, **given, scores=evaluator.corrected)
+        if evaluator.needs_truth(settings):
+            require_truth(setting, corpus)
         trained = _loaded(evaluator, model, settings)
         result = evaluator.measure(trained, setting, settings)
         record = record_of(result)
@@ -96,7 +91,7 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
             echo(result.line)
         draw = evaluator.function("figure")
         files.finish(
-            _then(evaluator, trained, model, corpus, oracle),
+            _then(evaluator, trained, setting, model, corpus, oracle),
             json=json_of(record["records"]),
             figure=figure_of(lambda: "" if draw is None else draw(record, evaluator.name)),
         )
@@ -104,11 +99,9 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
     command.__doc__ = evaluator.help or evaluator.summary
     signature = inspect.signature(command, eval_str=True)
     left_out = {*(() if evaluator.frame else ("sentences", "frame")), *(() if evaluator.draws else ("figure",))}
+    left_out |= {"no_oracle"} if evaluator.oracle else set()
     left_out |= {"sentences"} & set(evaluator.settings.model_fields)  # the settings say how many
     kept = [parameter for name, parameter in signature.parameters.items() if name not in left_out]
-    if evaluator.oracle:
-        required = kept.pop(3).replace(annotation=OracleGrammar, default=inspect.Parameter.empty)
-        kept.insert(2, required)
     command.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     return with_options(evaluator.settings)(command)
 
@@ -134,10 +127,14 @@ def _loaded(evaluator: Evaluator, model: str, settings: Any) -> Any:
     return trained
 
 
-def _then(evaluator: Evaluator, trained: Any, model: str, corpus: Path, oracle: Path | None) -> str:
+def _then(evaluator: Evaluator, trained: Any, setting: Setting, model: str, corpus: Path, oracle: Path | None) -> str:
     """The command that shows more of the same model, where the truth is known and the model is one of whole words."""
     from truesource.generator.abilities import offers
+    from truesource.terminal.inputs import grammar_inside, oracle_option
 
-    if not evaluator.then or oracle is None or (evaluator.whole_models and not offers(trained, "distributions")):
+    if not evaluator.then or setting.language is None:
         return "truesource cite"
-    return f"truesource {evaluator.then.format(model=model, corpus=corpus, oracle=oracle)}"
+    if evaluator.whole_models and not offers(trained, "distributions"):
+        return "truesource cite"
+    option, grammar = oracle_option(oracle, corpus), oracle or grammar_inside(corpus)
+    return f"truesource {evaluator.then.format(model=model, corpus=corpus, oracle=option, grammar=grammar)}"

@@ -10,17 +10,7 @@ import typer
 from truesource.evaluation.explain.evaluator import ExplainSettings
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.terminal.console import echo
-from truesource.terminal.options import (
-    Condition,
-    Force,
-    IntervalSeed,
-    Json,
-    Model,
-    OracleGrammar,
-    PlanOnly,
-    Shard,
-    SplitName,
-)
+from truesource.terminal.options import Condition, Force, IntervalSeed, Json, Model, Oracle, PlanOnly, Shard, SplitName
 from truesource.terminal.settings import with_options
 
 if TYPE_CHECKING:
@@ -34,8 +24,8 @@ def command(
     model: Model,
     corpus: Annotated[Path, typer.Argument(help="Corpus folder that the model was trained on.", exists=True)],
     settings: ExplainSettings,
-    oracle: OracleGrammar,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the trainings and the report; resumable.")],
+    oracle: Oracle = None,
     plan: PlanOnly = False,
     split: SplitName = "eval",
     lengths: Condition = None,
@@ -50,9 +40,10 @@ def command(
     truth. A second table compares it with references: the best predictors of k words, counted n-grams, the floor of
     the data. Finished trainings are kept; an interrupted call continues when it is repeated.
 
-    Example: truesource explain model/ corpus/ --oracle grammar.npz -o why/ --plan
+    Example: truesource explain model/ corpus/ -o why/ --plan
     """
     from truesource.grammar.support.parallel import Share
+    from truesource.terminal.inputs import oracle_option
     from truesource.terminal.output import OutputFiles, json_of
     from truesource.terminal.tables import show
 
@@ -63,7 +54,8 @@ def command(
         from truesource.run.stages.explain.results import plan_table
 
         show(plan_table(job), 150)
-        files.finish(f"truesource explain {model} {corpus} --oracle {oracle} -o {output}", json=json_of([job.plan()]))
+        option = oracle_option(oracle, corpus)
+        files.finish(f"truesource explain {model} {corpus}{option} -o {output}", json=json_of([job.plan()]))
         return
     if job.unknown is not None:
         echo(f"No setting is changed and trained again: {job.unknown.reason}.", err=True)
@@ -75,7 +67,7 @@ def _job(
     model: str,
     corpus: Path,
     settings: ExplainSettings,
-    oracle: Path,
+    oracle: Path | None,
     output: Path,
     split: str,
     lengths: str | None,
@@ -89,14 +81,15 @@ def _job(
     from truesource.lmtrain.references import model_reference
     from truesource.run.stages.explain.job import PLAN, ExplainJob
     from truesource.run.tasks import refuse_foreign
-    from truesource.terminal.inputs import read_setting
+    from truesource.terminal.inputs import asked_truth, read_setting, require_truth
 
     if not corpus.is_dir():
         raise InputError("name the corpus folder that the model was trained on, not a text", corpus, code="no-corpus")
     refuse_foreign(output, PLAN, "this exists and is no explanation; choose another folder")
-    setting = read_setting(corpus, split, oracle, lengths, seed=seed, first=settings.sentences)
+    setting = read_setting(corpus, split, asked_truth(oracle), lengths, seed=seed, first=settings.sentences)
     if setting.text is None or setting.text.corpus is None:
         raise InputError("name the corpus folder that the model was trained on, not samples", corpus, code="no-corpus")
+    require_truth(setting, corpus)
     reference = model_reference(model)
     trained_in = Path(model) if reference.folder is None else reference.folder
     return ExplainJob(

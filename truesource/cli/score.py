@@ -20,11 +20,12 @@ from truesource.terminal.options import (
     Json,
     Longest,
     Model,
+    NoOracle,
+    Oracle,
     SplitName,
     TextOrCorpus,
     TokenTable,
     WordTable,
-    grammar_there,
 )
 
 if TYPE_CHECKING:
@@ -35,12 +36,8 @@ if TYPE_CHECKING:
 def command(
     model: Model,
     corpus: TextOrCorpus,
-    oracle: Annotated[
-        Path | None,
-        typer.Option(
-            help="Grammar of the text: a file, or a language (default: perplexity alone).", callback=grammar_there
-        ),
-    ] = None,
+    oracle: Oracle = None,
+    no_oracle: NoOracle = False,
     split: SplitName = "eval",
     frame: Annotated[
         str, typer.Option(help="Which positions count; paper: no end, no first word, no <unk>.")
@@ -63,30 +60,33 @@ def command(
 
     A model as good as the truth has a relative perplexity of 1. Intervals: 95%, from resampling sentences.
 
-    Without --oracle, the perplexity of the model alone. The truth of real text is not known: for a text that
-    `truesource split` wrote, the perplexity of the grammar is a reference, not a bound.
+    The truth of a corpus folder is the grammar in it. Without a truth, the perplexity of the model alone. The truth of
+    real text is not known: for a text that `truesource split` wrote, the perplexity of the grammar (--oracle) is a
+    reference, not a bound.
 
     --token-table has ln P and surprisal of every token, of the model and of the truth; --word-table sums over the
     tokens of each word.
 
-    Example: truesource score model/ corpus/ --oracle grammar.npz --json scores.json
+    Example: truesource score model/ corpus/ --json scores.json
 
-    Example: truesource score model/ corpus/ --oracle grammar.npz --token-table tokens.csv
+    Example: truesource score model/ corpus/ --token-table tokens.csv
     """
     from truesource.evaluation.core.token_table import word_columns
     from truesource.generator.language_model import preset_frame
     from truesource.grammar.support.errors import InputError
-    from truesource.terminal.inputs import announce_long, warn_of_other_corpus
+    from truesource.terminal.inputs import announce_long, asked_truth, require_truth, warn_of_other_corpus
     from truesource.terminal.output import OutputFiles, columns_of, json_of
 
     preset_frame(frame, "causal")  # before anything is read
-    if lines and (oracle is None or frame != "default"):
-        raise InputError("--lines are causal bounds in the default frame; add --oracle GRAMMAR and remove --frame")
+    if lines and frame != "default":
+        raise InputError("--lines are causal bounds in the default frame; remove --frame")
     files = OutputFiles(json=json, token_table=token_table, word_table=word_table, force=force)
-    real, setting = _read(corpus, split, oracle, lengths, frame=frame, seed=seed, first=sentences, longest=longest)
-    if oracle is not None:
+    truth = asked_truth(oracle, no_oracle)
+    real, setting = _read(corpus, split, truth, lengths, frame=frame, seed=seed, first=sentences, longest=longest)
+    if setting.language is not None:
         warn_of_other_corpus(model, setting.text)
     if lines:
+        require_truth(setting, corpus)
         _check_lines(setting)
     from truesource.evaluation.tokenisation.preparation import with_marks
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
@@ -100,14 +100,14 @@ def command(
         if lines:
             output = output._replace(records=[*output.records, *_lines(setting, lines)])
     files.finish(
-        _next(trained, model, corpus, oracle, real=real),
+        _next(trained, setting, model, corpus, oracle, real=real),
         json=json_of(output.records),
         token_table=columns_of(output.tokens),
         word_table=columns_of(lambda: word_columns(output.tokens())),
     )
 
 
-def _read(path: Path, split: str, oracle: Path | None, lengths: str | None, **how: Any) -> tuple[bool, Setting]:
+def _read(path: Path, split: str, oracle: Path | bool, lengths: str | None, **how: Any) -> tuple[bool, Setting]:
     """Read the text with its truth; the first of the pair is True for a text from a treebank.
 
     Raises:
@@ -117,27 +117,30 @@ def _read(path: Path, split: str, oracle: Path | None, lengths: str | None, **ho
     from truesource.run.treebank.text import text_of_file
     from truesource.terminal.inputs import read_setting
 
-    if oracle is None and lengths is not None:
-        raise InputError("--lengths is the condition of the oracle; add --oracle GRAMMAR, or remove it")
     treebank = text_of_file(path)
     drawn = None if treebank is None else treebank.lengths
-    return treebank is not None, read_setting(path, split, oracle, lengths, drawn=drawn, **how)
+    setting = read_setting(path, split, oracle, lengths, drawn=drawn, **how)
+    if lengths is not None and setting.language is None:
+        raise InputError("--lengths is the condition of the oracle; add --oracle GRAMMAR, or remove it")
+    return treebank is not None, setting
 
 
-def _next(trained: LanguageModel, model: str, corpus: Path, oracle: Path | None, *, real: bool) -> str:
+def _next(
+    trained: LanguageModel, setting: Setting, model: str, corpus: Path, oracle: Path | None, *, real: bool
+) -> str:
     """The command that shows more of the same model."""
     from truesource.generator.abilities import ABILITIES
     from truesource.terminal.inputs import oracle_option
 
-    own, text = shlex.quote(model), shlex.quote(str(corpus))
-    if oracle is None:
-        return f"truesource score {own} {text} {oracle_option(corpus)}"
-    truth = f"--oracle {shlex.quote(str(oracle))}"
+    own, truth = shlex.quote(model), oracle_option(oracle, corpus)
+    text = f"{shlex.quote(str(corpus))}{truth}"
+    if setting.language is None:
+        return f"truesource score {own} {text}"
     if real or any(ABILITIES[name].lacking(trained) for name in ("words", "distributions")):
-        return f"truesource compare {own} OTHER_MODEL {text} {truth}"
+        return f"truesource compare {own} OTHER_MODEL {text}"
     if trained.objective == "any-order":
-        return f"truesource evaluate diffusion {own} {text} {truth}"
-    return f"truesource evaluate divergence {own} {text} {truth}"
+        return f"truesource evaluate diffusion {own} {text}"
+    return f"truesource evaluate divergence {own} {text}"
 
 
 def _check_lines(setting: Setting) -> None:

@@ -11,8 +11,19 @@ import typer
 from truesource.evaluation.tokenisation.evaluator import TokenisationSettings
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.terminal.console import echo
-from truesource.terminal.inputs import oracle_option, read_text, setting_of
-from truesource.terminal.options import Condition, Figure, Force, Json, Seed, SplitName, WordTable, model_there
+from truesource.terminal.inputs import asked_truth, oracle_option, read_text, setting_of
+from truesource.terminal.options import (
+    Condition,
+    Figure,
+    Force,
+    Json,
+    NoOracle,
+    Oracle,
+    Seed,
+    SplitName,
+    WordTable,
+    model_there,
+)
 from truesource.terminal.settings import with_options
 
 if TYPE_CHECKING:
@@ -35,9 +46,8 @@ def command(
     model: Annotated[str, typer.Argument(help="Model: a folder; with --lattice also a tokenizer.json or .model.")],
     text: Annotated[Path, typer.Argument(help="Corpus folder, or text with one document per line; or NAME=PATH.")],
     settings: TokenisationSettings,
-    oracle: Annotated[
-        Path | None, typer.Option("--oracle", help="Grammar that the text was sampled from: a file, or a language.")
-    ] = None,
+    oracle: Oracle = None,
+    no_oracle: NoOracle = False,
     lengths: Condition = None,
     split: SplitName = "eval",
     lattice: Annotated[
@@ -57,13 +67,13 @@ def command(
 ) -> None:
     """Sum the probability of a text over all its segmentations, by several estimators.
 
-    With --oracle, the distance of the model from the truth is divided into a tokenisation gap and a model gap.
+    If the truth is known, the distance of the model from it is divided into a tokenisation gap and a model gap.
 
     --lattice sums exactly over all segmentations of a text, without a model: their number, probability and entropy.
     The probability Q of a segmentation is proportional to exp(b * sum of the scores of its pieces), with the scores of
     --proposal and b of --inverse-temperature.
 
-    Example: truesource evaluate tokenisation model/ corpus/ --oracle grammar.npz --json tokenisation.json
+    Example: truesource evaluate tokenisation model/ corpus/ --json tokenisation.json
 
     Example: truesource evaluate tokenisation tokenizer.json text.txt --lattice
     """
@@ -77,7 +87,7 @@ def command(
         model_there(model)
     files = OutputFiles(json=json, document_table=document_table, word_table=word_table, figure=figure, force=force)
     if lattice:
-        _refuse_options_of_models(settings, oracle, lengths, document_table, word_table, figure)
+        _refuse_options_of_models(settings, oracle, lengths, document_table, word_table, figure, no_oracle or None)
         from truesource.cli.tokenisation_lattice import sum_over_lattice
 
         sum_over_lattice(
@@ -90,10 +100,13 @@ def command(
             files=files,
         )
         return
-    _check(settings, truth=oracle is not None, words=word_table is not None)
     texts, first = _read(text, settings, split)
-    setting = setting_of(first, oracle, lengths=lengths)
-    words, then = word_table is not None, _next(model, texts[0].path, oracle)
+    words = word_table is not None
+    if not settings.end and (oracle is not None or words):
+        raise InputError("--oracle and --word-table need the end of a text; remove --no-end")
+    setting = setting_of(first, asked_truth(oracle, no_oracle or not settings.end), lengths=lengths)
+    _check(settings, truth=setting.language is not None)
+    then = _next(model, texts[0].path, setting)
     _measure(load(model, settings), texts, settings, setting, files, seed=seed, words=words, then=then)
 
 
@@ -158,7 +171,7 @@ def _refuse_options_of_models(settings: TokenisationSettings, *others: object) -
         raise InputError(f"--lattice runs no model, so it takes no {names}; remove it")
 
 
-def _check(settings: TokenisationSettings, *, truth: bool, words: bool) -> None:
+def _check(settings: TokenisationSettings, *, truth: bool) -> None:
     """Refuse options that need others.
 
     Raises:
@@ -170,8 +183,6 @@ def _check(settings: TokenisationSettings, *, truth: bool, words: bool) -> None:
     for option, asked in needs.items():
         if asked and not truth:
             raise InputError(f"{option} needs the grammar of the text; name it with --oracle")
-    if not settings.end and (truth or words):
-        raise InputError("--oracle and --word-table need the end of a text; leave out --no-end")
 
 
 def _read(text: Path, settings: TokenisationSettings, split: str) -> tuple[list[TextSet], Text]:
@@ -221,7 +232,7 @@ def _figure(found: Measurement) -> str:
     return tokenisation_figure(record["records"], record["gaps"])
 
 
-def _next(model: str, text: Path, oracle: Path | None) -> str:
-    if oracle is not None:
+def _next(model: str, text: Path, setting: Setting) -> str:
+    if setting.language is not None:
         return "truesource cite"
-    return f"truesource evaluate tokenisation {shlex.quote(model)} {shlex.quote(str(text))} {oracle_option(text)}"
+    return f"truesource evaluate tokenisation {shlex.quote(model)} {shlex.quote(str(text))}{oracle_option(None, text)}"

@@ -108,7 +108,7 @@ def command(
     if is_main_process():
         reference = shlex.quote(f"{model}@{output}" if isinstance(shape, OwnSettings) else str(output))
         also = files.also(json=json_of(_record(output)))
-        then = "TEXT" if corpus.is_file() else f"{shlex.quote(str(corpus))} {oracle_option(corpus)}"
+        then = "TEXT" if corpus.is_file() else f"{shlex.quote(str(corpus))}{oracle_option(None, corpus)}"
         echo(f"Wrote {output}{also}: {trained.name}. Next: truesource score {reference} {then}")
 
 

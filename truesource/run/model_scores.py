@@ -172,7 +172,9 @@ def scores_of_runs(texts: Sequence[str], unusable: Sequence[str], seed: int | No
     for text, folder in zip(texts, folders, strict=True):
         if kind_of(folder) != "run":
             raise InputError(
-                f"{text} is not the folder of a run; to compare models on a corpus, add --oracle GRAMMAR", code="no-run"
+                f"{text} is not the folder of a run; to compare models, name their corpus last, with --oracle GRAMMAR"
+                " if it has no grammar",
+                code="no-run",
             )
     if unusable:
         raise InputError(f"{unusable[0]} is for models, and a run is compared as it was scored; leave it out")

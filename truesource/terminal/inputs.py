@@ -36,7 +36,7 @@ def read_text(path: Path, split: str, *, lines: bool = False) -> Text:
 def read_setting(
     path: Path,
     split: str,
-    oracle: Truth | Path | None,
+    oracle: Truth | Path | bool,
     lengths: str | None,
     *,
     frame: str = "default",
@@ -52,7 +52,8 @@ def read_setting(
     Args:
         path: corpus folder, folder of samples, or text with one tokenised sentence a line.
         split: of a corpus folder.
-        oracle: the grammar that the text was sampled from, or its file; None: nobody knows the truth.
+        oracle: the grammar that the text was sampled from, or its file; True: that in the corpus folder; False: nobody
+            knows the truth.
         lengths: the condition of the truth, such as ``6..25``; None: that of the corpus.
         frame: name of the preset of positions that count.
         seed: of all that is random.
@@ -76,7 +77,7 @@ def read_setting(
     return setting_of(text, oracle, uncorrected=uncorrected, **how)
 
 
-def setting_of(text: Text, oracle: Truth | Path | None, *, uncorrected: str = "", **how: Any) -> Setting:
+def setting_of(text: Text, oracle: Truth | Path | bool, *, uncorrected: str = "", **how: Any) -> Setting:
     """Relate a text to its truth, and say on stderr in what the two differ.
 
     Args:
@@ -191,7 +192,31 @@ def grammar_inside(folder: Path) -> Path | None:
     return next((folder / place for place in PLACES if (folder / place).is_file()), None)
 
 
-def oracle_option(folder: Path) -> str:
-    """`--oracle` with that grammar, for the command that a message names; with a word in capitals if there is none."""
-    inside = grammar_inside(folder)
-    return f"--oracle {'GRAMMAR' if inside is None else shlex.quote(str(inside))}"
+def asked_truth(oracle: Path | None, no_oracle: bool = False) -> Path | bool:
+    """Return the grammar of --oracle; else True for that of the corpus folder, or False with --no-oracle.
+
+    Raises:
+        InputError: both options are given.
+    """
+    if oracle is not None and no_oracle:
+        raise InputError("--oracle and --no-oracle contradict each other; remove one")
+    return not no_oracle if oracle is None else oracle
+
+
+def require_truth(setting: Setting, path: Path) -> None:
+    """Refuse a text whose truth is not known, before a model is loaded.
+
+    Raises:
+        InputError: its truth is not known (code ``no-grammar``).
+    """
+    if setting.language is None:
+        raise InputError(
+            "the truth of this text is not known; name its grammar: --oracle GRAMMAR", path, code="no-grammar"
+        )
+
+
+def oracle_option(oracle: Path | None, text: Path) -> str:
+    """Return the --oracle option for the next command; with a word in capitals if the truth of the text is unknown."""
+    if oracle is None:
+        return "" if grammar_inside(text) is not None else " --oracle GRAMMAR"
+    return f" --oracle {shlex.quote(str(oracle))}"

@@ -37,6 +37,15 @@ def grammar_there(path: Path | None) -> Path | None:
     return path
 
 
+def grammar_or_corpus_there(path: Path | None) -> Path | None:
+    """A grammar, or a folder that may be a corpus, refused if it is neither.
+
+    Raises:
+        InputError: it is no file, no folder and no language.
+    """
+    return path if path is not None and path.is_dir() else grammar_there(path)
+
+
 def text_there(path: Path | None) -> Path | None:
     """A text or corpus, refused where there is none.
 
@@ -117,11 +126,16 @@ WordTable = Annotated[
 Model = Annotated[
     str, typer.Argument(help="Model: a folder, or code of your own as file.py:name.", callback=model_there)
 ]
-OracleGrammar = Annotated[
-    Path,
+Oracle = Annotated[
+    Path | None,
     typer.Option(
-        "--oracle", help="Grammar that the corpus was sampled from: a file, or a language.", callback=grammar_there
+        "--oracle",
+        help="Grammar of the text: a file, or a language (default: the grammar in the corpus folder).",
+        callback=grammar_there,
     ),
+]
+NoOracle = Annotated[
+    bool, typer.Option("--no-oracle", help="Do not compare with the truth, even if the corpus folder has its grammar.")
 ]
 TextOrCorpus = Annotated[
     Path,
