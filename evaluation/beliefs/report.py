@@ -10,7 +10,7 @@ import numpy as np
 from truesource.evaluation.beliefs.evaluator import BeliefSettings
 from truesource.evaluation.beliefs.measure import picture
 from truesource.evaluation.beliefs.reading import BeliefReading, BeliefText, Patched, patch, read_beliefs
-from truesource.evaluation.core.evaluator import Result
+from truesource.evaluation.core.evaluator import EvaluatorOutput
 from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import require_order
@@ -41,7 +41,7 @@ PATCHED = {
 }
 
 
-def measure(model: LanguageModel, setting: Setting, settings: BeliefSettings) -> Result:
+def measure(model: LanguageModel, setting: Setting, settings: BeliefSettings) -> EvaluatorOutput:
     """Read the beliefs that the settings ask for, and write them where a network shows where.
 
     Raises:
@@ -64,7 +64,7 @@ def measure(model: LanguageModel, setting: Setting, settings: BeliefSettings) ->
             continue
         if patched is not None:
             records += _written(setting, model, target, patched)
-    return Result(records=records, entries={"pictures": pictures}, notes=text.notes)
+    return EvaluatorOutput(records=records, entries={"pictures": pictures}, notes=text.notes)
 
 
 def _read(setting: Setting, model: LanguageModel, reading: BeliefReading, text: BeliefText) -> Iterator[Record]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from truesource.evaluation.context.evaluator import CONTEXT, ContextSettings
 from truesource.evaluation.context.measure import ALL, context_use
-from truesource.evaluation.core.evaluator import Measure, Result
+from truesource.evaluation.core.evaluator import EvaluatorOutput, Measure
 from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
@@ -33,10 +33,10 @@ from truesource.generator.language_model import DistributionModel
 LEAST = 1e-3  #: nats; what is nearer to the truth, or better by chance, is drawn there on a logarithmic axis
 
 
-def measure(model: DistributionModel, setting: Setting, settings: ContextSettings) -> Result:
+def measure(model: DistributionModel, setting: Setting, settings: ContextSettings) -> EvaluatorOutput:
     """Compare with predictors; see `truesource.evaluation.context.measure.context_use`."""
     found = context_use(model, setting, words=settings.lines - 1, placed=settings.placed)
-    return Result(
+    return EvaluatorOutput(
         records=found.records(),
         entries={"contexts": found.contexts, "excluded": len(found.impossible)},
         impossible=((), found.impossible.tolist()),

@@ -10,7 +10,7 @@ import numpy as np
 
 from truesource.evaluation.control.evaluator import CONTROL, ControlSettings
 from truesource.evaluation.control.measure import control
-from truesource.evaluation.core.evaluator import Result
+from truesource.evaluation.core.evaluator import EvaluatorOutput
 from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.show.declared import section_of_measures
@@ -42,7 +42,7 @@ NEAR = 0.05  #: share of the largest KL below which a way has no name in the fig
 POINTS = 60  #: of a frontier
 
 
-def measure(model: DistributionModel, setting: Setting, settings: ControlSettings) -> Result:
+def measure(model: DistributionModel, setting: Setting, settings: ControlSettings) -> EvaluatorOutput:
     """Steer; see `truesource.evaluation.control.measure.control`. Only networks of words are tuned."""
     from truesource.lmtrain.decoding.decode import draw
     from truesource.lmtrain.decoding.settings import Decoding
@@ -68,7 +68,7 @@ def measure(model: DistributionModel, setting: Setting, settings: ControlSetting
         tune=tuned,
     )
     notes = [f"{model.name} is no network of words, so it was not tuned"] if settings.prices and network is None else []
-    return Result(records=found.records(), notes=notes, title=found.model)
+    return EvaluatorOutput(records=found.records(), notes=notes, title=found.model)
 
 
 def ways_of(record: Record) -> dict[str, dict[tuple[str, float | None], dict[str, Record]]]:

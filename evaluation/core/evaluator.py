@@ -33,7 +33,7 @@ class Measure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class EvaluatorOutput:
     """The measurement of one model."""
 
     records: Sequence[Mapping[str, Any]]  #: one a number, for JSON: ``name``, ``value`` and more
@@ -51,7 +51,7 @@ class Evaluator:
     Its functions are in the module ``code``, which is imported when it is needed:
 
     ============================================ ==================================================================
-    ``measure(model, setting, settings)``        a `Result`: the model on the text of a `Setting`
+    ``measure(model, setting, settings)``        a `EvaluatorOutput`: the model on the text of a `Setting`
     ``tables(record, title)``                    tables for the terminal; without it, one of ``measures``
     ``figure(record, salt)``                     an ``<svg>``, or None if there is nothing to draw
     ``section(run)``                             content of the template; without it, ``measures`` and figures. None or
@@ -110,7 +110,7 @@ class Evaluator:
         asked = self.beside_settings("needs_truth")
         return self.oracle or (asked is not None and bool(asked(settings)))
 
-    def measure(self, model: Any, setting: Setting, settings: Settings) -> Result:
+    def measure(self, model: Any, setting: Setting, settings: Settings) -> EvaluatorOutput:
         """The measurement of a model, or of the snapshots that a reference leads to, on the first sentences of a text.
 
         Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from truesource.evaluation.core.evaluator import Result
+from truesource.evaluation.core.evaluator import EvaluatorOutput
 from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.diffusion.evaluator import DIFFUSION, DiffusionSettings
@@ -22,7 +22,7 @@ ORDER_LABELS = {"random": "random", "confidence": "surest first", "blocks": "fro
 COLUMNS = ("kl", "parallel", "denoising", "invalid")
 
 
-def measure(model: LanguageModel, setting: Setting, settings: DiffusionSettings) -> Result:
+def measure(model: LanguageModel, setting: Setting, settings: DiffusionSettings) -> EvaluatorOutput:
     """Fill sentences; see `truesource.evaluation.diffusion.measure.filling`. A causal model: `left_to_right`."""
     if model.objective == "causal":
         found = left_to_right(model, setting, samples=settings.samples)
@@ -35,7 +35,7 @@ def measure(model: LanguageModel, setting: Setting, settings: DiffusionSettings)
             samples=settings.samples,
             short=settings.short,
         )
-    return Result(
+    return EvaluatorOutput(
         records=found.records(),
         entries={"sentences": found.sentences},
         impossible=((), found.impossible.tolist()),

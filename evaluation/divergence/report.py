@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.evaluation.core.evaluator import Measure, Result
+from truesource.evaluation.core.evaluator import EvaluatorOutput, Measure
 from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.score import ScoreRecord
 from truesource.evaluation.core.setting import Setting
@@ -86,7 +86,7 @@ LEAST_SENTENCES = 10  #: positions and lengths of fewer are not drawn
 LEAST = 1e-8  #: lower end of the axes of the reliability diagram
 
 
-def measure(model: DistributionModel, setting: Setting, settings: DivergenceSettings) -> Result:
+def measure(model: DistributionModel, setting: Setting, settings: DivergenceSettings) -> EvaluatorOutput:
     """Compare distributions, and those in the contexts of the model's own sentences where these are given.
 
     Raises:
@@ -105,7 +105,7 @@ def measure(model: DistributionModel, setting: Setting, settings: DivergenceSett
         reverse = reverse_divergence(model, setting.known, own, lengths=setting.lengths, seed=setting.seed)
     head = {"model": compared.model, "objective": compared.objective}
     main = compared.scores.get("kl") or compared.scores["kl_infinite"]
-    return Result(
+    return EvaluatorOutput(
         records=[*compared.records(), *({**head, **score.as_record()} for score in reverse.values())],
         entries={
             "contexts": compared.contexts,

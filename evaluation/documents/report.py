@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from truesource.evaluation.core.evaluator import Result
+from truesource.evaluation.core.evaluator import EvaluatorOutput
 from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.documents.evaluator import DOCUMENTS, DocumentsSettings
@@ -45,7 +45,7 @@ COLOURS = (TRUTH, SECOND, *SERIES[2:])  #: of the truth and the families, in tur
 Group = dict[tuple[str, str], Record]  #: the numbers of a group, by measure and perfect reader
 
 
-def measure(model: Any, setting: Setting, settings: DocumentsSettings) -> Result:
+def measure(model: Any, setting: Setting, settings: DocumentsSettings) -> EvaluatorOutput:
     """Compare with perfect readers; see `truesource.evaluation.documents.measure.documents_read`.
 
     Args:
@@ -76,7 +76,7 @@ def measure(model: Any, setting: Setting, settings: DocumentsSettings) -> Result
         along=((step, load()) for step, load in track(steps, "reading of snapshots", len(steps))),
     )
     scores = found.scores[OF_TRUTH]
-    return Result(
+    return EvaluatorOutput(
         records=found.records(),
         entries={"contexts": found.contexts, "excluded": len(found.impossible)},
         impossible=((), found.impossible.tolist()),

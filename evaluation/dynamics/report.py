@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.evaluation.core.evaluator import Result
+from truesource.evaluation.core.evaluator import EvaluatorOutput
 from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import require_order
@@ -59,7 +59,7 @@ HEADS = {
 }
 
 
-def measure(reference: ModelReference, setting: Setting, settings: DynamicsSettings) -> Result:
+def measure(reference: ModelReference, setting: Setting, settings: DynamicsSettings) -> EvaluatorOutput:
     """Measure all snapshots of a model, the model itself last; see `evaluation.dynamics.compare.learning_dynamics`.
 
     Tokens of a process have no class and no depth, so that there are no curves of these.
@@ -98,7 +98,7 @@ def measure(reference: ModelReference, setting: Setting, settings: DynamicsSetti
     told = findings(result)
     measured = "mean" if settings.measure == "kl" and not result.contexts else settings.measure
     without_kl = settings.contexts and frame != "default"
-    return Result(
+    return EvaluatorOutput(
         records=result.records(),
         entries={**result.as_record(), "measure": measured, "only": list(settings.only), "findings": told},
         impossible=(result.impossible_model.tolist(), result.impossible_truth.tolist()),

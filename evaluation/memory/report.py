@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from truesource.evaluation.core.evaluator import Result
+from truesource.evaluation.core.evaluator import EvaluatorOutput
 from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.memory.evaluator import MEMORY, MemorySettings
@@ -20,7 +20,7 @@ from truesource.generator.language_model import LanguageModel
 CHANCE = 0.5
 
 
-def measure(model: LanguageModel, setting: Setting, settings: MemorySettings) -> Result:
+def measure(model: LanguageModel, setting: Setting, settings: MemorySettings) -> EvaluatorOutput:
     """Compare training sentences with the text of a setting; see `truesource.evaluation.memory.measure.memory`.
 
     Raises:
@@ -29,7 +29,7 @@ def measure(model: LanguageModel, setting: Setting, settings: MemorySettings) ->
     trained = setting.other_split(settings.members)
     found = memory(model, setting, trained, sentences=settings.sentences, unseen=settings.unseen)
     members, fresh = found.members, found.fresh
-    return Result(
+    return EvaluatorOutput(
         records=found.records(),
         entries={
             "members": len(members.values),

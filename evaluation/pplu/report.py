@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.evaluation.core.evaluator import Measure, Result
+from truesource.evaluation.core.evaluator import EvaluatorOutput, Measure
 from truesource.evaluation.core.exclusion import UNCORRECTED
 from truesource.evaluation.core.oracle import UNKNOWN
 from truesource.evaluation.core.run_view import MeasuredRun
@@ -69,7 +69,7 @@ def has_words(model: LanguageModel) -> bool:
     return offers(model, "words") and offers(model, "distributions")
 
 
-def measure(model: LanguageModel, setting: Setting, settings: PpluSettings) -> Result:
+def measure(model: LanguageModel, setting: Setting, settings: PpluSettings) -> EvaluatorOutput:
     """Compare a text; see `truesource.evaluation.pplu.compare.compare_pplu`.
 
     Smaller vocabularies are left out where the model has no list of words.
@@ -94,7 +94,7 @@ def measure(model: LanguageModel, setting: Setting, settings: PpluSettings) -> R
     if settings.rank:
         records += _rank_records(rank_sentences(scored, setting.sentences), scored, settings.rank)
     n = len(set(scored.sentence.tolist()))
-    return Result(
+    return EvaluatorOutput(
         records=records,
         entries={"excluded": scored.excluded, "unigram": scored.unigram.source},
         impossible=(scored.impossible_model.tolist(), scored.impossible_truth.tolist()),

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.evaluation.core.evaluator import Result
+from truesource.evaluation.core.evaluator import EvaluatorOutput
 from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import require_order
@@ -78,7 +78,7 @@ RESAMPLED = {
 }
 
 
-def measure(reference: ModelReference, setting: Setting, settings: ProbingSettings) -> Result:
+def measure(reference: ModelReference, setting: Setting, settings: ProbingSettings) -> EvaluatorOutput:
     """Probe for each target; the targets that there is nothing to measure of are noted.
 
     Raises:
@@ -102,7 +102,7 @@ def measure(reference: ModelReference, setting: Setting, settings: ProbingSettin
         if excluded := probing.parts["excluded"]:
             notes.append(f"{excluded} of {len(setting.sentences)} sentences are impossible and left out")
         notes += [f"Note: {note}" for note in probing.notes]
-    return Result(
+    return EvaluatorOutput(
         records=[record for probing in probings.values() for record in probing.records()],
         entries={"missing": {target: {"code": e.code, "reason": e.reason} for target, e in missing.items()}},
         notes=notes,

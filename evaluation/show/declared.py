@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from truesource.evaluation.core.evaluator import Evaluator, Measure, Result
+    from truesource.evaluation.core.evaluator import Evaluator, EvaluatorOutput, Measure
     from truesource.evaluation.core.run_view import MeasuredRun
     from truesource.evaluation.core.setting import Setting
     from truesource.evaluation.show.table import Cell, ReportTable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Record = Mapping[str, Any]
 
 
-def record_of(result: Result, name: str = "") -> dict[str, Any]:
+def record_of(result: EvaluatorOutput, name: str = "") -> dict[str, Any]:
     """The record that a run keeps of a result.
 
     Args:

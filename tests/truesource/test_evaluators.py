@@ -32,14 +32,14 @@ from truesource.run.stages import STAGES
 ELEVEN = """
 from pydantic import Field
 from truesource.grammar.support.settings import Settings
-from truesource.evaluation.core.evaluator import Evaluator, Measure, Result
+from truesource.evaluation.core.evaluator import Evaluator, Measure, EvaluatorOutput
 
 class CountSettings(Settings):
     sentences: int = Field(5, ge=1, description="Number of sentences to count.")
 
 def measure(model, setting, settings):
     tokens = sum(map(len, setting.sentences))
-    return Result(records=[setting.record(model, "count", tokens)])
+    return EvaluatorOutput(records=[setting.record(model, "count", tokens)])
 
 COUNT = Evaluator(
     name="count", title="Number of tokens", summary="Count tokens.", settings=CountSettings,

@@ -6,9 +6,9 @@ import pytest
 
 from truesource.cli.parse import MOST, parse_tables
 from truesource.evaluation.parsing import score_parses
+from truesource.evaluation.show.table_files import csv_text
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.brackets import read_text
-from truesource.report.table_files import csv_text
 from truesource.terminal.tables import show
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.show import table as tables
+from truesource.evaluation.show.score_tables import results_table
 from truesource.evaluation.show.table import Cell, ReportTable, TableRow, score_cell
-from truesource.run.scores.tables import results_table
 from truesource.terminal.tables import show
 
 NUMBERS = [f"{i}.{i}{i}{i}" for i in range(1, 10)]

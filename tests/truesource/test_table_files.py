@@ -13,7 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from truesource.evaluation.show.table import Cell, ReportTable, TableRow, number_cell, score_cell
-from truesource.report.table_files import columns_of, csv_text, frame_of, latex_text, markdown_text, write_tables
+from truesource.evaluation.show.table_files import (
+    columns_of,
+    csv_text,
+    frame_of,
+    latex_text,
+    markdown_text,
+    write_tables,
+)
 
 SCORE = {"value": -1.23456789012345678, "low": -2.5, "high": 0.1}
 #: what LaTeX and Markdown obey

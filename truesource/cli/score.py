@@ -155,7 +155,7 @@ def _check_lines(setting: Setting) -> None:
 def _lines(setting: Setting, number: int) -> list[dict[str, Any]]:
     """The best predictors that see 0, 1, 2, ... words, printed."""
     from truesource.evaluation.core.windows import window_lines
-    from truesource.run.scores.tables import lines_table
+    from truesource.evaluation.show.score_tables import lines_table
     from truesource.terminal.tables import show
 
     lines, bound = window_lines(setting, number)
@@ -175,7 +175,7 @@ def _alone(trained: LanguageModel, setting: Setting) -> _Output:
     """The perplexity of the model, printed."""
     from truesource.evaluation.core.comparison import score_alone
     from truesource.evaluation.core.token_table import token_columns
-    from truesource.run.scores.tables import alone_table
+    from truesource.evaluation.show.score_tables import alone_table
     from truesource.terminal.inputs import say_left_out
     from truesource.terminal.tables import show
 
@@ -214,8 +214,8 @@ def _compare(trained: LanguageModel, setting: Setting) -> _Output:
 
 def show_results(records: Sequence[Mapping[str, Any]]) -> None:
     """Print a row for each model, and a sentence on each that does not compare with others or cannot be right."""
+    from truesource.evaluation.show.score_tables import results_table
     from truesource.evaluation.show.words import bound_warning, left_out, too_few
-    from truesource.run.scores.tables import results_table
     from truesource.terminal.tables import show
 
     show(results_table(records))

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from truesource.grammar.support.printable import shortened, terminal
+from truesource.evaluation.show.text_table import plain_console
+from truesource.grammar.support.printable import terminal
 from truesource.terminal.asked import asked
 from truesource.terminal.logs import to_log_file
 from truesource.terminal.surroundings import write_result
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-LONGEST_WORD = 200  #: characters of a word in a table
 
 
 def echo(message: object = "", *, err: bool = False) -> None:
@@ -35,24 +34,8 @@ def to_standard_output(text: str) -> None:
         typer.echo(content, nl=False)
 
 
-def printed(text: str) -> str:
-    """A text as tables show it: plain, and its long words shortened, so that a column stays readable."""
-    return shortened(terminal(text), LONGEST_WORD)
-
-
 def console(width: int = 120) -> Console:
     """Where tables are printed: as wide as the terminal, or ``width`` characters where there is none."""
-    from rich.console import Console
-
-    class Printable(Console):
-        """Takes plain text only."""
-
-        def render_str(self, text: str, **options: Any) -> Any:
-            return super().render_str(printed(text), **options)
-
-    def made(**options: Any) -> Console:
-        stderr = asked().takes_standard_output
-        return Printable(markup=False, emoji=False, highlight=False, stderr=stderr, **options)
-
-    found = made()
-    return found if found.is_terminal else made(width=width)
+    stderr = asked().takes_standard_output
+    found = plain_console(stderr=stderr)
+    return found if found.is_terminal else plain_console(stderr=stderr, width=width)

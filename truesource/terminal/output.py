@@ -222,7 +222,7 @@ def rows_of(rows: Callable[[], Sequence[Mapping[str, Any]]]) -> Callable[[Path],
     """Writes rows as CSV or Parquet; they are made only where they are asked for."""
 
     def columns() -> Mapping[str, Any]:
-        from truesource.report.table_files import as_columns
+        from truesource.evaluation.show.table_files import as_columns
 
         return as_columns(rows())
 
@@ -233,7 +233,7 @@ def columns_of(columns: Callable[[], Mapping[str, Any]]) -> Callable[[Path], Non
     """Writes columns of one length as CSV or Parquet; they are made only where they are asked for."""
 
     def write(path: Path) -> None:
-        from truesource.report.table_files import write_columns
+        from truesource.evaluation.show.table_files import write_columns
 
         write_columns(path, columns())
 
@@ -244,7 +244,7 @@ def tables_of(tables: Sequence[ReportTable]) -> Callable[[Path], None]:
     """Writes tables in the format that the ending of the file names."""
 
     def write(path: Path) -> None:
-        from truesource.report.table_files import write_tables
+        from truesource.evaluation.show.table_files import write_tables
 
         write_tables(path, tables)
 

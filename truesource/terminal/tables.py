@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from truesource.evaluation.show.text_table import first_text, printable, widths
 from truesource.terminal.asked import asked
-from truesource.terminal.console import console, printed
+from truesource.terminal.console import console
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,14 +28,14 @@ def show(table: ReportTable, width: int = 120) -> None:
     keep(table)
     printer = console(width)
     unbounded = printer.options.update_width(UNBOUNDED)
-    made = _printable(table, " ")
+    made = printable(table, " ")
     if printer.measure(made, options=unbounded).maximum <= printer.width:
         printer.print(made)
     elif printer.is_terminal:
         for part in _parts(table, printer.width):
-            printer.print(_printable(part, "\n"))
+            printer.print(printable(part, "\n"))
     else:
-        made = _printable(table, "\n")
+        made = printable(table, "\n")
         printer.width = max(printer.width, printer.measure(made, options=unbounded).minimum)
         printer.print(made)
 
@@ -44,49 +45,10 @@ def keep(table: ReportTable) -> None:
     asked().shown.append(table)
 
 
-def _printable(table: ReportTable, separator: str) -> Table:
-    from rich.table import Table
-
-    made = Table(title=table.title or None, title_justify="left", caption=table.caption or None, caption_justify="left")
-    for number, (heading, width) in enumerate(zip(table.columns, _widths(table, separator), strict=True)):
-        text = table.is_text(number)
-        made.add_column(
-            heading, justify="left" if text else "right", no_wrap=not _wraps(table, number), min_width=width or None
-        )
-    for row in table.rows:
-        made.add_row(*(_written(cell, separator) for cell in row.cells))
-    return made
-
-
-def _written(cell: Cell | str | None, separator: str) -> str:
-    return "-" if cell is None else cell if isinstance(cell, str) else cell.joined(separator)
-
-
-def _wraps(table: ReportTable, column: int) -> bool:
-    """True if lines of a column may be broken: of all texts but the first, which names the row."""
-    return table.is_text(column) and column != _first_text(table)
-
-
-def _first_text(table: ReportTable) -> int:
-    return next((number for number in range(len(table.columns)) if table.is_text(number)), 0)
-
-
-def _widths(table: ReportTable, separator: str) -> list[int]:
-    """Characters that each column needs, as it is printed; 0 of those whose lines may be broken."""
-    from rich.cells import cell_len
-
-    columns = zip(*([_written(cell, separator) for cell in row.cells] for row in table.rows), strict=True)
-    cells = list(columns) or [()] * len(table.columns)
-    return [
-        0 if _wraps(table, number) else max(map(cell_len, printed("\n".join((heading, *cells[number]))).split("\n")))
-        for number, heading in enumerate(table.columns)
-    ]
-
-
 def _parts(table: ReportTable, width: int) -> list[ReportTable]:
     """Tables of some of the columns each, that fit; each begins with the columns that name the rows."""
-    needed = [BORDERS + max(each, LEAST) for each in _widths(table, "\n")]
-    key = list(range(_first_text(table) + 1))
+    needed = [BORDERS + max(each, LEAST) for each in widths(table, "\n")]
+    key = list(range(first_text(table) + 1))
     parts: list[list[int]] = [[]]
     for number in range(len(key), len(needed)):
         if parts[-1] and 1 + sum(needed[each] for each in (*key, *parts[-1], number)) > width:

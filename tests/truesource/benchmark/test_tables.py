@@ -13,7 +13,7 @@ import pytest
 from made_results import REFUSAL, MadeModel, made_results, made_suite
 
 from truesource.evaluation.show.table import ABSENT, Cell, ReportTable
-from truesource.report.table_files import csv_text, latex_text
+from truesource.evaluation.show.table_files import csv_text, latex_text
 from truesource.studies.benchmark.standings import Standings, standings
 from truesource.studies.benchmark.suite import Suite
 from truesource.studies.benchmark.tables import (

@@ -13,12 +13,12 @@ from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.measures.contrast import Contrast, PairFamily, PairTest, SeedSums, difference
 from truesource.evaluation.show import words
 from truesource.evaluation.show.records import Record
+from truesource.evaluation.show.score_tables import lines_table
 from truesource.evaluation.show.table import ReportTable, TableRow, number_cell, score_cell
 from truesource.generator.objectives import OBJECTIVES
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.report.finished_run import FinishedRun, Part, differences
 from truesource.run.scores import figures
-from truesource.run.scores.tables import lines_table
 
 LINES = "scores/lines.json"  #: of a run: bounds of the best predictors that see 0, 1, 2, ... words
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.transformed import require_order
 from truesource.evaluation.show.declared import under_name
+from truesource.evaluation.show.table_files import as_columns, write_columns
 from truesource.evaluation.tokenisation import measure as engine
 from truesource.evaluation.tokenisation import preparation
 from truesource.evaluation.tokenisation.evaluator import TokenisationSettings
@@ -32,7 +33,6 @@ from truesource.generator.text_files import read_documents
 from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.files import digest_json
 from truesource.lmtrain.references import ModelReference
-from truesource.report.table_files import as_columns, write_columns
 from truesource.run.stage import Stage, of_model
 
 if TYPE_CHECKING:

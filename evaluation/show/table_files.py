@@ -71,7 +71,7 @@ def _nullable(kind: Any) -> Any:
 
 def write_tables(path: Path, tables: Sequence[ReportTable]) -> None:
     """Write tables in the format that the ending of the file names: .csv, .parquet, .tex or .md."""
-    _WRITERS[path.suffix.lower()](path, tables)
+    WRITERS[path.suffix.lower()](path, tables)
 
 
 def columns_of(tables: Sequence[ReportTable]) -> dict[str, list[Any]]:
@@ -254,7 +254,7 @@ def _written(made: Callable[[Sequence[ReportTable]], str]) -> Callable[[Path, Se
     return lambda path, tables: write_text(path, made(tables))
 
 
-_WRITERS: dict[str, Callable[[Path, Sequence[ReportTable]], None]] = {
+WRITERS: dict[str, Callable[[Path, Sequence[ReportTable]], None]] = {
     ".csv": _written(csv_text),
     ".parquet": _write_parquet,
     ".tex": lambda path, tables: write_text(path, latex_text(tables, path.stem)),

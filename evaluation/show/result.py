@@ -1,0 +1,147 @@
+"""The result of a public call: numbers, tables and a figure, whatever was measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.show.table import Cell, ReportTable, TableRow
+from truesource.grammar.support.atomic_files import write_json, write_text
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import ResultRecords, listed
+from truesource.grammar.support.records import read_record
+
+FORMAT = "truesource result"
+REMEDY = "save the result again"
+_OF_PARTS = ("by", "table", "seed_of", "baseline")  #: keys of records that are about a part, or about a difference
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Result(ResultRecords):
+    """The result of `truesource.compare`, `truesource.evaluate` and `truesource.bound`.
+
+    ``result["kl"]`` is a number with its interval and signature. ``print(result)`` shows its tables, and a notebook
+    does; `table` gives one of them, `to_pandas` all numbers as a data frame, `figure` draws.
+    """
+
+    kind: str  #: the call, such as ``compare`` or ``evaluate pplu``
+    numbers: Sequence[Mapping[str, Any]]  #: one record a number, see `records`
+    tables: Sequence[ReportTable]
+    notes: Sequence[str] = ()  #: sentences for the reader, such as differences between the text and its truth
+    draw: Callable[[], str | None] | None = field(default=None, compare=False)  #: makes the figure, as ``<svg>``
+    detail: Any = field(default=None, compare=False)  #: what the call measured, with all arrays; None after `load`
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return one record a number: ``model``, ``name``, ``value``, ``low``, ``high``, ``signature`` and more."""
+        return [dict(each) for each in self.numbers]
+
+    def __getitem__(self, name: str | tuple[str, str]) -> Score:
+        """Return a number of the whole text by its name, or by the names of model and number.
+
+        Raises:
+            KeyError: there is no such number, or there are several, of different models.
+        """
+        model, name = (None, name) if isinstance(name, str) else name
+        whole = [each for each in self.numbers if not any(key in each for key in _OF_PARTS)]
+        named = [each for each in whole if each["name"] == name and model in (None, each.get("model"))]
+        if len(named) == 1:
+            each = named[0]
+            return Score(name, each["value"], each.get("signature") or "", each.get("low"), each.get("high"))
+        if not named:
+            raise KeyError(f"there is no {name}; there are {listed(dict.fromkeys(each['name'] for each in whole))}")
+        models = listed([f"{each.get('model')}" for each in named])
+        raise KeyError(f"{name} is known of {models}; name the model too, as in result[model, {name!r}]")
+
+    def table(self, number: int = 0) -> ReportTable:
+        """Return a table; the first one has the main numbers.
+
+        Raises:
+            IndexError: there are fewer.
+        """
+        return self.tables[number]
+
+    def figure(self, path: str | Path | None = None) -> str:
+        """Draw the figure, as ``<svg>``, and write it to a file: .svg, .pdf or .png.
+
+        Raises:
+            InputError: this result has no figure (code ``no-figure``), or the file has another ending.
+        """
+        from truesource.evaluation.show.figures import FIGURES, write_figure
+
+        svg = None if self.draw is None else self.draw()
+        if svg is None or self.draw is None:
+            raise InputError(f"{self.kind} has no figure here; its numbers are in table() and to_pandas()", code="no-figure")
+        if path is not None:
+            if Path(path).suffix.lower() not in FIGURES:
+                raise InputError(f"a figure ends in {', '.join(FIGURES)}", path)
+            write_figure(Path(path), lambda: svg)
+        return svg
+
+    def to_latex(self) -> str:
+        """Return all tables as LaTeX (booktabs)."""
+        from truesource.evaluation.show.table_files import latex_text
+
+        return latex_text(self.tables)
+
+    def save(self, path: str | Path) -> None:
+        """Write numbers, tables and notes as JSON, or the tables alone as .csv, .parquet, .tex or .md.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        from truesource.evaluation.show.table_files import WRITERS, write_tables
+
+        path = Path(path)
+        if path.suffix.lower() in WRITERS:
+            write_tables(path, self.tables)
+            return
+        tables = [asdict(each) for each in self.tables]
+        write_json(path, {"format": FORMAT, "kind": self.kind, "numbers": self.records(), "tables": tables, "notes": [*self.notes]})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Result:
+        """Read what `save` wrote as JSON; the figure and ``detail`` are not kept.
+
+        Raises:
+            InputError: the file is missing, or is something else.
+        """
+        known = read_record(Path(path), dict[str, Any], what="the result", remedy=REMEDY)
+        if known.get("format") != FORMAT:
+            raise InputError("this is not a result that Result.save wrote", path)
+        return cls(
+            kind=known["kind"],
+            numbers=known["numbers"],
+            tables=[_table(each) for each in known["tables"]],
+            notes=known["notes"],
+        )
+
+    def __repr__(self) -> str:
+        shown = super().__repr__().removeprefix("Result(")
+        return f"Result({self.kind}: {shown}"
+
+    def __str__(self) -> str:
+        return "\n\n".join([*map(str, self.tables), *self.notes])
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return "".join(each._repr_html_() for each in self.tables) + notes
+
+
+def _table(known: Mapping[str, Any]) -> ReportTable:
+    rows = [TableRow(**{**row, "cells": [_cell(cell) for cell in row["cells"]]}) for row in known["rows"]]
+    return ReportTable(**{**known, "rows": rows})
+
+
+def _cell(known: Any) -> Cell | str | None:
+    if not isinstance(known, dict):
+        return known  # type: ignore[no-any-return]
+    ends, score = known["ends"], known["score"]
+    return Cell(
+        **{**known, "ends": None if ends is None else tuple(ends), "score": None if score is None else tuple(score)}
+    )
