@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SHARD_SIZE = 50_000  #: sentences
+SHARES = "train=.96,dev=.01,test=.01,eval=.02"  #: of the splits of a corpus, unless a call asks for others
 LONG = 1000  #: tokens; `truesource sample` warns of a longer mean length where no range of lengths is asked for
 _SENTENCE = 1  #: bytes of a sentence of unknown length on the disk at least, and
 _TOKEN = 0.75  #: of each token after the first in packed text, a little less than languages of few rules take
@@ -229,6 +230,32 @@ class Columns:
     def __post_init__(self) -> None:
         if self.trees not in get_args(Trees):
             raise InputError(f"trees is one of {', '.join(get_args(Trees))}, got {self.trees!r}")
+
+
+def split_sizes(text: str, total: int) -> dict[str, int]:
+    """Return the sentences of each split, whole numbers that add up to ``total``, from ``train=.98,dev=.01,test=.01``.
+
+    Raises:
+        InputError: the text is written otherwise, the shares do not sum to 1, or a split would be empty.
+    """
+    shares: dict[str, float] = {}
+    for part in text.split(","):
+        name, separator, share = part.partition("=")
+        try:
+            shares[name.strip()] = float(share)
+        except ValueError:
+            separator = ""
+        if not separator or not name.strip() or not shares[name.strip()] > 0.0:
+            raise InputError(f"write splits as train=.98,dev=.01,test=.01, not as {text!r}")
+    if len(shares) < text.count(",") + 1:
+        raise InputError(f"a split is given twice in {text!r}; remove one")
+    if abs(sum(shares.values()) - 1.0) > 1e-9:
+        raise InputError(f"the shares of the splits sum to {sum(shares.values()):g}; change them to sum to 1")
+    sizes = {name: int(share * total) for name, share in shares.items()}
+    sizes[max(shares, key=lambda name: shares[name])] += total - sum(sizes.values())
+    if min(sizes.values()) < 1:
+        raise InputError(f"{total} sentences are too few for the splits {text!r}; sample more, or use --shares train=1")
+    return sizes
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.exclusion import disjoint_part
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score, no_interval_entry
 from truesource.evaluation.core.setting import Setting, oracle_for
@@ -23,17 +22,12 @@ from truesource.evaluation.core.vocabulary import CoarsenedModel, adapts, compar
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, perplexities, perplexity_interval
 from truesource.evaluation.measures.correlation import CORRELATIONS, correlations
 from truesource.evaluation.measures.paired import Paired, at_positions_of, pair, unknown_words
-from truesource.generator.arguments import as_lengths, as_model, as_truth
 from truesource.generator.language_model import LanguageModel, ScoringFrame, TokenScores, check_sentences
 from truesource.generator.model_checks import checked_scores
-from truesource.generator.plan import Transform
-from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import has_endings
-from truesource.grammar.sentences import as_sentences
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords
 from truesource.grammar.support.settings import DEFAULT_SEED
-from truesource.grammar.truth import Truth
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,7 +145,7 @@ def reading_part(model: LanguageModel) -> dict[str, object]:
 
 @dataclass(frozen=True, repr=False)
 class Comparison(ResultRecords):
-    """Result of `compare` for one model."""
+    """One model compared with the truth."""
 
     model: str
     objective: str
@@ -237,46 +231,17 @@ class Comparison(ResultRecords):
         return {**record, **missing, **self._counts(), **signed}
 
 
-def compare(
-    model: LanguageModel,
-    truth: Truth | str | Path,
-    sentences: Sequence[Sequence[str]],
-    *,
-    lengths: LengthRange | tuple[int, int] | str | None,
-    frame: ScoringFrame | None = None,
-    seed: int = DEFAULT_SEED,
-    excluded: Exclusion | None = None,
-    left_out: Mapping[str, int] | None = None,
-    transform: Transform | None = None,
-) -> Comparison:
-    """Score a model and the truth on the same positions and compare them.
+def compare_in(model: LanguageModel, setting: Setting) -> Comparison:
+    """Score a model and the truth of a setting on the same positions, and compare them.
 
-    Args:
-        model: anything that satisfies `LanguageModel`, the oracle included.
-        truth: the grammar or process that the corpus was drawn from, or its file or name.
-        sentences: evaluation sentences, in the grammar's words: lists of words, or text.
-        lengths: the length condition that the corpus was drawn under: a range, its two ends, or ``6..25``.
-        frame: which positions count; everything by default.
-        seed: of the bootstrap.
-        excluded: what the sentences leave out, where their corpus has disjoint splits, see
-            `truesource.evaluation.core.exclusion.Exclusion.of`: the truth then leaves it out too.
-        left_out: entries of the signature that say which sentences of the text are not given, and how many.
-        transform: of the text, see `truesource.evaluation.core.oracle.Oracle`. Causal measures are then those that are
-            means over whole sentences; there are no correlations of tokens.
+    Of transformed text, causal measures are those that are means over whole sentences; there are no correlations of
+    tokens.
 
     Raises:
-        InputError: ``model`` or ``truth`` is none, the model's scores are no `TokenScores`, or the truth is of
-            sentences and the frame leaves out positions.
+        InputError: the model's scores are no `TokenScores`, or the truth is of sentences and the frame leaves out
+            positions.
         NothingToCompareError: no sentence is possible for both sides.
     """
-    model, truth, lengths = as_model(model), as_truth(truth), as_lengths(lengths)
-    texts = as_sentences(sentences)
-    given = Setting(truth, texts, lengths, frame or ScoringFrame(), seed, excluded, left_out or {}, transform)
-    return compare_in(model, given)
-
-
-def compare_in(model: LanguageModel, setting: Setting) -> Comparison:
-    """Score a model and the truth of a setting, and compare them, as `compare`."""
     both, seed = score_both(model, setting), setting.seed
     paired = both.paired
     unconditioned = None
@@ -318,7 +283,7 @@ def score_both(model: LanguageModel, setting: Setting) -> BothScored:
     """Score a model and the truth on the same positions.
 
     Raises:
-        InputError: as `compare`.
+        InputError: as `compare_in`.
         NothingToCompareError: no sentence is possible for both sides.
     """
     language, sentences, frame = setting.known, setting.sentences, setting.frame_of(model.objective)

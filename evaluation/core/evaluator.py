@@ -107,8 +107,8 @@ class Evaluator:
 
     def needs_truth(self, settings: Settings) -> bool:
         """Return True if it cannot measure on a text whose truth is not known."""
-        asked = self.beside_settings("needs_truth")
-        return self.oracle or (asked is not None and bool(asked(settings)))
+        needs = self.beside_settings("needs_truth")
+        return self.oracle or (needs is not None and bool(needs(settings)))
 
     def measure(self, model: Any, setting: Setting, settings: Settings) -> EvaluatorOutput:
         """The measurement of a model, or of the snapshots that a reference leads to, on the first sentences of a text.

@@ -26,11 +26,13 @@ from truesource.evaluation.core.vocabulary import (
     warn_of_unknown,
 )
 from truesource.generator.abilities import require
+from truesource.generator.arguments import as_lengths, as_truth
 from truesource.generator.language_model import LanguageModel, ScoringFrame, TokenScores, preset_frame
 from truesource.generator.objectives import Objective
 from truesource.generator.plan import Transform
-from truesource.grammar.conditioning import LengthRange, length_condition
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.sentences import as_sentences
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth, load_truth
@@ -58,13 +60,19 @@ class Setting:
     _truths: dict[Any, TokenScores] = field(default_factory=dict, init=False, repr=False)
     _warned: set[Any] = field(default_factory=set, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        """Read the truth, sentences and lengths as people write them: files and names, texts, ``6..25``."""
+        object.__setattr__(self, "language", None if self.language is None else as_truth(self.language))
+        object.__setattr__(self, "sentences", as_sentences(self.sentences))
+        object.__setattr__(self, "lengths", as_lengths(self.lengths))
+
     @classmethod
     def of(
         cls,
         text: Text,
         truth: Truth | str | Path | bool = True,
         *,
-        lengths: str | None = None,
+        lengths: LengthRange | tuple[int, int] | str | None = None,
         frame: ScoringFrame | str = "default",
         seed: int = DEFAULT_SEED,
         scored: bool = True,
@@ -77,7 +85,8 @@ class Setting:
             text: to measure on.
             truth: grammar or process that the text was sampled from, or its file; True: that of its corpus folder, if
                 the text has one; False: nobody knows it.
-            lengths: the condition of the truth, such as ``6..25`` or ``none``; None: the recorded one of the text.
+            lengths: the condition of the truth, such as ``6..25``, ``(6, 25)`` or ``none``; None: the recorded one of
+                the text.
             frame: which positions count.
             seed: of all that is random.
             scored: tokens are scored, which the truth can do without the sentences that disjoint splits exclude; full
@@ -86,7 +95,7 @@ class Setting:
         Raises:
             InputError: the grammar cannot be read, or ``lengths`` is no range.
         """
-        condition = length_condition(lengths, text.lengths)
+        condition = text.lengths if lengths is None else as_lengths(lengths)
         excluded = transform = None
         if isinstance(truth, bool):
             language = text.truth if truth else None

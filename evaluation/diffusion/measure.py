@@ -323,8 +323,11 @@ def left_to_right(model: LanguageModel, setting: Setting, *, samples: int = 200)
     scores = mean_scores({"kl": Column(apart, {"estimator": "paired"})}, np.arange(len(apart)), parts, setting.seed)
     if samples and hasattr(model, "sample"):
         language = setting.full_oracle(model).grammar
-        drawn = model.sample(samples, seed=setting.seed).sentences
-        scores["invalid"] = share_of("invalid", ~np.isfinite(language.exact.string_log_probs(drawn)), parts)
+        sampled = model.sample(samples, seed=setting.seed).sentences
+        invalid = np.array([not sentence for sentence in sampled])  # a sentence without words: the grammar has none
+        log_probs = language.exact.string_log_probs([sentence for sentence in sampled if sentence])
+        invalid[~invalid] = ~np.isfinite(log_probs)
+        scores["invalid"] = share_of("invalid", invalid, parts)
     return StepwiseFilling(
         model=model.name,
         objective=model.objective,

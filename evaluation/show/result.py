@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import Any
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.show.table import Cell, ReportTable, TableRow
-from truesource.grammar.support.atomic_files import write_json, write_text
+from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import FIGURES
 from truesource.grammar.support.printable import ResultRecords, listed
 from truesource.grammar.support.records import read_record
 
@@ -52,7 +52,7 @@ class Result(ResultRecords):
             each = named[0]
             return Score(name, each["value"], each.get("signature") or "", each.get("low"), each.get("high"))
         if not named:
-            raise KeyError(f"there is no {name}; there are {listed(dict.fromkeys(each['name'] for each in whole))}")
+            raise KeyError(f"there is no {name}; there are {listed(sorted({each['name'] for each in whole}))}")
         models = listed([f"{each.get('model')}" for each in named])
         raise KeyError(f"{name} is known of {models}; name the model too, as in result[model, {name!r}]")
 
@@ -70,15 +70,18 @@ class Result(ResultRecords):
         Raises:
             InputError: this result has no figure (code ``no-figure``), or the file has another ending.
         """
-        from truesource.evaluation.show.figures import FIGURES, write_figure
+        from truesource.evaluation.show.figures import write_figure
 
-        svg = None if self.draw is None else self.draw()
-        if svg is None or self.draw is None:
-            raise InputError(f"{self.kind} has no figure here; its numbers are in table() and to_pandas()", code="no-figure")
+        draw = self.draw
+        svg = None if draw is None else draw()
+        if draw is None or svg is None:
+            raise InputError(
+                f"{self.kind} has no figure here; its numbers are in table() and to_pandas()", code="no-figure"
+            )
         if path is not None:
             if Path(path).suffix.lower() not in FIGURES:
-                raise InputError(f"a figure ends in {', '.join(FIGURES)}", path)
-            write_figure(Path(path), lambda: svg)
+                raise InputError(f"the name of a figure ends in {', '.join(FIGURES)}", path)
+            write_figure(Path(path), lambda: draw() or "")
         return svg
 
     def to_latex(self) -> str:
@@ -99,8 +102,8 @@ class Result(ResultRecords):
         if path.suffix.lower() in WRITERS:
             write_tables(path, self.tables)
             return
-        tables = [asdict(each) for each in self.tables]
-        write_json(path, {"format": FORMAT, "kind": self.kind, "numbers": self.records(), "tables": tables, "notes": [*self.notes]})
+        record = {"format": FORMAT, "kind": self.kind, "numbers": self.records(), "notes": [*self.notes]}
+        write_json(path, {**record, "tables": [asdict(each) for each in self.tables]})
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
@@ -109,19 +112,18 @@ class Result(ResultRecords):
         Raises:
             InputError: the file is missing, or is something else.
         """
-        known = read_record(Path(path), dict[str, Any], what="the result", remedy=REMEDY)
-        if known.get("format") != FORMAT:
+        record = read_record(Path(path), dict[str, Any], what="the result", remedy=REMEDY)
+        if record.get("format") != FORMAT:
             raise InputError("this is not a result that Result.save wrote", path)
         return cls(
-            kind=known["kind"],
-            numbers=known["numbers"],
-            tables=[_table(each) for each in known["tables"]],
-            notes=known["notes"],
+            kind=record["kind"],
+            numbers=record["numbers"],
+            tables=[_table(each) for each in record["tables"]],
+            notes=record["notes"],
         )
 
     def __repr__(self) -> str:
-        shown = super().__repr__().removeprefix("Result(")
-        return f"Result({self.kind}: {shown}"
+        return f"Result({self.kind}: {super().__repr__().removeprefix('Result(')}"
 
     def __str__(self) -> str:
         return "\n\n".join([*map(str, self.tables), *self.notes])

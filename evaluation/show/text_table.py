@@ -26,7 +26,7 @@ def plain_console(**options: Any) -> Console:
     """Return a console that takes plain text: ``[bold]`` and ``:dog:`` are printed as they are.
 
     Args:
-        options: of `rich.console.Console`.
+        options: of a console of the library rich.
     """
     from rich.console import Console
 
@@ -48,7 +48,7 @@ def table_text(table: ReportTable) -> str:
 
 
 def printable(table: ReportTable, separator: str) -> Table:
-    """Return a table for a console of `rich`; ``separator`` is between values and intervals."""
+    """Return a table for a console of the library rich; ``separator`` is between values and intervals."""
     from rich.table import Table
 
     made = Table(title=table.title or None, title_justify="left", caption=table.caption or None, caption_justify="left")

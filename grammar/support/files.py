@@ -18,6 +18,7 @@ from typing import Any
 
 from truesource.grammar.support.errors import InputError
 
+FIGURES = (".svg", ".pdf", ".png")  #: endings of files of figures
 LINE_LIMIT = 64 * 2**20  #: bytes of a line of text
 ALWAYS_ALLOWED = 256 * 2**20  #: bytes that any packed file may unpack to
 LARGEST_RATIO = 100  #: above `ALWAYS_ALLOWED`, unpacked bytes for each byte on the disk

@@ -18,9 +18,9 @@ from reference_inference import all_strings, rules_of
 from whole_language import whole_language
 
 from truesource import FunctionModel
-from truesource.evaluation.core.comparison import Comparison, compare
+from truesource.evaluation.core.comparison import Comparison, compare_in
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.core.setting import oracle_for
+from truesource.evaluation.core.setting import Setting, oracle_for
 from truesource.evaluation.core.signature import parts_of, signature, signature_parts
 from truesource.evaluation.core.token_table import read_token_record, read_token_table, write_token_table
 from truesource.generator.language_model import ScoringFrame, TokenScores, assemble_scores, preset_frame
@@ -86,7 +86,7 @@ def test_the_oracle_scored_as_a_model_gives_exactly_the_bound(
     sentences = Oracle(pcfg, lengths=lengths).sample(12, seed)
     if len(oracle.score(sentences, frame).log_prob) == 0:
         return
-    found = compare(oracle, pcfg, sentences, lengths=lengths, frame=frame, seed=seed)
+    found = compare_in(oracle, Setting(pcfg, sentences, lengths=lengths, frame=frame, seed=seed))
     assert found.paired.excluded.tolist() == []
     enough = len(np.unique(found.paired.sentence)) >= FEWEST
     for name in ("relative_ppl", "rho", "r2_pearson", "r2_identity", "r2_released"):
@@ -112,7 +112,7 @@ def test_log_relative_perplexity_is_the_exact_divergence_per_token() -> None:
     log_q = {s: sum(math.log(model.probability[w]) for w in s) + math.log(0.4) for s in strings}
     divergence = math.fsum(p * (math.log(p) - log_q[s]) for s, p in strings.items())
     tokens = math.fsum(p * (len(s) + 1) for s, p in strings.items())
-    found = compare(model, grammar, sentences, lengths=None)
+    found = compare_in(model, Setting(grammar, sentences))
     assert math.log(found.measures["relative_ppl"].value) == pytest.approx(divergence / tokens, rel=1e-12)
     assert found.measures["relative_ppl"].value > 1.0
     entropy = -math.fsum(p * math.log(p) for p in strings.values())
@@ -126,7 +126,7 @@ def test_the_divergence_from_a_truncated_language_needs_the_conditioned_bound() 
     z = math.fsum(strings.values())
     tokens = math.fsum(p / z * (len(s) + 1) for s, p in strings.items())
     model = Unigram({"a": 0.4, "b": 0.2}, stop=0.4)
-    found = compare(model, TOY, sentences, lengths=lengths)
+    found = compare_in(model, Setting(TOY, sentences, lengths=lengths))
     entropy = -math.fsum(p / z * math.log(p / z) for p in strings.values())
     assert math.log(found.measures["bound"].value) == pytest.approx(entropy / tokens, rel=1e-12)
     # the unconditioned grammar pays ln 1/Z a sentence for the lengths it thinks possible
@@ -140,9 +140,11 @@ def test_a_collapsed_model_meets_the_bound_of_the_collapsed_language() -> None:
     """Everything but 'a' reads <unk>; the model that knows the collapsed truth is at the bound."""
     model = Unigram({"a": 0.3, "<unk>": 0.2}, stop=0.5, vocabulary=("a",))
     strings = whole_language(TOY, 1, 3, 512)
-    found = compare(model, TOY, strings, lengths=LengthRange(1, 3))
-    twin = compare(Oracle(TOY, lengths=LengthRange(1, 3), vocabulary=["a"]), TOY, strings, lengths=LengthRange(1, 3))
-    finer = compare(Oracle(TOY, lengths=LengthRange(1, 3)), TOY, strings, lengths=LengthRange(1, 3))
+    found = compare_in(model, Setting(TOY, strings, lengths=LengthRange(1, 3)))
+    twin = compare_in(
+        Oracle(TOY, lengths=LengthRange(1, 3), vocabulary=["a"]), Setting(TOY, strings, lengths=LengthRange(1, 3))
+    )
+    finer = compare_in(Oracle(TOY, lengths=LengthRange(1, 3)), Setting(TOY, strings, lengths=LengthRange(1, 3)))
     assert found.measures["bound"] == twin.measures["bound"]
     assert found.measures["bound"].value == finer.measures["bound"].value  # b is the only word that reads <unk>
     assert found.measures["relative_ppl"].value > 1.0
@@ -152,7 +154,7 @@ def test_a_wrong_masked_model_is_above_the_masked_bound() -> None:
     """Here every word is independent given the length: 2/3 a, 1/3 b; a model with 1/2 each pays the divergence."""
     sentences = whole_language(TOY, 1, 3, 512)
     model = Unigram({"a": 0.5, "b": 0.5}, stop=1.0, objective="masked")
-    found = compare(model, TOY, sentences, lengths=LengthRange(1, 3))
+    found = compare_in(model, Setting(TOY, sentences, lengths=LengthRange(1, 3)))
     divergence = 2 / 3 * math.log(4 / 3) + 1 / 3 * math.log(2 / 3)
     assert math.log(found.measures["relative_ppl"].value) == pytest.approx(divergence, rel=1e-10)
     assert found.measures["ppl"].value == pytest.approx(2.0)
@@ -165,7 +167,7 @@ def test_a_wrong_masked_model_is_above_the_masked_bound() -> None:
 def test_impossible_sentences_are_excluded_and_counted_on_either_side() -> None:
     model = Unigram({"a": 0.5}, stop=0.5)  # does not know b
     sentences = [["a"], ["b"], ["a", "a"], ["a", "never-seen"], ["a"] * 9]
-    found = compare(model, TOY, sentences, lengths=LengthRange(1, 5))
+    found = compare_in(model, Setting(TOY, sentences, lengths=LengthRange(1, 5)))
     assert found.paired.excluded.tolist() == [1, 3, 4]
     record = found.as_record()
     assert (record["sentences"], record["excluded"], record["tokens"]) == (2, 3, 5)
@@ -174,29 +176,31 @@ def test_impossible_sentences_are_excluded_and_counted_on_either_side() -> None:
     assert "excluded:3" in found.signature
     assert all(not isinstance(v, float) or math.isfinite(v) for v in record.values())
     with pytest.raises(InputError, match=r"the oracle cannot make 0 and the model cannot make 1$"):
-        compare(model, TOY, [["b"]], lengths=None)
+        compare_in(model, Setting(TOY, [["b"]]))
     with pytest.raises(InputError, match=r"the oracle cannot make 1 .*; the grammar lacks the word 'never-seen'$"):
-        compare(model, TOY, [["a", "never-seen"]], lengths=None)
+        compare_in(model, Setting(TOY, [["a", "never-seen"]]))
 
 
 def test_a_grammar_without_endings_is_compared_given_a_range_of_lengths() -> None:
     grammar = PCFG.from_text("S -> S S 0.7 | a 0.3")  # sentences have probability 3/7 together
     lengths = LengthRange(1, 2)
     p = {1: 0.3, 2: 0.7 * 0.3**2}  # of a, and of a a
-    found = compare(Oracle(grammar, "causal", lengths=lengths), grammar, [["a"], ["a", "a"]] * 6, lengths=lengths)
+    found = compare_in(
+        Oracle(grammar, "causal", lengths=lengths), Setting(grammar, [["a"], ["a", "a"]] * 6, lengths=lengths)
+    )
     expected = -math.log(p[1] / (p[1] + p[2])) - math.log(p[2] / (p[1] + p[2]))  # over 2 + 3 tokens
     assert found.measures["bound"].value == pytest.approx(math.exp(expected / 5), rel=1e-12)
     assert found.bound_unconditioned is None
     with pytest.raises(InputError, match=r"probability 0\.428571 together"):
-        compare(Oracle(grammar, "causal", lengths=lengths), grammar, [["a"]] * 12, lengths=None)
+        compare_in(Oracle(grammar, "causal", lengths=lengths), Setting(grammar, [["a"]] * 12))
 
 
 def test_sentences_may_be_texts() -> None:
     model = Unigram({"a": 0.5}, stop=0.5)
-    found, wanted = (compare(model, TOY, s, lengths=None) for s in ([["a"], "a a"], [["a"], ["a", "a"]]))
+    found, wanted = (compare_in(model, Setting(TOY, s)) for s in ([["a"], "a a"], [["a"], ["a", "a"]]))
     assert found.measures == wanted.measures
-    one = compare(model, TOY, "a a", lengths=None)
-    assert one.measures == compare(model, TOY, [["a", "a"]], lengths=None).measures
+    one = compare_in(model, Setting(TOY, "a a"))
+    assert one.measures == compare_in(model, Setting(TOY, [["a", "a"]])).measures
 
 
 def test_a_model_whose_scores_are_no_token_scores_is_refused() -> None:
@@ -205,7 +209,7 @@ def test_a_model_whose_scores_are_no_token_scores_is_refused() -> None:
             return [[-1.0] for _ in sentences]  # type: ignore[return-value]
 
     with pytest.raises(InputError, match="score returned list; it has to return TokenScores"):
-        compare(Careless({"a": 0.5}, stop=0.5), TOY, [["a"]], lengths=None)
+        compare_in(Careless({"a": 0.5}, stop=0.5), Setting(TOY, [["a"]]))
 
 
 @pytest.mark.parametrize(("noise", "warned"), [(0.0, False), (1e-5, False), (0.1, True)])
@@ -214,14 +218,14 @@ def test_a_model_that_is_random_at_each_call_is_warned_of(
 ) -> None:
     rng = np.random.default_rng(1)
     model = FunctionModel(lambda given: [-1.5 - noise * rng.random(len(s) + 1) for s in given], vocabulary=None)
-    compare(model, PCFG.from_text("S -> 'a' S 0.5 | 'a' 0.5"), [["a"], ["a", "a"]] * 10, lengths=None)
+    compare_in(model, Setting(PCFG.from_text("S -> 'a' S 0.5 | 'a' 0.5"), [["a"], ["a", "a"]] * 10))
     assert ("at each call" in caplog.text) == warned
 
 
 def test_the_paper_frame_counts_neither_ends_nor_first_nor_unknown_words() -> None:
     model = Unigram({"a": 0.3, "<unk>": 0.2}, stop=0.5, vocabulary=("a",))
     frame = preset_frame("paper", "causal")
-    found = compare(model, TOY, [["a", "a", "b"], ["b", "a"], ["a"]], lengths=None, frame=frame)
+    found = compare_in(model, Setting(TOY, [["a", "a", "b"], ["b", "a"], ["a"]], frame=frame))
     assert list(zip(found.paired.sentence.tolist(), found.paired.position.tolist(), strict=True)) == [(0, 1), (1, 1)]
     assert found.measures["ppl"].value == pytest.approx(1 / 0.3)
     for part in ("eos:out", "first:out", "unk:skip"):
@@ -241,13 +245,13 @@ def signed(
     pcfg: PCFG = TOY,
     sentences: Sequence[Sequence[str]] = TWICE,
     lengths: LengthRange | None = SHORT,
-    frame: ScoringFrame | None = None,
+    frame: ScoringFrame | str = "default",
     seed: int = 0,
     vocabulary: tuple[str, ...] | None = None,
     objective: Objective = "causal",
 ) -> Comparison:
     oracle = Oracle(pcfg, objective, lengths=lengths, vocabulary=vocabulary)
-    return compare(oracle, pcfg, sentences, lengths=lengths, frame=frame, seed=seed)
+    return compare_in(oracle, Setting(pcfg, sentences, lengths=lengths, frame=frame, seed=seed))
 
 
 def test_the_signature_changes_with_every_choice_and_with_nothing_else() -> None:
@@ -298,7 +302,7 @@ def test_few_sentences_have_no_interval_and_the_signature_says_so() -> None:
 
 def test_every_measure_is_a_record_of_its_own_that_agrees_with_the_row() -> None:
     model = Unigram({"a": 0.4, "b": 0.2}, stop=0.4)
-    found = compare(model, TOY, SAMPLE, lengths=SHORT, seed=3)
+    found = compare_in(model, Setting(TOY, SAMPLE, lengths=SHORT, seed=3))
     row, records = found.as_record(), {record["name"]: record for record in found.records()}
     assert set(records) == {
         *MEASURES,
@@ -330,7 +334,7 @@ def test_every_measure_is_a_record_of_its_own_that_agrees_with_the_row() -> None
 
 
 def test_kl_is_the_log_of_relative_perplexity_interval_included() -> None:
-    found = compare(Unigram({"a": 0.4, "b": 0.2}, stop=0.4), TOY, TWICE, lengths=SHORT, seed=3)
+    found = compare_in(Unigram({"a": 0.4, "b": 0.2}, stop=0.4), Setting(TOY, TWICE, lengths=SHORT, seed=3))
     assert np.exp(found.measures["kl"]) == pytest.approx(found.measures["relative_ppl"], rel=1e-12)
 
 

@@ -10,7 +10,7 @@ import pytest
 from toy_models import END, Table
 
 from truesource.evaluation.context.measure import ALL, ContextUse, context_use
-from truesource.evaluation.core.comparison import compare
+from truesource.evaluation.core.comparison import compare_in
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.windows import BestWithin, window_name
@@ -90,7 +90,9 @@ def test_distances_are_the_sums_over_all_words() -> None:
 
 def test_a_predictor_is_a_model_like_others() -> None:
     best = BestWithin(PALINDROMES, 2, lengths=LENGTHS)
-    compared = {s.name: s.value for s in compare(best, PALINDROMES, SETTING.sentences, lengths=LENGTHS).as_scores()}
+    compared = {
+        s.name: s.value for s in compare_in(best, Setting(PALINDROMES, SETTING.sentences, lengths=LENGTHS)).as_scores()
+    }
     exact = compare_distributions(best, SETTING).scores["kl"]
     assert exact.low is not None and exact.high is not None
     assert exact.low < compared["kl"] < exact.high

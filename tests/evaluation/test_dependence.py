@@ -17,7 +17,7 @@ import pytest
 
 from truesource import FunctionModel
 from truesource.evaluation.control.measure import Apart
-from truesource.evaluation.core.comparison import compare, score_alone
+from truesource.evaluation.core.comparison import compare_in, score_alone
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import dependence_part
@@ -283,7 +283,7 @@ def test_empty_texts_and_sentences_are_no_sample() -> None:
 
 
 MEASURES: dict[str, Callable[[Any], Any]] = {
-    "compare": lambda model: compare(model, PCFG_, TEXT, lengths=None),
+    "compare": lambda model: compare_in(model, Setting(PCFG_, TEXT)),
     "divergence": lambda model: compare_distributions(model, Setting(PCFG_, TEXT, seed=1)),
     "memory": lambda model: ratios(model, Setting(PCFG_, TEXT, seed=1), [tuple(words) for words in TEXT]),
     "pplu": lambda model: compare_pplu(model, Setting(PCFG_, TEXT, seed=1)),

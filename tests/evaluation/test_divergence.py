@@ -18,7 +18,7 @@ from reference_inference import all_strings, derivations, rules_of
 from toy_models import END, Table
 from whole_language import whole_language
 
-from truesource.evaluation.core.comparison import compare
+from truesource.evaluation.core.comparison import compare_in
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence import BY, By, blocks
@@ -293,7 +293,7 @@ def test_the_same_holds_for_a_masked_model() -> None:
 
 def test_the_paired_estimate_and_its_interval_are_those_of_score() -> None:
     sentences = corpus(TAGGED)
-    plain = compare(MODEL, TAGGED, sentences, lengths=SHORT, seed=4).measures["kl"]
+    plain = compare_in(MODEL, Setting(TAGGED, sentences, lengths=SHORT, seed=4)).measures["kl"]
     found = compare_distributions(MODEL, Setting(TAGGED, sentences, lengths=SHORT, seed=4)).scores["kl_paired"]
     assert (found.value, found.low, found.high) == pytest.approx(tuple(plain), rel=1e-10)
 

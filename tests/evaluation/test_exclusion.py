@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, rules_of
 
-from truesource.evaluation.core.comparison import compare
+from truesource.evaluation.core.comparison import compare_in
 from truesource.evaluation.core.exact_bound import bound_records
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.oracle import Oracle
@@ -171,7 +171,7 @@ def test_a_perfect_model_of_the_split_has_a_relative_perplexity_of_1(disjoint: C
     perfect = Oracle(LAW, objective, lengths=LENGTHS, excluded=excluded)
     ignorant = Oracle(LAW, objective, lengths=LENGTHS)
     for model, equal in ((perfect, True), (ignorant, False)):
-        found = compare(model, LAW, disjoint.sentences("eval"), lengths=LENGTHS, excluded=excluded)
+        found = compare_in(model, Setting(LAW, disjoint.sentences("eval"), lengths=LENGTHS, excluded=excluded))
         assert "|disjoint:" in found.signature
         assert (found.measures["relative_ppl"].value == pytest.approx(1.0, abs=1e-12)) is equal
         assert found.measures["relative_ppl"].value > 1.0 - 1e-12
@@ -186,13 +186,11 @@ def test_in_the_published_frame_contexts_keep_their_words() -> None:
         def score(self, sentences: list[list[str]], frame: ScoringFrame) -> TokenScores:
             return Oracle(LAW, vocabulary=self.vocabulary, collapse=False).score(sentences, frame)
 
-    found = compare(
+    found = compare_in(
         Model(),
-        LAW,
-        [["c", "a"], ["a", "a"]],
-        lengths=LENGTHS,
-        frame=preset_frame("paper", "causal"),
-        excluded=excluded,
+        Setting(
+            LAW, [["c", "a"], ["a", "a"]], lengths=LENGTHS, frame=preset_frame("paper", "causal"), excluded=excluded
+        ),
     )
     law = {s: p for s, p in language(LAW, LENGTHS).items() if s not in set(excluded.sentences)}
     wanted = [conditionals(law, "causal", s, tuple)[1] for s in (("c", "a"), ("a", "a"))]
@@ -211,7 +209,9 @@ def test_splits_that_leave_nothing_out_or_too_much_are_not_corrected(disjoint: C
         assert free.score(sentences, FRAME).log_prob.tolist() == kept.score(sentences, FRAME).log_prob.tolist()
     assert (
         "|disjoint:uncorrected|"
-        in compare(Oracle(LAW, lengths=LENGTHS), LAW, sentences, lengths=LENGTHS, excluded=excluded).signature
+        in compare_in(
+            Oracle(LAW, lengths=LENGTHS), Setting(LAW, sentences, lengths=LENGTHS, excluded=excluded)
+        ).signature
     )
 
 
@@ -304,7 +304,7 @@ def test_log_ratios_of_checkpoints_are_corrected_and_their_divergences_say_that_
     found = learning_dynamics(
         [(1, ignorant)], Setting(LAW, sentences, lengths=LENGTHS, excluded=excluded), name="m", settings=settings
     )
-    compared = compare(ignorant, LAW, sentences, lengths=LENGTHS, excluded=excluded)
+    compared = compare_in(ignorant, Setting(LAW, sentences, lengths=LENGTHS, excluded=excluded))
     ratio, divergence = (found.score("all", 0, 0, name) for name in ("log_ratio", "kl"))
     assert ratio is not None and divergence is not None
     assert ratio.value == pytest.approx(-compared.measures["kl"].value, rel=1e-12)
@@ -337,7 +337,7 @@ def test_signatures_say_it_in_one_place(disjoint: Corpus) -> None:
     model = Oracle(LAW, lengths=LENGTHS)
     given_first = [
         *(score.signature for score in bound_records(LAW, records, lengths=LENGTHS, excluded=excluded)),
-        compare(model, LAW, sentences, lengths=LENGTHS, excluded=excluded).signature,
+        compare_in(model, Setting(LAW, sentences, lengths=LENGTHS, excluded=excluded)).signature,
         compare_distributions(model, Setting(LAW, sentences, lengths=LENGTHS, excluded=excluded))
         .scores["kl"]
         .signature,

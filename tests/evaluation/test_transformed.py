@@ -14,7 +14,7 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, rules_of
 from toy_models import Table
 
-from truesource.evaluation.core.comparison import compare
+from truesource.evaluation.core.comparison import compare_in
 from truesource.evaluation.core.exact_bound import bound_records
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.oracle import Oracle
@@ -195,7 +195,7 @@ def test_relative_perplexity_is_exact_in_the_mean() -> None:
     often = {s: round(p * 24) for s, p in language.items()}
     assert [p * 24 for p in language.values()] == pytest.approx(list(often.values()), abs=1e-9)
     text = [list(s) for s, n in often.items() for _ in range(n)]
-    found = compare(MODEL, law, text, lengths=lengths, transform=SHUFFLE)
+    found = compare_in(MODEL, Setting(law, text, lengths=lengths, transform=SHUFFLE))
     kl = math.fsum(p * (math.log(p) - sum(math.log(NEXT[w]) for w in (*s, "</s>"))) for s, p in language.items())
     mean = math.fsum(p * (len(s) + 1) for s, p in language.items())
     assert found.measures["kl"].value == pytest.approx(kl / mean, rel=1e-10)
@@ -212,9 +212,11 @@ def test_relative_perplexity_is_exact_in_the_mean() -> None:
 
 def test_the_oracle_against_itself_and_without_its_condition() -> None:
     text = Oracle(LAW, lengths=LENGTHS, transform=SHUFFLE).sample(50, seed=3)
-    itself = compare(Oracle(LAW, lengths=LENGTHS, transform=SHUFFLE), LAW, text, lengths=LENGTHS, transform=SHUFFLE)
+    itself = compare_in(
+        Oracle(LAW, lengths=LENGTHS, transform=SHUFFLE), Setting(LAW, text, lengths=LENGTHS, transform=SHUFFLE)
+    )
     assert itself.measures["kl"].value == 0.0
-    plain = compare(Oracle(LAW, lengths=LENGTHS), LAW, [SHUFFLE.undo(s) for s in text], lengths=LENGTHS)
+    plain = compare_in(Oracle(LAW, lengths=LENGTHS), Setting(LAW, [SHUFFLE.undo(s) for s in text], lengths=LENGTHS))
     assert itself.bound_unconditioned is not None and plain.bound_unconditioned is not None
     assert itself.bound_unconditioned.value == pytest.approx(plain.bound_unconditioned.value, rel=1e-10)
 
@@ -242,7 +244,7 @@ def test_what_needs_tokens_is_refused_in_one_sentence() -> None:
         lambda: oracle.score(text, paper),
         lambda: next(oracle.distributions(text)),
         lambda: oracle.next_token(["a"]),
-        lambda: compare(MODEL, LAW, text, lengths=LENGTHS, frame=paper, transform=SHUFFLE),
+        lambda: compare_in(MODEL, Setting(LAW, text, lengths=LENGTHS, frame=paper, transform=SHUFFLE)),
         lambda: compare_distributions(MODEL, Setting(LAW, text, lengths=LENGTHS, transform=SHUFFLE)),
         lambda: sentence_records(LAW, text, lengths=LENGTHS, distributions=True, transform=SHUFFLE),
         lambda: bound_records(

@@ -367,7 +367,7 @@ def test_a_tiny_range_is_drawn_without_rejection():
 
 def test_a_retold_sample_follows_the_variant(tmp_path):
     """Rules that become one when children are reordered: their derivations, by enumeration of the variant's strings."""
-    from truesource.generator.corpus import is_reordering, sample_variants
+    from truesource.generator.parallel_corpora import is_reordering, sample_variants
     from truesource.grammar.variants import parse_variant
 
     pcfg = PCFG.from_text(

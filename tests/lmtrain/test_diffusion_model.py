@@ -11,7 +11,8 @@ import torch
 from scipy.stats import chisquare
 from transformers import AutoModelForMaskedLM
 
-from truesource.evaluation.core.comparison import compare
+from truesource.evaluation.core.comparison import compare_in
+from truesource.evaluation.core.setting import Setting
 from truesource.generator.abilities import require
 from truesource.generator.language_model import ScoringFrame
 from truesource.generator.objectives import ranks
@@ -122,7 +123,7 @@ def test_a_trained_one_comes_near_the_truth_and_opens_in_transformers(tmp_path: 
     train(source["train"], settings, training, folder, seed=1)
     loaded = load_model(folder, device="cpu")
     assert isinstance(loaded, AnyOrderModel) and loaded.objective == "any-order"
-    found = compare(loaded, pcfg, sentences[2000:], lengths=None)
+    found = compare_in(loaded, Setting(pcfg, sentences[2000:]))
     assert found.objective == "any-order" and "orders:1" in found.signature
     assert 0.99 < found.measures["relative_ppl"].value < 1.05
     plain = AutoModelForMaskedLM.from_pretrained(folder).eval()

@@ -113,13 +113,13 @@ def test_weights_that_are_not_numbers_are_reported() -> None:
 
 def test_a_network_is_compared_with_the_truth(model: CausalModel | MaskedModel) -> None:
     """Nothing is wrong by more than the network's rounding: the paired estimate is that of its scores."""
-    from truesource.evaluation.core.comparison import compare
+    from truesource.evaluation.core.comparison import compare_in
 
     pcfg = PCFG.from_text("S -> A S 0.5 | A 0.5\nA -> w0 0.25 | w1 0.25 | w2 0.25 | zebra 0.25")
     lengths, sentences = LengthRange(1, 3), [["w0"], ["w1", "zebra"], ["w2", "w2", "w0"], ["w0"]]
     taken: DistributionModel = model
     found = compare_distributions(taken, Setting(pcfg, sentences, lengths=lengths))
-    plain = compare(model, pcfg, sentences, lengths=lengths).measures["kl"]
+    plain = compare_in(model, Setting(pcfg, sentences, lengths=lengths)).measures["kl"]
     assert found.scores["kl_paired"].value == pytest.approx(plain.value, abs=1e-5)
     assert found.scores["kl"].value > 0.0
     kept = cache_truth(taken, Setting(pcfg, sentences, lengths=lengths))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from truesource import FunctionModel
-from truesource.evaluation.core.comparison import compare
+from truesource.evaluation.core.comparison import compare_in
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.generator.abilities import offers
@@ -93,7 +93,7 @@ def test_the_divergence_of_a_unigram_model_has_a_closed_form() -> None:
 def test_the_relative_perplexity_of_a_uniform_model_has_a_closed_form() -> None:
     pcfg = PCFG.from_text(PCFG_TEXT)
     model = FunctionModel(flat(-math.log(4)), vocabulary=["a", "b"], name="uniform")
-    found = compare(model, pcfg, SENTENCES, lengths=None)
+    found = compare_in(model, Setting(pcfg, SENTENCES))
     tokens = sum(len(sentence) + 1 for sentence in SENTENCES)
     true = sum(pcfg.log_prob(sentence) for sentence in SENTENCES) / tokens
     assert found.measures["ppl"].value == pytest.approx(4.0, abs=1e-10)

@@ -28,26 +28,27 @@ def truth() -> ts.Oracle:
 
 
 ACCEPTED: dict[str, Callable[[Path], Any]] = {
-    "a list of models": lambda _: ts.compare_models([uniform(), uniform("other")], GRAMMAR, TEXTS, lengths=None),
-    "a path as truth": lambda f: ts.compare(uniform(), f / "g.npz", TEXTS, lengths=None),
+    "a list of models": lambda _: ts.compare([uniform(), uniform("other")], TEXTS, GRAMMAR),
+    "a path as truth": lambda f: ts.compare(uniform(), TEXTS, f / "g.npz"),
     "a language as truth": lambda _: ts.Oracle("dyck:k=1").score([["(1", "1)"]], ts.ScoringFrame()),
-    "a pair as lengths": lambda _: ts.compare(uniform(), GRAMMAR, TEXTS, lengths=(1, 3)),
+    "a pair as lengths": lambda _: ts.compare(uniform(), TEXTS, GRAMMAR, lengths=(1, 3)),
     "text as lengths": lambda _: ts.Oracle(GRAMMAR, lengths="1..3"),  # type: ignore[arg-type]
-    "texts as sentences": lambda _: ts.compare(uniform(), GRAMMAR, ["a b", "b"], lengths=None),
+    "texts as sentences": lambda _: ts.compare(uniform(), ["a b", "b"], GRAMMAR),
     "a corpus with a pair": lambda f: ts.Corpus.sample(GRAMMAR, {"train": 5}, seed=1, path=f / "c", lengths=(1, 9)),
     "an architecture by name": lambda f: ts.train(TEXTS, "ngram", None, f / "m", seed=1),
 }
 REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "one model": (lambda _: ts.compare_models([uniform()], GRAMMAR, TEXTS, lengths=None), "expecting two models"),
-    "a model alone": (lambda _: ts.compare_models(uniform(), GRAMMAR, TEXTS, lengths=None), "expecting two models"),  # type: ignore[arg-type]
-    "swapped": (lambda _: ts.compare(GRAMMAR, uniform(), TEXTS, lengths=None), "models come first, then the truth"),  # type: ignore[arg-type]
+    "one model": (lambda _: ts.compare([uniform()], TEXTS, GRAMMAR), "expecting two models"),
+    "swapped": (lambda _: ts.compare(GRAMMAR, TEXTS, uniform()), "models come first"),  # type: ignore[arg-type]
     "swapped, many": (
-        lambda _: ts.compare_models(GRAMMAR, [uniform()], TEXTS, lengths=None),  # type: ignore[arg-type]
-        "expecting a grammar or process as the truth, got list",
+        lambda _: ts.compare(GRAMMAR, [uniform()], TEXTS),  # type: ignore[arg-type]
+        "models come first",
     ),
-    "no truth": (lambda _: ts.compare(uniform(), 3, TEXTS, lengths=None), "as the truth, got int"),  # type: ignore[arg-type]
+    "the truth as a text": (lambda _: ts.compare(uniform(), GRAMMAR, TEXTS), "the order is model, text"),  # type: ignore[arg-type]
+    "no truth": (lambda _: ts.compare(uniform(), TEXTS, 3), "as the truth, got int"),  # type: ignore[arg-type]
+    "several, no truth": (lambda _: ts.compare([uniform(), uniform("x")], TEXTS), "oracle=GRAMMAR"),
     "a missing file": (lambda f: ts.Oracle(f / "no.npz"), "no.npz"),  # type: ignore[arg-type]
-    "a reference for a model": (lambda _: ts.compare("m", GRAMMAR, TEXTS, lengths=None), "load_model"),  # type: ignore[arg-type]
+    "a reference for a model": (lambda _: ts.compare("m", TEXTS, GRAMMAR), "there is no"),
     "three lengths": (lambda _: ts.Oracle(GRAMMAR, lengths=(1, 2, 3)), r"such as LengthRange\(6, 25\)"),  # type: ignore[arg-type]
     "lr": (lambda _: ts.TrainConfig(lr=1e-3), "TrainConfig: lr: unknown key; did you mean learning_rate"),  # type: ignore[call-arg]
     "n_layer": (lambda _: ts.model_settings("gpt2", n_layer=2), "n_layer: unknown key; did you mean layers"),

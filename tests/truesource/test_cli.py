@@ -552,7 +552,7 @@ def test_train_and_score(here: Path, command: Command) -> None:
     assert command("sample", "toy.npz", "-n", 100, "-o", "corpus", *SPLIT).code == 0
     made = command("train", "corpus", "-o", "my model", *TINY)
     assert made.code == 0
-    assert made.last == "Wrote my model: my-model. Next: truesource score 'my model' corpus --oracle corpus/grammar.npz"
+    assert made.last == "Wrote my model: my-model. Next: truesource score 'my model' corpus"
     assert "will not overwrite my model" in command("train", "corpus", "-o", "my model", *TINY).err
     found = command("score", "my model", "corpus", "--oracle", "toy.npz", "--json", "score.json")
     assert (found.code, found.err) == (0, "")

@@ -387,7 +387,7 @@ def test_seeds_of_two_runs_come_together_and_other_texts_stay_apart(home: Path, 
         (("own.py:table", "toy", *ON), "toy is the folder of a run; compare runs alone"),
         (
             ("own.py:table", "own.py:no_b"),
-            "own.py:table is not the folder of a run; to compare models on a corpus, add",
+            "own.py:table is not the folder of a run; to compare models, name their corpus last",
         ),
         (("own.py:table", "own.py:no_b", "nowhere", *ON[1:]), "the last argument is the corpus or text"),
         (("own.py:table", "nothing", *ON), "there is no model 'nothing'"),

@@ -71,7 +71,7 @@ def test_a_model_stands_beside_the_truth(command: Command) -> None:
     assert sampled["a a"]["log_prob"] is None and math.exp(sampled["a a"]["model_log_prob"]) == pytest.approx(0.4)
     assert "Sampled by the model" in done.out
     many = command("infill", "toy.txt", "___ " * 11, "--model", "guess.py:Guess")
-    assert many.code == 2 and "leave --model out" in many.err
+    assert many.code == 2 and "remove the model" in many.err
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ def test_options_of_models_are_refused(here: Path, command: Command) -> None:
     for options, name in (
         (("--samples", 3), "--samples"),
         (("--figure", "f.svg"), "a figure"),
-        (("--oracle", "x"), "--oracle"),
+        (("--oracle", "dyck:k=1"), "--oracle"),
     ):
         found = command(*CALL, "unigram.json", "text.txt", *options)
         assert found.code == 2 and "--lattice runs no model" in found.err and name in found.err

@@ -113,7 +113,7 @@ def test_the_published_choices_on_a_grammar(tmp_path: Path, command: Command, mo
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "name a grammar and a corpus"),
+        ([], "name a corpus folder, or a grammar and a text"),
         (["--vocabulary", "v"], "--vocabulary needs --frame paper"),
         (["dyck", ".", "--token-scores", "f"], "replaces the grammar and the corpus"),
         (["--token-scores", "missing"], "missing"),

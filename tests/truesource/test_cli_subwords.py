@@ -17,7 +17,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from truesource.cli.main import main
-from truesource.evaluation.core.comparison import compare
+from truesource.evaluation.core.comparison import compare_in
+from truesource.evaluation.core.setting import Setting
 from truesource.generator.corpus import Corpus
 from truesource.generator.language_model import ScoringFrame, preset_frame
 from truesource.grammar.pcfg import PCFG
@@ -129,7 +130,7 @@ def test_words_with_unseen_characters_are_left_out(trained: Path, command: Comma
     assert (found["excluded"]["value"], found["tokens"]["value"]) == (0, 2 + 1 + 4)
     model = load_model(trained / "gpt2", device="cpu")
     sentences = [line.split() for line in text.read_text(encoding="utf-8").splitlines()]
-    result = compare(model, pcfg, sentences, lengths=None, frame=preset_frame("paper", "causal"))
+    result = compare_in(model, Setting(pcfg, sentences, frame=preset_frame("paper", "causal")))
     assert list(zip(result.paired.sentence, result.paired.position, strict=True)) == [
         *((0, 1), (0, 2)),
         (1, 2),

@@ -10,7 +10,9 @@ import pytest
 from toy_models import Table
 
 import truesource
+from truesource.evaluation.core.comparison import compare_in
 from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.show.table import Cell
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.training_record import training_of
@@ -29,9 +31,9 @@ def model(a: float, b: float, objective: str = "causal") -> Table:
 def test_models_and_seeds_in_python() -> None:
     seeds = [model(0.35, 0.25), model(0.3, 0.3), model(0.3, 0.2)]
     both = {"one": model(0.4, 0.3), "three": seeds, "m1": model(0.5, 0.5, "masked"), "m2": model(0.6, 0.3, "masked")}
-    causal, masked = truesource.compare_models(both, TOY, TEXT, lengths=None, exact=len(TEXT))
+    causal, masked = truesource.compare(both, TEXT, TOY, exact_kl=len(TEXT)).detail
     assert (causal.objective, masked.objective) == ("causal", "masked")
-    alone = [truesource.compare(one, TOY, TEXT, lengths=None).measures["kl"] for one in (both["one"], *seeds)]
+    alone = [compare_in(one, Setting(TOY, TEXT)).measures["kl"] for one in (both["one"], *seeds)]
     assert causal.rows[0].measures["kl"] == alone[0]
     assert causal.rows[1].measures["kl"].value == pytest.approx(np.mean([kl.value for kl in alone[1:]]), abs=1e-12)
     assert [found.model for found in masked.differences] == ["m2"]
@@ -45,7 +47,7 @@ def test_models_and_seeds_in_python() -> None:
 
 def test_the_exact_kl_has_its_interval_in_the_usual_table() -> None:
     both = {"one": model(0.4, 0.3), "two": [model(0.35, 0.25), model(0.3, 0.2)]}
-    (found,) = truesource.compare_models(both, TOY, TEXT, lengths=None, exact=len(TEXT) - 1)
+    (found,) = truesource.compare(both, TEXT, TOY, exact_kl=len(TEXT) - 1).detail
     table = comparison_table(found)
     column = table.keys.index("exact_kl")
     assert table.columns[column] == f"exact KL\n({len(TEXT) - 1} sentences)"
@@ -78,7 +80,7 @@ def test_the_interval_of_a_mean_exact_kl_holds() -> None:
 
 def test_one_model_is_none_to_compare() -> None:
     with pytest.raises(InputError) as refused:
-        truesource.compare_models({"one": model(0.4, 0.3)}, TOY, TEXT, lengths=None)
+        truesource.compare({"one": model(0.4, 0.3)}, TEXT, TOY)
     assert refused.value.code == "too-few-models"
 
 

@@ -104,7 +104,7 @@ def test_levers_are_pulled_once_and_said_in_one_page(
     removed = next(Path("why/scores").glob("steps*.json"))
     removed.unlink()
     again = command(*call("--lines", 2, "--starts", 1))
-    assert again.code == 0 and "4 of 5 cells are finished already" in caplog.text
+    assert again.code == 0 and "finished already: 4 of 5 cells" in caplog.text
     assert json.loads(Path("why/explain.json").read_text("utf-8")) == record
     assert {path: path.read_bytes() for path in Path("why/cells").rglob("model.safetensors")} == weights
 

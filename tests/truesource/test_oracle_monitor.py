@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from truesource.evaluation.core.comparison import compare
+from truesource.evaluation.core.comparison import compare_in
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
@@ -55,7 +55,9 @@ def test_the_command_compares_with_the_grammar_while_it_trains(
     rows = [json.loads(line) for line in (tmp_path / "model" / "metrics.jsonl").read_text().splitlines()]
     corpus = Corpus.load(folder / "corpus")
     model = load_model(tmp_path / "model")
-    found = compare(model, PCFG.load(folder / "toy.npz"), corpus.sentences("dev")[:20], lengths=corpus.lengths)
+    found = compare_in(
+        model, Setting(PCFG.load(folder / "toy.npz"), corpus.sentences("dev")[:20], lengths=corpus.lengths)
+    )
     assert len(rows) == 3
     assert rows[-1]["relative_ppl"] == pytest.approx(found.as_record()["relative_ppl"], rel=1e-5)
     assert rows[0]["relative_ppl"] > 1.0
@@ -83,7 +85,9 @@ def test_a_model_is_compared_with_the_truth_of_a_split_that_leaves_sentences_out
     model: Any = Oracle(law, objective, lengths=lengths, vocabulary=vocabulary)
     monitor = OracleMonitor.on_corpus(law, corpus)
     found = monitor(model)
-    wanted = compare(model, law, corpus.sentences("dev"), lengths=lengths, excluded=monitor.setting.excluded)
+    wanted = compare_in(
+        model, Setting(law, corpus.sentences("dev"), lengths=lengths, excluded=monitor.setting.excluded)
+    )
     assert "|disjoint:" in wanted.signature
     relative = wanted.measures["relative_ppl"].value
     assert relative > 1.001

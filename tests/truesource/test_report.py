@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.evaluation.core.comparison import compare
+from truesource.evaluation.core.comparison import compare_in
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.token_table import write_token_table
 from truesource.evaluation.measures.contrast import Contrast, PairTest
 from truesource.evaluation.show import figures, words
@@ -122,9 +123,11 @@ def make_run(folder: Path) -> Path:
     sentences = corpus.sentences("eval")
     results = []
     for objective in ("causal", "masked"):
-        results.append(compare(Oracle(pcfg, objective, lengths=lengths), pcfg, sentences, lengths=lengths).as_record())
+        results.append(
+            compare_in(Oracle(pcfg, objective, lengths=lengths), Setting(pcfg, sentences, lengths=lengths)).as_record()
+        )
         name = f"{objective}-small"
-        found = compare(Blurred(pcfg, name, objective, lengths, 0.08), pcfg, sentences, lengths=lengths)
+        found = compare_in(Blurred(pcfg, name, objective, lengths, 0.08), Setting(pcfg, sentences, lengths=lengths))
         write_token_table(folder / "scores" / f"{name}.parquet", found.paired, sentences, {})
         results.append({**found.as_record(), "parameters": 1_234_567})
         metrics = [{"step": 0, "tokens": 0, "loss": None, "dev_loss": 3.0}] + [

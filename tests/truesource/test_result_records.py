@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from truesource import PCFG, Comparison, Corpus, LengthRange, Oracle, ScoringFrame, compare, compare_models
-from truesource.evaluation.core.setting import Setting
+from truesource import PCFG, Comparison, Corpus, LengthRange, Oracle, ScoringFrame, Setting, compare
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.grammar.support.printable import ResultRecords, line_of
 
@@ -18,7 +17,8 @@ SENTENCES = [["a", "b", "c"], ["c"], ["b", "a"]] * 20
 
 @pytest.fixture(scope="module")
 def comparison() -> Comparison:
-    return compare(Oracle(GRAMMAR, "causal"), GRAMMAR, SENTENCES, lengths=None)
+    comparison: Comparison = compare(Oracle(GRAMMAR, "causal"), SENTENCES, GRAMMAR).detail
+    return comparison
 
 
 def test_a_comparison_is_one_line_and_a_data_frame(comparison: Comparison) -> None:
@@ -47,7 +47,7 @@ def test_scores_and_divergences(tmp_path: Path) -> None:
 
 def test_comparisons_of_models() -> None:
     models = {"one": Oracle(GRAMMAR, "causal"), "two": Oracle(GRAMMAR, "causal", lengths=LengthRange(1, 9))}
-    (found,) = compare_models(models, GRAMMAR, SENTENCES, lengths=None)
+    (found,) = compare(models, SENTENCES, GRAMMAR).detail
     assert repr(found).startswith("ModelComparison(causal, 60 sentences; one: KL 0.0000 nats a token; two: KL ")
     frame = found.to_pandas()
     assert {"kl", "ppl", "kl_difference"} <= set(frame["name"]) and set(frame["model"]) == {"oracle", "one", "two"}

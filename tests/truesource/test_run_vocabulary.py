@@ -23,7 +23,8 @@ from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.training import train
 from truesource.run.experiment import load_config, plan
-from truesource.studies.compare.scoring import compare_models, require_seeds
+from truesource.studies.compare.calls import compare
+from truesource.studies.compare.scoring import require_seeds
 
 #: rare words say which frequent word follows; who reads them as <unk> cannot know it
 GRAMMAR = """\
@@ -175,7 +176,7 @@ def test_knowing_fewer_words_never_looks_better(finished: Path, tmp_path: Path) 
     assert [len(model.vocabulary or ()) for model in models.values()] == [6, 4, 2, 1]
     kl = {}
     for kind in ("common", "full"):
-        (found,) = compare_models(models, truth, corpus.sentences("eval"), lengths=corpus.lengths, vocabulary=kind)
+        (found,) = compare(models, corpus.sentences("eval"), truth, lengths=corpus.lengths, vocabulary=kind).detail
         kl[kind] = [row.measures["kl"].value for row in found.rows]
         assert all(pair.contrast.value > -1e-3 for pair in found.differences)
     assert kl["common"][0] < kl["common"][2] < kl["common"][3] and kl["full"][0] < kl["full"][1] < kl["full"][2]

@@ -54,7 +54,7 @@ def test_each_is_made_once_and_failures_do_not_stop_the_others(
     caplog.clear()
     assert call(wait=True) == [Failure("c", "this one is wrong")]
     assert made(tmp_path) == ["a", "b", "d", "e"]
-    assert "3 of 5 cells are finished already" in caplog.text
+    assert "finished already: 3 of 5 cells" in caplog.text
     assert "[2/2] b: done" in caplog.text and "waiting for another process" in caplog.text
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import typer
 from pydantic import Field, model_validator
@@ -31,8 +30,9 @@ from truesource.terminal.options import (
 from truesource.terminal.settings import with_options
 
 if TYPE_CHECKING:
+    from truesource.evaluation.bounds import Bounds, Scoring
     from truesource.evaluation.core.score import Score
-    from truesource.evaluation.core.setting import Setting
+    from truesource.evaluation.show.table import ReportTable
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.truth import Truth
     from truesource.terminal.output import OutputFiles
@@ -80,7 +80,7 @@ def command(
     grammar: Annotated[
         Path | None,
         typer.Argument(
-            help="Grammar file in any format, or a language such as dyck:k=2 (default: that in the corpus folder).",
+            help="Grammar, or a language such as dyck:k=2 (default: the one in the corpus folder).",
             callback=grammar_or_corpus_there,
         ),
     ] = None,
@@ -110,9 +110,8 @@ def command(
     grammar on this text, and named so; a grammar of induce --lexicon parse reads unknown words as parse does.
 
     The causal bound includes sentence ends; the masked bound is a pseudo-perplexity. That in any order, for diffusion
-    models, is of the words given their number. With -o, large corpora are scored
-    in parts, by several --workers, a Dask cluster (--scheduler) or several jobs (--shard). --lines adds the bounds of
-    models that see only the last k words.
+    models, is of the words given their number. With -o, large corpora are scored in parts, by several --workers, a Dask
+    cluster (--scheduler) or several jobs (--shard). --lines adds the bounds of models that see only the last k words.
 
     Example: truesource bound corpus/ --json bound.json
 
@@ -132,26 +131,40 @@ def command(
             raise InputError("--token-scores replaces the grammar and the corpus; remove those arguments")
         _published(settings.token_scores, settings.frame, words, seed, files)
         return
-    if corpus is None:
-        grammar, corpus = None, grammar
+    grammar, corpus = _inputs(grammar, corpus)
+    _check_next(settings, json, output)
+    score = _scoring(settings, output, shard, workers, scheduler)
+    bounds = _bounds(grammar, corpus, settings, words, score, lengths, longest, split, seed)
+    if not bounds.complete:
+        echo(f"Wrote this job's parts to {output}. Next: the other jobs; the last one prints the bounds.")
+        return
+    sentences = list(bounds.sentences)
+    files.finish(
+        f"truesource score MODEL {corpus}{oracle_option(grammar, corpus)}",
+        folder=output,
+        json=json_of({"sentences": sentences, "summary": [each.as_record() for each in bounds.scores]}),
+        token_table=columns_of(lambda: token_columns(sentences)),
+    )
+
+
+def _inputs(first: Path | None, second: Path | None) -> tuple[Path | None, Path]:
+    """Return grammar and text; a corpus folder alone has its grammar inside.
+
+    Raises:
+        InputError: there is no text.
+    """
+    grammar, corpus = (None, first) if second is None else (first, second)
     if corpus is None or not (grammar or corpus.is_dir()):
         raise InputError("name a corpus folder, or a grammar and a text; truesource bound --help shows how")
+    return grammar, corpus
+
+
+def _check_next(settings: BoundSettings, json: Path | None, output: Path | None) -> None:
+    """Refuse --next without a file for the distributions, or with a folder for parts."""
     if settings.next and json is None:
         raise InputError("--next needs --json FILE for the distributions; add it")
     if settings.next and output is not None:
         raise InputError("--next is for small inputs, which need no -o; remove -o")
-    score = _scoring(settings, output, shard, workers, scheduler)
-    records = _bounds(grammar, corpus, settings, words, score, lengths, longest, split, seed)
-    if records is None:
-        echo(f"Wrote this job's parts to {output}. Next: the other jobs; the last one prints the bounds.")
-        return
-    sentences = records["sentences"]
-    files.finish(
-        f"truesource score MODEL {corpus}{oracle_option(grammar, corpus)}",
-        folder=output,
-        json=json_of(records),
-        token_table=columns_of(lambda: token_columns(sentences)),
-    )
 
 
 def _bounds(
@@ -159,129 +172,54 @@ def _bounds(
     corpus: Path,
     settings: BoundSettings,
     vocabulary: frozenset[str] | None,
-    score: Callable[..., list[dict[str, Any]] | None],
+    score: Scoring,
     lengths: str | None,
     longest: int | None,
     split: str,
     seed: int,
-) -> dict[str, Any] | None:
-    """Print the bounds; they and the scores of sentences for JSON, None while parts of other jobs are missing."""
-    from truesource.evaluation.core.exact_bound import bound_records, unbounded
-    from truesource.evaluation.core.windows import window_bounds
+) -> Bounds:
+    """Print the bounds, unless parts of other jobs are missing."""
+    from truesource.evaluation.bounds import BoundRequest, exact_bounds, result_of
+    from truesource.evaluation.core.transformed import require_tokens
     from truesource.grammar.support.printable import no_interval_text
     from truesource.terminal.inputs import announce_long, asked_truth, read_setting, require_truth, warn
 
     how: dict[str, Any] = {"frame": settings.frame, "seed": seed, "first": settings.sentences, "longest": longest}
     setting = read_setting(corpus, split, asked_truth(grammar), lengths, **how)
     require_truth(setting, corpus)
-    truth, condition, transform = setting.known, setting.lengths, setting.transform
-    setting, reading = _read_words(setting, corpus)
-    settings = _possible_settings(settings, setting)
-    announce_long(setting, masked=settings.masked, dtype=settings.precision)
-    given: dict[str, Any] = {"lengths": condition, "excluded": setting.excluded, "transform": transform}
-    records = score(truth, setting.sentences, masked=settings.masked, any_order=settings.any_order, **given)
-    if records is None:
-        return None
-    summary = bound_records(
-        truth,
-        records,
-        **given,
-        seed=seed,
-        frame=settings.frame,
-        vocabulary=vocabulary,
-        variant=settings.definitions,
-        left_out={**setting.left_out, **reading.parts},
-        sampled=reading.sampled,
-    )
-    if settings.lines:
-        possible = [sentence for sentence, record in zip(setting.sentences, records, strict=True) if record["possible"]]
-        lines = window_bounds(setting, possible, settings.lines)
-        summary += lines if reading.sampled else map(unbounded, lines)
-    warn(reading.said)
-    _say_impossible(truth, records, condition)
-    show_bounds(summary)
-    if said := no_interval_text([bound.no_interval for bound in summary if bound.no_interval]):
-        echo(said, err=True)
-    return {"sentences": records, "summary": [bound.as_record() for bound in summary]}
-
-
-def _possible_settings(settings: BoundSettings, setting: Setting) -> BoundSettings:
-    """Settings without the masked bound of a process.
-
-    Raises:
-        InputError: the truth or the transform of the text does not give what is asked for.
-    """
-    from truesource.evaluation.core.transformed import require_tokens, require_whole
-    from truesource.generator.abilities import offers, require
-
-    truth, transform = setting.known, setting.transform
-    if settings.masked and not offers(truth, "masked"):
-        if not settings.causal:
-            require(truth, "masked", "a masked bound")
-        echo(f"{truth.identity} is a process, which has no masked bound: this is the causal one alone.", err=True)
-        settings = settings.model_copy(update={"masked": False})
-    if settings.causal:
-        require_whole(transform, "causal", setting.frame_of("causal"))
     if settings.next:
-        require_tokens(transform, "causal", "--next")
-    if settings.lines:
-        require_tokens(transform, "causal", "--lines")
-    if settings.any_order:
-        require(truth, "any-order", "an any-order bound")
-    return settings
-
-
-class _Reading(NamedTuple):
-    """How the words of a text are read, and what its perplexity is."""
-
-    sampled: bool  #: the text is a corpus of this grammar, so there is a bound
-    parts: dict[str, object]  #: of signatures
-    said: list[str]  #: sentences about both
-
-
-def _read_words(setting: Setting, corpus: Path) -> tuple[Setting, _Reading]:
-    """Read unknown words as `truesource parse` does, unless the text is a corpus of this grammar."""
-    from truesource.evaluation.core.differences import is_sampled_from
-    from truesource.generator.abilities import offers
-    from truesource.grammar.unknown import read_words
-
-    truth = setting.known
-    if is_sampled_from(None if setting.text is None else setting.text.corpus, truth):
-        return setting, _Reading(True, {}, [])
-    said = [
-        f"{corpus} is no corpus that truesource sampled from this grammar, so this is the perplexity of the grammar on"
-        " this text. Other models may be better, unless the text was sampled from the grammar."
-    ]
-    as_it_is = setting, _Reading(False, {}, said)
-    if not offers(truth, "parses") or "unknown_words" not in truth.meta:
-        return as_it_is
-    grammar = setting.grammar
-    read = [read_words(grammar, sentence) for sentence in setting.sentences]
-    unknown = sum(a != b for pair in zip(read, setting.sentences, strict=True) for a, b in zip(*pair, strict=True))
-    if not unknown:
-        return as_it_is
-    tokens = sum(map(len, read))
-    said.append(
-        f"{unknown:,} of {tokens:,} words ({unknown / tokens:.1%}) are read as parse reads them: by the class of their"
-        " form, or in lower case at the beginning. A class is more probable than a word of it."
+        require_tokens(setting.transform, "causal", "--next")
+    announce_long(setting, masked=settings.masked, dtype=settings.precision)
+    request = BoundRequest(
+        causal=settings.causal,
+        masked=settings.masked,
+        any_order=settings.any_order,
+        lines=settings.lines,
+        definitions=settings.definitions,
+        vocabulary=vocabulary,
     )
-    return replace(setting, sentences=read), _Reading(False, {"unk": "form-class"}, said)
+    bounds = exact_bounds(setting, request, score)
+    if bounds.complete:
+        warn(bounds.notes)
+        _say_impossible(setting.known, bounds.sentences, setting.lengths)
+        show_bounds(bounds.scores, result_of(bounds).table())
+        if said := no_interval_text([each.no_interval for each in bounds.scores if each.no_interval]):
+            echo(said, err=True)
+    return bounds
 
 
-def show_bounds(bounds: Sequence[Score]) -> None:
+def show_bounds(bounds: Sequence[Score], table: ReportTable) -> None:
     """Print bounds with their signatures, one a line."""
-    from truesource.evaluation.show.table import ReportTable, TableRow, score_cell
     from truesource.terminal.tables import keep
 
     for bound in bounds:
         echo(str(bound))
-    rows = [TableRow([bound.name, score_cell(bound.as_record(), ".4f")], bound.signature) for bound in bounds]
-    keep(ReportTable(columns=("measure", "value"), rows=rows, note="95% intervals from resampling sentences"))
+    keep(table)
 
 
 def _scoring(
     settings: BoundSettings, output: Path | None, shard: str | None, workers: int, scheduler: str | None
-) -> Callable[..., list[dict[str, Any]] | None]:
+) -> Scoring:
     """How sentences are scored: at once, or in parts that are kept in a folder."""
     from functools import partial
 
@@ -330,11 +268,13 @@ def _say_impossible(truth: Truth, records: Sequence[dict[str, Any]], condition: 
 
 def _published(path: Path, frame: str, vocabulary: frozenset[str] | None, seed: int, files: OutputFiles) -> None:
     """Print (and write) the perplexity of token scores that others have published."""
+    from truesource.evaluation.bounds import Bounds, result_of
     from truesource.evaluation.core.published_scores import published_bound, read_published
     from truesource.generator.language_model import preset_frame
     from truesource.terminal.output import json_of
 
     scores = read_published(path)
     bound = published_bound(scores, frame=preset_frame(frame, scores.objective), vocabulary=vocabulary, seed=seed)
-    show_bounds([bound])
+    bounds = Bounds(sentences=(), scores=[bound], notes=())
+    show_bounds([bound], result_of(bounds).table())
     files.finish("truesource cite", json=json_of({"summary": [bound.as_record()]}))

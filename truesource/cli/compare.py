@@ -17,6 +17,7 @@ from truesource.terminal.options import Condition, Figure, FirstSentences, Force
 if TYPE_CHECKING:
     from truesource.evaluation.comparing import ModelComparison, ModelScores
     from truesource.evaluation.core.evaluator import Evaluator
+    from truesource.evaluation.show.result import Result
 
 Models = Annotated[
     list[str],
@@ -116,6 +117,7 @@ def command(
     from truesource.cli.real_text import score_real_text
     from truesource.run.model_scores import scores_of_runs
     from truesource.run.treebank.text import text_of_file
+    from truesource.studies.compare.calls import result_of
     from truesource.studies.compare.tables import check_columns, comparison_figure
     from truesource.terminal.inputs import warn
     from truesource.terminal.output import OutputFiles, figure_of, json_of
@@ -129,8 +131,8 @@ def command(
     asked = Scored.of(given, DEFAULT_SEED if seed is None else seed)
     if (treebank := text_of_file(Path(models[-1]))) is not None:
         more = {**given, "columns": columns, "figure": figure}
-        result = score_real_text(*models_on_real_text(models, treebank.lengths, oracle, asked, more, baseline))
-        files.finish("truesource cite", json=json_of(result.records))
+        of_text = score_real_text(*models_on_real_text(models, treebank.lengths, oracle, asked, more, baseline))
+        files.finish("truesource cite", json=json_of(of_text.records))
         return
     kind = kind_of(Path(models[-1]))
     parallel = kind == "variants"
@@ -146,31 +148,26 @@ def command(
         scored = scores_of_models(models, oracle, asked, baseline)
     how = {"baseline": baseline, "seed": asked.seed if parallel else seed}
     found = _comparisons(scored, parallel=parallel, own=vocabulary == "own", **how)
-    _show(found, chosen)
-    records = [record for comparison in found for record in comparison.records()]
-    records += _further(asked.also, scored)
-    files.finish(
-        "truesource cite",
-        json=json_of(records),
-        figure=figure_of(lambda: comparison_figure(found)),
-    )
+    result = result_of(found, chosen)
+    _show(result)
+    records = [*result.records(), *_further(asked.also, scored)]
+    files.finish("truesource cite", json=json_of(records), figure=figure_of(lambda: comparison_figure(found)))
 
 
-def _show(comparisons: Sequence[ModelComparison], columns: Sequence[str] | None) -> None:
-    """Print a table of each comparison, and the warning that belongs to it."""
-    from truesource.studies.compare.tables import comparison_table, warning_of
+def _show(result: Result) -> None:
+    """Print the tables of a comparison, and warnings."""
     from truesource.terminal.tables import show
 
-    for comparison in comparisons:
-        show(comparison_table(comparison, columns))
-        if warning := warning_of(comparison):
-            echo(warning)
+    for table in result.tables:
+        show(table)
+    for note in result.notes:
+        echo(note)
 
 
 def _comparisons(scored: list[ModelScores], *, parallel: bool, own: bool, **how: Any) -> list[ModelComparison]:
     """Compare models of each objective and text, or variants, with one text each; what is set apart is said."""
     from truesource.evaluation.comparing import compare_models
-    from truesource.studies.compare.scoring import comparisons
+    from truesource.studies.compare.groups import comparisons
     from truesource.terminal.inputs import warn
 
     if parallel:
@@ -182,7 +179,7 @@ def _comparisons(scored: list[ModelScores], *, parallel: bool, own: bool, **how:
 
 def _further(evaluators: Sequence[Evaluator], models: Sequence[ModelScores]) -> list[dict[str, Any]]:
     """The records of evaluators that measured each model too; a table of each is printed."""
-    from truesource.cli.evaluate import with_extent
+    from truesource.evaluation.calls import with_extent
     from truesource.evaluation.show.declared import measures_table
     from truesource.terminal.tables import show
 

@@ -149,7 +149,7 @@ def scores_of_variants(texts: Sequence[str], scored: Scored, baseline: str | Non
     """
     folder = _corpus(texts)
     models = named_models(texts[:-1], several_texts=True)
-    from truesource.generator.corpus import parallel_corpora
+    from truesource.generator.parallel_corpora import parallel_corpora
 
     corpora = parallel_corpora(folder)
     for model in models:

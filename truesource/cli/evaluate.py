@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.show.declared import measures_table, record_of
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.terminal.console import echo
 from truesource.terminal.options import (
@@ -31,7 +29,6 @@ from truesource.terminal.settings import with_options
 if TYPE_CHECKING:
     from truesource.evaluation.core.evaluator import Evaluator
     from truesource.evaluation.core.setting import Setting
-    from truesource.evaluation.show.table import ReportTable
 
 
 def verb_of(evaluator: Evaluator) -> Callable[..., None]:
@@ -60,6 +57,7 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
         figure: Figure = None,
         force: Force = False,
     ) -> None:
+        from truesource.evaluation.calls import loaded, measure
         from truesource.terminal.inputs import asked_truth, read_setting, require_truth, say_left_out, warn
         from truesource.terminal.output import OutputFiles, figure_of, json_of
         from truesource.terminal.tables import show
@@ -75,25 +73,18 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
         setting = read_setting(corpus, split, truth, lengths, **given, scores=evaluator.corrected)
         if evaluator.needs_truth(settings):
             require_truth(setting, corpus)
-        trained = _loaded(evaluator, model, settings)
-        result = evaluator.measure(trained, setting, settings)
-        record = record_of(result)
-        say_left_out(setting, *result.impossible)
+        trained = loaded(evaluator, model, settings)
+        result = measure(evaluator, trained, setting, settings)
+        say_left_out(setting, *result.detail.impossible)
         warn(result.notes)
-        title = result.title or f"{record['model']} ({record['objective']})"
-        tables = evaluator.function("tables") or (
-            lambda *_: [measures_table(evaluator, {record["model"]: record}, title)]
-        )
-        extent = evaluator.extent(settings, len(setting.sentences))
-        for number, table in enumerate(tables(record, title)):
-            show(with_extent(table, extent) if number == 0 else table, evaluator.width)
-        if result.line:
-            echo(result.line)
-        draw = evaluator.function("figure")
+        for table in result.tables:
+            show(table, evaluator.width)
+        if result.detail.line:
+            echo(result.detail.line)
         files.finish(
             _then(evaluator, trained, setting, model, corpus, oracle),
-            json=json_of(record["records"]),
-            figure=figure_of(lambda: "" if draw is None else draw(record, evaluator.name)),
+            json=json_of(result.records()),
+            figure=figure_of(lambda: (result.draw and result.draw()) or ""),
         )
 
     command.__doc__ = evaluator.help or evaluator.summary
@@ -104,27 +95,6 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
     kept = [parameter for name, parameter in signature.parameters.items() if name not in left_out]
     command.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     return with_options(evaluator.settings)(command)
-
-
-def with_extent(table: ReportTable, extent: str) -> ReportTable:
-    """A table whose title says of which sentences it is; the same table without an extent."""
-    return replace(table, title=f"{table.title}; {extent}" if table.title else extent) if extent else table
-
-
-def _loaded(evaluator: Evaluator, model: str, settings: Any) -> Any:
-    """The model that a verb names, or, of one that has snapshots, where they are."""
-    if not evaluator.whole_models:
-        from truesource.lmtrain.references import model_reference
-
-        return model_reference(model)
-    from truesource.generator.abilities import require
-    from truesource.lmtrain.models import load_model  # torch, after the quick checks
-
-    trained = load_model(model)
-    needed = evaluator.beside_settings("needed")
-    for ability, option in ({} if needed is None else needed(settings)).items():
-        require(trained, ability, option)
-    return trained
 
 
 def _then(evaluator: Evaluator, trained: Any, setting: Setting, model: str, corpus: Path, oracle: Path | None) -> str:

@@ -105,8 +105,9 @@ def _figures(
     run: Path, name: str | None, output: Path | None, font_size: float | None, *, listed: bool, force: bool
 ) -> None:
     """List the figures of the report that stands in the run, or draw one of them as a file."""
+    from truesource.grammar.support.files import FIGURES
     from truesource.grammar.support.folders import require_run
-    from truesource.terminal.asked import FIGURES, asked, require_ending
+    from truesource.terminal.asked import asked, require_ending
     from truesource.terminal.output import OutputFiles
 
     require_run(run)

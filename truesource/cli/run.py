@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from truesource.cli.warm import compile_all, warm_beside
-from truesource.terminal.console import echo
+from truesource.terminal.console import console, echo
 from truesource.terminal.options import Json, Overrides, Rebuild, Runs, Shard
 
 if TYPE_CHECKING:
@@ -117,12 +117,18 @@ def show_stages(config: RunConfig, base: Path, runs: Path, files: OutputFiles, *
 
 def show_run(report: Path, files: OutputFiles) -> None:
     """Print the table of a run and where its report is."""
-    from truesource.cli.score import show_results
+    from truesource.evaluation.show.score_tables import results_table
+    from truesource.evaluation.show.words import bound_warning, left_out, too_few
     from truesource.report.finished_run import with_models
     from truesource.terminal.output import json_of
+    from truesource.terminal.tables import show
 
     records = results_of(report)
-    show_results(with_models(records))
+    models = with_models(records)
+    show(results_table(models))
+    for sentence in (*left_out(models), *too_few(models), bound_warning(models)):
+        if sentence:
+            console().print(sentence)
     echo(f"Wrote {report}{files.also(json=json_of(records))}. Next: open the report in a browser.")
 
 

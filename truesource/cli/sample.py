@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from truesource.generator.plan import SHARES
 from truesource.grammar.conditioning import condition_text, length_condition
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.run.corpus import SampleSettings
@@ -34,9 +35,7 @@ def command(
     ] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="Expected number of tokens, in place of -n.")] = None,
     lengths: Lengths = None,
-    split: Annotated[
-        str, typer.Option("--shares", help="Share of the sentences that each split has.")
-    ] = "train=.96,dev=.01,test=.01,eval=.02",
+    split: Annotated[str, typer.Option("--shares", help="Share of the sentences that each split has.")] = SHARES,
     seed: Seed = DEFAULT_SEED,
     settings: SampleSettings,
     variant: Annotated[
@@ -115,9 +114,8 @@ def _plan(
 ) -> tuple[Truth, Plan]:
     """The grammar to sample from, and what is sampled."""
     from truesource.generator.abilities import require
-    from truesource.generator.plan import Columns, Plan, sentences_for
+    from truesource.generator.plan import Columns, Plan, sentences_for, split_sizes
     from truesource.grammar.truth import load_truth
-    from truesource.terminal.inputs import parse_splits
 
     condition = length_condition(lengths)
     truth = load_truth(grammar)
@@ -127,12 +125,12 @@ def _plan(
         _check_lengths(truth, grammar, settings.max_height)
     n = number or sentences_for(truth, tokens or 0, condition, settings.max_height)
     columns = Columns(settings.trees, settings.string_logprob, settings.ids)
-    splits = parse_splits(split, n)
+    splits = split_sizes(split, n)
     return truth, Plan(
         splits,
         seed,
         condition,
-        settings.overlap,
+        settings.overlap or "iid",
         settings.max_height,
         columns,
         settings.shard_size,
@@ -184,7 +182,7 @@ def _make_variants(
 ) -> tuple[Corpus | None, Path, list[dict[str, Any]]]:
     """The corpus of the original, where it is, and the measures of the variants."""
     from truesource.cli.vary import print_table, read_changes
-    from truesource.generator.corpus import sample_variants
+    from truesource.generator.parallel_corpora import sample_variants
 
     changes = read_changes(variants, heads)
     changed, made = sample_variants(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -92,13 +92,11 @@ def command(
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
     trained = with_marks(load_model(model), before, True)
-    if setting.language is None:
-        output = _alone(trained, setting)
-    else:
+    if setting.language is not None:
         announce_long(setting, masked=trained.objective == "masked")
-        output = _with_reference(trained, setting) if real else _compare(trained, setting)
-        if lines:
-            output = output._replace(records=[*output.records, *_lines(setting, lines)])
+    output = _with_reference(trained, setting) if real and setting.language is not None else _scored(trained, setting)
+    if lines:
+        output = output._replace(records=[*output.records, *_lines(setting, lines)])
     files.finish(
         _next(trained, setting, model, corpus, oracle, real=real),
         json=json_of(output.records),
@@ -171,22 +169,6 @@ class _Output(NamedTuple):
     tokens: Callable[[], dict[str, Any]]  #: columns, see `truesource.evaluation.core.token_table.token_columns`
 
 
-def _alone(trained: LanguageModel, setting: Setting) -> _Output:
-    """The perplexity of the model, printed."""
-    from truesource.evaluation.core.comparison import score_alone
-    from truesource.evaluation.core.token_table import token_columns
-    from truesource.evaluation.show.score_tables import alone_table
-    from truesource.terminal.inputs import say_left_out
-    from truesource.terminal.tables import show
-
-    frame = setting.frame_of(trained.objective)
-    result = score_alone(trained, setting.sentences, frame, seed=setting.seed, left_out=setting.left_out)
-    say_left_out(setting, result.scores.impossible.tolist(), ())
-    show(alone_table(result))
-    echo(result.signature)
-    return _Output(result.records(), lambda: token_columns(setting.sentences, result.scores))
-
-
 def _with_reference(trained: LanguageModel, setting: Setting) -> _Output:
     """The perplexity of the model on real text, and that of a grammar, which is no bound; printed."""
     from truesource.cli.real_text import score_real_text
@@ -199,26 +181,24 @@ def _with_reference(trained: LanguageModel, setting: Setting) -> _Output:
     return _Output(result.records, lambda: token_columns(setting.sentences, scores, grammar, other="grammar"))
 
 
-def _compare(trained: LanguageModel, setting: Setting) -> _Output:
-    """The model compared with the truth, printed."""
-    from truesource.evaluation.core.comparison import compare_in
+def _scored(trained: LanguageModel, setting: Setting) -> _Output:
+    """The model compared with the truth, or alone if nobody knows it; printed."""
+    from truesource.evaluation.core.comparison import Comparison
+    from truesource.evaluation.core.token_table import token_columns
+    from truesource.studies.compare.calls import score
     from truesource.terminal.inputs import say_left_out
-
-    result = compare_in(trained, setting)
-    record = result.as_record()
-    say_left_out(setting, result.paired.impossible_model, result.paired.impossible_oracle)
-    show_results([record])
-    echo(record["signature"])
-    return _Output(result.records(), result.token_columns)
-
-
-def show_results(records: Sequence[Mapping[str, Any]]) -> None:
-    """Print a row for each model, and a sentence on each that does not compare with others or cannot be right."""
-    from truesource.evaluation.show.score_tables import results_table
-    from truesource.evaluation.show.words import bound_warning, left_out, too_few
     from truesource.terminal.tables import show
 
-    show(results_table(records))
-    for sentence in (*left_out(records), *too_few(records), bound_warning(records)):
-        if sentence:
-            console().print(sentence)
+    result = score(trained, setting)
+    detail = result.detail
+    if isinstance(detail, Comparison):
+        say_left_out(setting, detail.paired.impossible_model, detail.paired.impossible_oracle)
+    else:
+        say_left_out(setting, detail.scores.impossible.tolist(), ())
+    show(result.table())
+    for note in result.notes:
+        console().print(note)
+    echo(detail.signature)
+    alone = not isinstance(detail, Comparison)
+    columns = (lambda: token_columns(setting.sentences, detail.scores)) if alone else detail.token_columns
+    return _Output(result.records(), columns)

@@ -73,7 +73,7 @@ def make_tasks(
     own = [number for number in range(len(tasks)) if share.owns(number)]
     missing = [number for number in own if not finished(tasks[number])]
     if len(missing) < len(own):
-        log.info("%d of %s are finished already", len(own) - len(missing), count(len(own), "cell"))
+        log.info("finished already: %d of %s", len(own) - len(missing), count(len(own), "cell"))
     progress, failures, busy = _Progress(len(missing)), [], []
 
     def report(number: int, error: InputError | None) -> None:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 STANDARD_OUTPUT = Path("-")  #: as the name of a file
 TABLES = (".csv", ".parquet", ".tex", ".md")
-FIGURES = (".svg", ".pdf", ".png")
 LEAST, MOST = 1.0, 100.0  #: inches of a side of a figure
 _ASKED: ContextVar[AskedOutputs] = ContextVar("asked")
 

@@ -6,7 +6,7 @@ Where a table or JSON has the standard output (``--json -``), both print to stan
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 

@@ -156,28 +156,6 @@ def say_left_out(setting: Setting, impossible_model: Collection[int], impossible
     echo(f"{len(left_out)} of {len(sentences)} sentences are impossible and left out: {sides}{why}", err=True)
 
 
-def parse_splits(text: str, total: int) -> dict[str, int]:
-    """``train=.98,dev=.01,test=.01`` as whole numbers of sentences that add up to ``total``."""
-    shares: dict[str, float] = {}
-    for part in text.split(","):
-        name, separator, share = part.partition("=")
-        try:
-            shares[name.strip()] = float(share)
-        except ValueError:
-            separator = ""
-        if not separator or not name.strip() or not shares[name.strip()] > 0.0:
-            raise InputError(f"write splits as train=.98,dev=.01,test=.01, not as {text!r}")
-    if len(shares) < text.count(",") + 1:
-        raise InputError(f"a split is given twice in {text!r}; remove one")
-    if abs(sum(shares.values()) - 1.0) > 1e-9:
-        raise InputError(f"the shares of the splits sum to {sum(shares.values()):g}; change them to sum to 1")
-    sizes = {name: int(share * total) for name, share in shares.items()}
-    sizes[max(shares, key=lambda name: shares[name])] += total - sum(sizes.values())
-    if min(sizes.values()) < 1:
-        raise InputError(f"{total} sentences are too few for the splits {text!r}; sample more, or use --shares train=1")
-    return sizes
-
-
 def announce_long(setting: Setting, *, masked: bool, dtype: DTypeLike = "float64") -> None:
     """Say on stderr how long the exact scores of long sentences will take, where that tries anybody's patience."""
     from truesource.evaluation.core.long_sentences import LONG, long_sentences

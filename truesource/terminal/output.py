@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.support.atomic_files import remove_leftovers, write_json
 from truesource.grammar.support.errors import InputError, require_extras
-from truesource.grammar.support.files import digest_json, refuse_existing, refuse_occupied
+from truesource.grammar.support.files import FIGURES, digest_json, refuse_existing, refuse_occupied
 from truesource.grammar.support.locks import Outputs, claimed, exclusive
 from truesource.grammar.support.settings import option_name
-from truesource.terminal.asked import FIGURES, STANDARD_OUTPUT, asked, require_ending
+from truesource.terminal.asked import STANDARD_OUTPUT, asked, require_ending
 from truesource.terminal.console import echo, to_standard_output
 
 if TYPE_CHECKING:

@@ -10,9 +10,7 @@ from truesource.terminal.asked import asked
 from truesource.terminal.console import console
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from truesource.evaluation.show.table import Cell, ReportTable
+    from truesource.evaluation.show.table import ReportTable
 
 UNBOUNDED = 100_000  #: characters; no table is as wide
 BORDERS = 3  #: characters beside each column

@@ -10,8 +10,9 @@ import pytest
 from toy_models import Table
 
 from truesource.evaluation.comparing import ModelComparison, ModelScores, SeedScores, compare_models, grouped
-from truesource.evaluation.core.comparison import compare
+from truesource.evaluation.core.comparison import compare_in
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.measures.contrast import difference
 from truesource.evaluation.measures.monte_carlo import holm
@@ -44,7 +45,7 @@ def scored(a: float, b: float, label: str = "chain", text: list[list[str]] = TEX
 
 
 def scores_of(model: LanguageModel, label: str, text: list[list[str]] = TEXT) -> SeedScores:
-    found = compare(model, TOY, text, lengths=None, seed=3)
+    found = compare_in(model, Setting(TOY, text, seed=3))
     return SeedScores(label=label, paired=found.paired, parts=found.parts, resampling=3)
 
 
@@ -63,7 +64,7 @@ def found() -> ModelComparison:
 
 
 def test_a_model_of_one_seed_has_the_numbers_and_signature_of_its_score(found: ModelComparison) -> None:
-    alone = compare(Chain(0.4, 0.3).table, TOY, TEXT, lengths=None, seed=3)
+    alone = compare_in(Chain(0.4, 0.3).table, Setting(TOY, TEXT, seed=3))
     row = found.rows[0]
     assert row.measures == {name: alone.measures[name] for name in row.measures}
     assert list(row.measures) == ["ppl", "bound", "relative_ppl", "kl"]
@@ -78,7 +79,7 @@ def test_a_model_of_one_seed_has_the_numbers_and_signature_of_its_score(found: M
 
 def test_several_seeds_have_means_and_deviations(found: ModelComparison) -> None:
     row = found.rows[1]
-    kl = [compare(Chain(*seed).table, TOY, TEXT, lengths=None).measures["kl"].value for seed in
+    kl = [compare_in(Chain(*seed).table, Setting(TOY, TEXT)).measures["kl"].value for seed in
           ((0.35, 0.25), (0.3, 0.3), (0.3, 0.2))]  # fmt: skip
     assert [seed["kl"] for seed in row.by_seed] == pytest.approx(kl, abs=1e-12)
     assert row.measures["kl"].value == pytest.approx(np.mean(kl), abs=1e-12)

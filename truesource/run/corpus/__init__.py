@@ -17,8 +17,8 @@ class CorpusSettings(Settings):
     """Settings of a corpus, in a configuration and on the command line."""
 
     advanced: ClassVar = frozenset({"shard_size", "stratified"})
-    overlap: Overlap = Field(
-        "iid", description="Splits: independent; no sentence of an earlier split; no sentence twice."
+    overlap: Overlap | None = Field(
+        None, description="Splits: independent (iid, default); no sentence of an earlier split; no sentence twice."
     )
     trees: Literal["ids", "text", "none"] = Field(
         "ids", description="Derivations: as node numbers; as Penn bracketings with treebank labels; none."
@@ -55,7 +55,7 @@ class CorpusConfig(CorpusSettings):
 
     @field_validator("overlap")
     @classmethod
-    def _has_a_truth(cls, overlap: Overlap) -> Overlap:
+    def _has_a_truth(cls, overlap: Overlap | None) -> Overlap | None:
         if overlap == "unique":
             raise ValueError(
                 "models are compared with the truth, and nobody knows that of a text without repetition;"
@@ -65,7 +65,7 @@ class CorpusConfig(CorpusSettings):
 
     @model_validator(mode="after")
     def _strata_are_independent(self) -> Self:
-        if self.stratified and self.overlap != "iid":
+        if self.stratified and self.overlap not in (None, "iid"):
             raise ValueError("stratified needs overlap: iid; remove one of the two")
         return self
 
@@ -75,7 +75,7 @@ class CorpusConfig(CorpusSettings):
             self.splits,
             seed,
             self.lengths,
-            self.overlap,
+            self.overlap or "iid",
             columns=Columns(trees=self.trees),
             shard_size=self.shard_size,
             transform=self.words_order,
@@ -89,7 +89,7 @@ class CorpusConfig(CorpusSettings):
             del settings["transform"]
         if not settings["stratified"]:
             del settings["stratified"]
-        if settings["overlap"] == "iid":
+        if settings["overlap"] in (None, "iid"):
             del settings["overlap"]
         settings["trees"] = {"ids": True, "none": False}.get(settings["trees"], settings["trees"])
         return settings

@@ -19,7 +19,7 @@ from truesource.grammar.support.printable import listed
 from truesource.report.finished_run import read_results
 from truesource.report.page import render_explorable
 from truesource.run.model_scores import scores_of_runs
-from truesource.studies.compare.scoring import comparisons
+from truesource.studies.compare.groups import comparisons
 from truesource.studies.compare.tables import comparison_figure, comparison_table
 
 PAGE = Path(__file__).with_name("page.html.j2")

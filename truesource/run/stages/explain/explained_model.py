@@ -72,7 +72,7 @@ class ExplainedModel:
 
     @cached_property
     def unknown(self) -> InputError | None:
-        """Why nothing is known about the training of the model, which then has no levers; None: it is known.
+        """Reason why truesource does not know the training of the model, which then has no levers; None: it knows it.
 
         Raises:
             InputError: the record of the training is damaged.
@@ -126,7 +126,7 @@ class ExplainedModel:
 
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerFast:
-        """Of the model."""
+        """Tokeniser of the model."""
         from truesource.lmtrain.loading import load_tokenizer
 
         return load_tokenizer(self.trained_in)
@@ -138,7 +138,7 @@ class ExplainedModel:
 
     @cached_property
     def trained(self) -> KnownTraining:
-        """What is known about the training."""
+        """Known settings and size of the training."""
         return KnownTraining(
             model=self.shape,
             training=self.training,

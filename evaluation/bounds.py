@@ -1,0 +1,224 @@
+"""The exact bound of a text in one call: the perplexity that no model can beat in the long run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from truesource.evaluation.core.differences import differences, is_sampled_from
+from truesource.evaluation.core.exact_bound import bound_records, unbounded
+from truesource.evaluation.core.given import as_setting
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.sentence_records import sentence_records
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.transformed import require_tokens, require_whole
+from truesource.evaluation.core.windows import window_bounds
+from truesource.evaluation.show.result import Result
+from truesource.evaluation.show.table import ReportTable, TableRow, score_cell
+from truesource.generator.abilities import offers, require
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.grammar.unknown import read_words
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.inference.exact import Variant
+    from truesource.grammar.truth import Truth
+
+SentenceScores = Sequence[dict[str, Any]]  #: of `sentence_records`
+Scoring = Callable[..., list[dict[str, Any]] | None]  #: `sentence_records`, or a part of it; None: parts are missing
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundRequest:
+    """The bounds of a text to compute."""
+
+    causal: bool = True  #: of each word given the words before it
+    masked: bool = True  #: of each word given all other words
+    any_order: bool = False  #: of words in a random order, given the words so far
+    lines: int = 0  #: bounds of the best predictors that see 0, 1, ..., lines - 1 words
+    definitions: Variant = "default"  #: of masked scores
+    vocabulary: Collection[str] | None = None  #: known words of the frame ``paper``; None: all
+
+
+def bound(
+    text: Any,
+    oracle: Truth | str | Path | bool = True,
+    *,
+    split: str = "eval",
+    sentences: int | None = None,
+    longest: int | None = None,
+    lengths: LengthRange | tuple[int, int] | str | None = None,
+    frame: Literal["default", "paper"] = "default",
+    seed: int = DEFAULT_SEED,
+    causal: bool = True,
+    masked: bool = True,
+    any_order: bool = False,
+    lines: int = 0,
+    definitions: Variant = "default",
+    vocabulary: Collection[str] | None = None,
+    dtype: DTypeLike = "float64",
+) -> Result:
+    """Score sentences exactly with the truth, as `truesource bound` does.
+
+    Args:
+        text: a corpus, its folder, a text file, sentences, or a `Setting`.
+        oracle: grammar or process that the text was sampled from, its file, or a language; True: the one in the corpus
+            folder.
+        split: of a corpus.
+        sentences: number of sentences, from the first; None: all.
+        longest: most words of a sentence; None: any number.
+        lengths: the condition of the truth, such as ``6..25``, ``(6, 25)`` or ``none``; None: that of the corpus.
+        frame: which positions count.
+        seed: of the intervals.
+        causal: bound models that read from left to right.
+        masked: bound masked models (pseudo-perplexity); a process has no such bound.
+        any_order: bound diffusion models, given the number of words.
+        lines: number of best predictors that see 0, 1, ... words.
+        definitions: of masked scores, ``default`` or ``paper``.
+        vocabulary: known words of the frame ``paper``; None: all.
+        dtype: of the charts; float32 is accurate to 1e-4 nats per token.
+
+    Returns:
+        ``causal_bound`` and ``masked_bound``: perplexities with intervals. Of text that was not sampled from the
+        grammar they bound nothing, and are called ``causal_perplexity`` and so on. ``detail`` is a `Bounds`.
+
+    Raises:
+        InputError: the truth of the text is not known, or cannot give what is asked for.
+    """
+    how: dict[str, Any] = {"split": split, "sentences": sentences, "longest": longest, "lengths": lengths}
+    setting = as_setting(text, oracle, frame=frame, seed=seed, **how)
+    if setting.language is None:
+        raise InputError("the truth of this text is not known; name its grammar: oracle=GRAMMAR", code="no-grammar")
+    request = BoundRequest(
+        causal=causal,
+        masked=masked,
+        any_order=any_order,
+        lines=lines,
+        definitions=definitions,
+        vocabulary=vocabulary,
+    )
+    score = partial(sentence_records, causal=causal, dtype=dtype, variant=definitions)
+    bounds = exact_bounds(setting, request, score)
+    notes = (*(() if setting.text is None else setting.text.notes), *differences(setting), *bounds.notes)
+    return replace(result_of(bounds), notes=notes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """Exact scores of sentences, and the bounds that they add up to."""
+
+    sentences: SentenceScores  #: records of `sentence_records`; empty while parts of other jobs are missing
+    scores: Sequence[Score]
+    notes: Sequence[str]  #: sentences on what the numbers are of
+    complete: bool = True  #: False while parts of other jobs are missing
+
+
+def exact_bounds(setting: Setting, request: BoundRequest, score: Scoring = sentence_records) -> Bounds:
+    """Score the sentences of a setting exactly, and add them up.
+
+    Args:
+        setting: text and truth.
+        request: which bounds.
+        score: computes the scores of sentences: `sentence_records` with settings, or
+            `truesource.evaluation.core.scores_on_disk.score_in_parts`.
+
+    Raises:
+        InputError: the truth or the transform of the text does not give what is asked for.
+    """
+    truth, transform = setting.known, setting.transform
+    setting, reading = read_unknown(setting)
+    request, notes = _possible(request, setting)
+    condition: dict[str, Any] = {"lengths": setting.lengths, "excluded": setting.excluded, "transform": transform}
+    records = score(truth, setting.sentences, masked=request.masked, any_order=request.any_order, **condition)
+    if records is None:
+        return Bounds(sentences=(), scores=(), notes=(), complete=False)
+    scores = bound_records(
+        truth,
+        records,
+        **condition,
+        seed=setting.seed,
+        frame=str(setting.frame),
+        vocabulary=request.vocabulary,
+        variant=request.definitions,
+        left_out={**setting.left_out, **reading.parts},
+        sampled=reading.sampled,
+    )
+    if request.lines:
+        possible = [sentence for sentence, record in zip(setting.sentences, records, strict=True) if record["possible"]]
+        lines = window_bounds(setting, possible, request.lines)
+        scores += lines if reading.sampled else map(unbounded, lines)
+    return Bounds(sentences=records, scores=scores, notes=(*notes, *reading.notes))
+
+
+def result_of(bounds: Bounds) -> Result:
+    """Return bounds as a result, with one row a bound."""
+    rows = [TableRow([each.name, score_cell(each.as_record(), ".4f")], each.signature) for each in bounds.scores]
+    note = "95% intervals from resampling sentences"
+    return Result(
+        kind="bound",
+        numbers=[each.as_record() for each in bounds.scores],
+        tables=[ReportTable(columns=("measure", "value"), rows=rows, note=note)],
+        notes=bounds.notes,
+        detail=bounds,
+    )
+
+
+def _possible(request: BoundRequest, setting: Setting) -> tuple[BoundRequest, list[str]]:
+    """Return the request without the masked bound of a process, and a sentence on that.
+
+    Raises:
+        InputError: the truth or the transform of the text does not give what is asked for.
+    """
+    truth, transform, notes = setting.known, setting.transform, []
+    if request.masked and not offers(truth, "masked"):
+        if not request.causal:
+            require(truth, "masked", "a masked bound")
+        notes = [f"{truth.identity} is a process, which has no masked bound: this is the causal one alone."]
+        request = replace(request, masked=False)
+    if request.causal:
+        require_whole(transform, "causal", setting.frame_of("causal"))
+    if request.lines:
+        require_tokens(transform, "causal", "--lines")
+    if request.any_order:
+        require(truth, "any-order", "an any-order bound")
+    return request, notes
+
+
+class TextReading(NamedTuple):
+    """The reading of the words of a text, and the kind of its perplexity."""
+
+    sampled: bool  #: the text is a corpus of this grammar, so there is a bound
+    parts: dict[str, object]  #: of signatures
+    notes: list[str]  #: sentences about both
+
+
+def read_unknown(setting: Setting) -> tuple[Setting, TextReading]:
+    """Read unknown words as `truesource parse` does, unless the text is a corpus of this grammar."""
+    truth, text = setting.known, setting.text
+    if is_sampled_from(None if text is None else text.corpus, truth):
+        return setting, TextReading(True, {}, [])
+    notes = [
+        f"{'this text' if text is None or text.path is None else text.path} is no corpus that truesource sampled from"
+        " this grammar, so this is the perplexity of the grammar on this text. Other models may be better, unless the"
+        " text was sampled from the grammar."
+    ]
+    as_it_is = setting, TextReading(False, {}, notes)
+    if not offers(truth, "parses") or "unknown_words" not in truth.meta:
+        return as_it_is
+    grammar = setting.grammar
+    read = [read_words(grammar, sentence) for sentence in setting.sentences]
+    unknown = sum(a != b for pair in zip(read, setting.sentences, strict=True) for a, b in zip(*pair, strict=True))
+    if not unknown:
+        return as_it_is
+    tokens = sum(map(len, read))
+    notes.append(
+        f"{unknown:,} of {tokens:,} words ({unknown / tokens:.1%}) are read as parse reads them: by the class of their"
+        " form, or in lower case at the beginning. A class is more probable than a word of it."
+    )
+    return replace(setting, sentences=read), TextReading(False, {"unk": "form-class"}, notes)

@@ -1,0 +1,158 @@
+"""Evaluators in one call: `evaluate` measures a model on a text by the name of an evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from truesource.evaluation.core.differences import differences
+from truesource.evaluation.core.given import as_setting
+from truesource.evaluation.evaluators import EVALUATORS
+from truesource.evaluation.show.declared import measures_table, record_of
+from truesource.evaluation.show.result import Result
+from truesource.generator.abilities import require
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import listed
+from truesource.grammar.support.settings import DEFAULT_SEED, Settings, did_you_mean
+
+if TYPE_CHECKING:
+    from truesource.evaluation.core.evaluator import Evaluator
+    from truesource.evaluation.core.setting import Setting
+    from truesource.evaluation.show.table import ReportTable
+    from truesource.generator.language_model import LanguageModel, ScoringFrame
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.truth import Truth
+
+
+def evaluate(
+    name: str,
+    model: LanguageModel | str | Path,
+    text: Any,
+    oracle: Truth | str | Path | bool = True,
+    *,
+    split: str = "eval",
+    sentences: int | None = None,
+    lengths: LengthRange | tuple[int, int] | str | None = None,
+    frame: ScoringFrame | str = "default",
+    seed: int = DEFAULT_SEED,
+    **settings: Any,
+) -> Result:
+    """Measure a model on a text, as `truesource evaluate NAME` does.
+
+    Args:
+        name: of the evaluator, such as ``pplu`` or ``divergence``.
+        model: to measure, or its reference: a folder, or code such as ``file.py:name``.
+        text: a corpus, its folder, a text file, sentences, or a `Setting` with its own truth and frame.
+        oracle: grammar or process that the text was sampled from, its file, or a language; True: the one in the corpus
+            folder; False: nobody knows the truth.
+        split: of a corpus.
+        sentences: number of sentences, from the first; None: as many as the evaluator takes by itself.
+        lengths: the condition of the truth, such as ``6..25``, ``(6, 25)`` or ``none``; None: that of the corpus.
+        frame: which positions count.
+        seed: of all that is random, such as intervals.
+        settings: of the evaluator, as in a configuration.
+
+    Returns:
+        Numbers with intervals and signatures, tables, and a figure of evaluators that draw one; ``detail`` is the
+        `truesource.evaluation.core.evaluator.EvaluatorOutput`.
+
+    Raises:
+        InputError: there is no such evaluator or setting, the truth of the text is not known, or it cannot be measured.
+        NothingToMeasureError: there is nothing to measure.
+    """
+    evaluator = evaluator_named(name)
+    if sentences is not None and "sentences" in evaluator.settings.model_fields:
+        settings["sentences"], sentences = sentences, None
+    chosen = evaluator.settings(**settings)
+    setting = as_setting(
+        text,
+        oracle,
+        split=split,
+        sentences=sentences,
+        lengths=lengths,
+        frame=frame,
+        seed=seed,
+        scored=evaluator.corrected,
+    )
+    if evaluator.needs_truth(chosen) and setting.language is None:
+        raise InputError("the truth of this text is not known; name its grammar: oracle=GRAMMAR", code="no-grammar")
+    uncorrected = evaluator.beside_settings("uncorrected")
+    without = "" if uncorrected is None else uncorrected(chosen, setting.frame)
+    result = measure(evaluator, loaded(evaluator, model, chosen), setting, chosen)
+    notes = (*(() if setting.text is None else setting.text.notes), *differences(setting, without), *result.notes)
+    return replace(result, notes=notes)
+
+
+def evaluator_named(name: str) -> Evaluator:
+    """Return the evaluator of a name.
+
+    Raises:
+        InputError: there is none (code ``unknown-evaluator``), or it takes other inputs than a model and a text
+            (``other-inputs``).
+    """
+    evaluators = {each.name: each for each in EVALUATORS}
+    if name not in evaluators:
+        declared = [each.name for each in EVALUATORS if each.declared]
+        raise InputError(
+            f"there is no evaluator {name!r}{did_you_mean(name, evaluators)}; there are {listed(declared)}",
+            code="unknown-evaluator",
+        )
+    if not evaluators[name].declared:
+        verb = evaluators[name].verb or f"evaluate {name}"
+        raise InputError(f"{name} takes other inputs than a model and a text: truesource {verb}", code="other-inputs")
+    return evaluators[name]
+
+
+def loaded(evaluator: Evaluator, model: LanguageModel | str | Path, settings: Settings) -> Any:
+    """Load a model by its reference; of an evaluator of snapshots, find the folder where they are.
+
+    Raises:
+        InputError: there is no such model, or it lacks an ability that the settings need.
+    """
+    from truesource.generator.arguments import as_model
+
+    if not evaluator.whole_models:
+        from truesource.lmtrain.references import model_reference
+
+        if not isinstance(model, str | Path):
+            raise InputError(f"{evaluator.name} reads the snapshots of a training; name the folder of the model")
+        return model_reference(model)
+    if isinstance(model, str | Path):
+        from truesource.lmtrain.models import load_model  # torch
+
+        model = load_model(model)
+    needed = evaluator.beside_settings("needed")
+    for ability, option in ({} if needed is None else needed(settings)).items():
+        require(as_model(model), ability, option)
+    return as_model(model)
+
+
+def measure(evaluator: Evaluator, model: Any, setting: Setting, settings: Settings) -> Result:
+    """Measure a loaded model; arguments and errors are those of `Evaluator.measure`."""
+    output = evaluator.measure(model, setting, settings)
+    record = record_of(output)
+    title = output.title or f"{record['model']} ({record['objective']})"
+    tables: Callable[..., list[ReportTable]] = evaluator.function("tables") or (
+        lambda *_: [measures_table(evaluator, {record["model"]: record}, title)]
+    )
+    first, *others = tables(record, title)
+    return Result(
+        kind=f"evaluate {evaluator.name}",
+        numbers=record["records"],
+        tables=[with_extent(first, evaluator.extent(settings, len(setting.sentences))), *others],
+        notes=tuple(output.notes),
+        draw=_figure(evaluator, record),
+        detail=output,
+    )
+
+
+def _figure(evaluator: Evaluator, record: Any) -> Callable[[], str | None] | None:
+    draw = evaluator.function("figure")
+    return None if draw is None else lambda: draw(record, evaluator.name)
+
+
+def with_extent(table: ReportTable, extent: str) -> ReportTable:
+    """Return a table whose title says of which sentences it is; the same table without an extent."""
+    return replace(table, title=f"{table.title}; {extent}" if table.title else extent) if extent else table

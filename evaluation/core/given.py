@@ -1,0 +1,80 @@
+"""Texts as people pass them: a corpus, a split of it, a path, sentences, or a setting with its truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.text import Text
+from truesource.generator.arguments import as_truth
+from truesource.generator.corpus import Corpus
+from truesource.generator.language_model import ScoringFrame
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.sentences import as_sentences
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.grammar.truth import Truth
+
+
+def as_text(given: Any, split: str = "eval") -> Text:
+    """Return a text: as it is, a split of a corpus, what a path leads to, or sentences in memory.
+
+    Args:
+        given: a `Text`, a `Corpus`, the path of a corpus folder, of a folder of samples or of a text file, or
+            sentences, each a list of words or text.
+        split: of a corpus.
+
+    Raises:
+        InputError: it is none of these, or cannot be read.
+    """
+    if isinstance(given, Text):
+        return given
+    if isinstance(given, Corpus):
+        return Text.of(given, split)
+    if isinstance(given, str | Path):
+        if not Path(given).exists():
+            raise InputError("there is no such file or folder; pass sentences as a list", Path(given), code="missing")
+        return Text.read(given, split)
+    if hasattr(given, "score") or hasattr(given, "exact"):
+        raise InputError(
+            f"expecting a text, got {type(given).__name__}; the order is model, text, and then oracle=GRAMMAR",
+            code="no-text",
+        )
+    return Text(as_sentences(given))
+
+
+def as_setting(
+    given: Any,
+    oracle: Truth | str | Path | bool = True,
+    *,
+    split: str = "eval",
+    sentences: int | None = None,
+    longest: int | None = None,
+    lengths: LengthRange | tuple[int, int] | str | None = None,
+    frame: ScoringFrame | str = "default",
+    seed: int = DEFAULT_SEED,
+    scored: bool = True,
+) -> Setting:
+    """Return a text with its truth; a `Setting` as it is.
+
+    Args:
+        given: see `as_text`.
+        oracle: grammar or process that the text was sampled from, its file, or a language; True: that in the corpus
+            folder, if there is one; False: nobody knows the truth.
+        split: of a corpus.
+        sentences: number of sentences, from the first; None: all.
+        longest: most words of a sentence; None: any number.
+        lengths: the condition of the truth, such as ``6..25``, ``(6, 25)`` or ``none``; None: the recorded one.
+        frame: which positions count.
+        seed: of all that is random, such as intervals.
+        scored: see `Setting.of`.
+
+    Raises:
+        InputError: text or truth cannot be read.
+    """
+    if isinstance(given, Setting):
+        return given.first(sentences)
+    text = as_text(given, split).first(sentences).at_most(longest)
+    truth = oracle if isinstance(oracle, bool) else as_truth(oracle)
+    return Setting.of(text, truth, lengths=lengths, frame=frame, seed=seed, scored=scored)

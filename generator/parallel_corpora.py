@@ -1,0 +1,146 @@
+"""Parallel corpora: those of one grammar and of its controlled variants, sentence by sentence.
+
+Where a variant only
+reorders children, its corpus has the very derivations of the original, told in its own order. Where it changes
+probabilities and no rules, both are drawn with the same random numbers: changes of words alone keep the tree of every
+sentence, other changes keep what they can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import with_config
+from typing_extensions import TypedDict
+
+from truesource.generator._kernels import reorder
+from truesource.generator.corpus import Corpus
+from truesource.generator.corpus_builder import make_corpus
+from truesource.generator.plan import Plan
+from truesource.generator.sampler import MAX_NODES, Derivations, Sampler
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.atomic_files import write_json
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.parallel import Share, Workers
+from truesource.grammar.support.records import STRICT, FileName, read_record
+from truesource.grammar.variants import Change, Variant, file_names, measure
+
+FILE = "variants.json"  #: in a folder of parallel corpora
+ORIGINAL = "original"  #: the corpus of the grammar itself
+TOLERANCE = 1e-9  #: relative; of probabilities that a reordering leaves as they are
+
+
+class RetoldSampler(Sampler):
+    """Draws derivations of a variant by drawing those of the original and reordering them.
+
+    The result follows the variant exactly, since rules that become one add their probabilities.
+
+    Args:
+        original: of the original grammar, under the conditions wanted.
+        variant: made from that grammar; `is_reordering` must hold.
+    """
+
+    def __init__(self, original: Sampler, variant: Variant) -> None:
+        super().__init__(variant.pcfg, original.lengths, max_height=original.max_height)
+        self.original = original
+        self.target = variant.rule_map.target.astype(np.int32)
+        self.swapped = variant.rule_map.swapped
+
+    def draw(self, n: int, state: NDArray[np.uint64], *, max_nodes: int = MAX_NODES) -> Derivations:
+        """Draw as `Sampler.draw` does: row i is derivation i of the original sampler in the same state."""
+        drawn, first = self.original.draw(n, state, max_nodes=max_nodes), self.original
+        rules = reorder(drawn.rules, drawn.ends, first.n_binary, first.first_lexical, self.swapped)
+        rules = self.target[rules]
+        log_prob = np.add.reduceat(self.logp[rules], drawn.ends[:-1]) if n else np.empty(0)
+        return Derivations(rules, drawn.ends, drawn.n_tokens, log_prob)
+
+
+def is_reordering(original: PCFG, variant: Variant) -> bool:
+    """Return True if a variant has the derivations of the original, with children in another order."""
+    target = variant.rule_map.target
+    if (target < 0).any():
+        return False
+    before, after = (np.exp(np.concatenate([logp for _, logp in pcfg.tables()])) for pcfg in (original, variant.pcfg))
+    return np.allclose(np.bincount(target, weights=before, minlength=len(after)), after, rtol=TOLERANCE, atol=0.0)
+
+
+def sample_variants(
+    pcfg: PCFG,
+    changes: Sequence[Change],
+    plan: Plan,
+    folder: str | Path,
+    *,
+    workers: Workers | None = None,
+    share: Share | None = None,
+    force: bool = False,
+    keep: bool = False,
+    license: str | None = None,  # noqa: A002
+) -> tuple[list[Variant], dict[str, Corpus | None]]:
+    """Make the corpora ``original`` and one a change in ``folder``, with ``variants.json``.
+
+    Args:
+        pcfg: the original grammar.
+        changes: what is varied, each by itself.
+        plan: of every corpus; ``iid`` splits.
+        folder: to make the corpora in.
+        workers: who draws.
+        share: of a job that draws only some of the shards.
+        force: replace corpora that stand there.
+        keep: leave those as they are that this very call has made.
+        license: as of `truesource.generator.corpus.Corpus.sample`.
+
+    Returns:
+        The variants, and each corpus by its name; None where shards of other jobs are missing.
+
+    Raises:
+        InputError: as `truesource.generator.corpus.Corpus.sample`, or splits are not independent.
+    """
+    if plan.overlap != "iid":
+        raise InputError("parallel corpora have iid splits; leaving sentences out would spoil the correspondence")
+    folder = Path(folder)
+    before = measure(pcfg, plan.lengths)
+    variants = [change(pcfg, plan.lengths, original=before) for change in changes]
+    names = file_names([variant.name for variant in variants])
+    original = Sampler(pcfg, plan.lengths, max_height=plan.max_height)
+    samplers: dict[str, Sampler] = {ORIGINAL: original}
+    for name, variant in zip(names, variants, strict=True):
+        if is_reordering(pcfg, variant):
+            samplers[name] = RetoldSampler(original, variant)
+        else:
+            samplers[name] = Sampler(variant.pcfg, plan.lengths, max_height=plan.max_height)
+    made: dict[str, Corpus | None] = {}
+    asked: dict[str, Any] = {"share": share, "force": force, "keep": keep, "license": license}
+    for name, sampler in samplers.items():
+        path = folder / name
+        finished = make_corpus(sampler, plan, path, workers=workers or Workers(), **asked)
+        made[name] = Corpus.load(path) if finished else None
+    entries = [
+        {"corpus": name, "retold": isinstance(samplers[name], RetoldSampler), **variant.as_dict()}
+        for name, variant in zip(names, variants, strict=True)
+    ]
+    write_json(folder / FILE, {"original": before.as_dict(), "variants": entries})
+    return variants, made
+
+
+@with_config(STRICT)
+class _Entry(TypedDict):
+    corpus: FileName
+
+
+@with_config(STRICT)
+class _Record(TypedDict):
+    variants: list[_Entry]
+
+
+def parallel_corpora(folder: str | Path) -> list[str]:
+    """The names of the corpora that `sample_variants` made, ``original`` first; each is that of a folder.
+
+    Raises:
+        InputError: there is no record of them, or it is damaged.
+    """
+    record = read_record(Path(folder) / FILE, _Record, remedy="sample the variants again")
+    return [ORIGINAL, *(entry["corpus"] for entry in record["variants"])]
