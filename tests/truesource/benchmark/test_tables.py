@@ -126,6 +126,15 @@ def test_references_alone_are_no_table_where_others_have_models() -> None:
     assert shown(*ends, *masked) == ["causal", "masked"]
 
 
+def test_a_language_without_results_leaves_no_mean_of_longer_strings() -> None:
+    suite = made_suite(2, unlimited=())
+    results = made_results(suite, [MadeModel("a", 0.5)])
+    ((row,), (fewer,)) = (
+        standings(results, names)[0].rows for names in (list(suite.languages), [*suite.languages, "x"])
+    )
+    assert row.longer_share is not None and fewer.longer_share is None
+
+
 def test_a_suite_without_longer_strings() -> None:
     suite = made_suite(2, unlimited=(0, 1))
     found = standings(made_results(suite, [MadeModel("a", 0.5)]), list(suite.languages))
