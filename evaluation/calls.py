@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from truesource.evaluation.core.differences import differences
 from truesource.evaluation.core.given import as_setting
 from truesource.evaluation.evaluators import EVALUATORS
@@ -15,6 +17,7 @@ from truesource.evaluation.show.result import Result
 from truesource.generator.abilities import require
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import listed
+from truesource.grammar.support.records import explain
 from truesource.grammar.support.settings import DEFAULT_SEED, Settings, did_you_mean
 
 if TYPE_CHECKING:
@@ -65,7 +68,11 @@ def evaluate(
     evaluator = evaluator_named(name)
     if sentences is not None and "sentences" in evaluator.settings.model_fields:
         settings["sentences"], sentences = sentences, None
-    chosen = evaluator.settings(**settings)
+    try:
+        chosen = evaluator.settings(**settings)
+    except ValidationError as error:
+        mistake = explain(error, model=evaluator.settings)
+        raise InputError(f"evaluate {name}: {mistake}", code="bad-setting") from error
     setting = as_setting(
         text,
         oracle,
@@ -101,7 +108,8 @@ def evaluator_named(name: str) -> Evaluator:
         )
     if not evaluators[name].declared:
         verb = evaluators[name].verb or f"evaluate {name}"
-        raise InputError(f"{name} takes other inputs than a model and a text: truesource {verb}", code="other-inputs")
+        reason = f"{name} takes other inputs than a model and a text; call truesource {verb}"
+        raise InputError(reason, code="other-inputs")
     return evaluators[name]
 
 
@@ -123,10 +131,12 @@ def loaded(evaluator: Evaluator, model: LanguageModel | str | Path, settings: Se
         from truesource.lmtrain.models import load_model  # torch
 
         model = load_model(model)
+    else:
+        model = as_model(model)
     needed = evaluator.beside_settings("needed")
     for ability, option in ({} if needed is None else needed(settings)).items():
-        require(as_model(model), ability, option)
-    return as_model(model)
+        require(model, ability, option)
+    return model
 
 
 def measure(evaluator: Evaluator, model: Any, setting: Setting, settings: Settings) -> Result:

@@ -53,9 +53,20 @@ def as_model(given: Any) -> Any:
     if _is_truth(given):
         raise InputError("a truth is where a model is expected; models come first, then the truth", code="not-a-model")
     raise InputError(
-        f"expecting a model, got {_kind(given)}; load_model(reference) loads one, FunctionModel makes one",
+        f"expecting a model, got {_kind(given)}; {_remedy(given)}",
         code="not-a-model",
     )
+
+
+def _remedy(given: Any) -> str:
+    """Return how to make a model of an object."""
+    if hasattr(given, "save_pretrained"):
+        return "save it with save_pretrained, and its tokeniser too, and name the folder"
+    if hasattr(given, "parameters") and hasattr(given, "forward"):
+        return "FunctionModel.from_module(module, targets) makes one of a module that was trained with ExactTargets"
+    if callable(given):
+        return "FunctionModel(function, vocabulary=words) makes one of a function from sentences to log probabilities"
+    return "load_model(reference) loads one, FunctionModel makes one"
 
 
 def as_models(given: Any) -> dict[str, Any]:
@@ -74,8 +85,8 @@ def as_models(given: Any) -> dict[str, Any]:
             result.setdefault(as_model(model).name, []).append(model)
     if len(result) < 2:
         raise InputError(
-            f"expecting two models of different names or more, got {len(result)}; compare(model, truth, sentences)"
-            " compares one with the truth",
+            f"expecting two models of different names or more, got {len(result)}; compare(model, text) compares one"
+            " with the truth",
             code="too-few-models",
         )
     return result

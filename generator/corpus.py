@@ -29,6 +29,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.folders import refuse_other_kind
 from truesource.grammar.support.parallel import Workers
 from truesource.grammar.support.printable import one_line
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.tree import Tree, escaped, map_words
 from truesource.grammar.treebank.brackets import read_lines
 from truesource.grammar.truth import Truth, load_truth
@@ -55,7 +56,7 @@ class Corpus:
         truth: Truth | str | Path,
         splits: Mapping[str, int],
         *,
-        seed: int,
+        seed: int = DEFAULT_SEED,
         path: str | Path,
         lengths: LengthRange | tuple[int, int] | str | None = None,
         overlap: Overlap = "iid",
@@ -158,6 +159,21 @@ class Corpus:
         splits = ", ".join(f"{name} {number:,}" for name, number in self.splits.items())
         lengths = "" if self.lengths is None else f" of {self.lengths} tokens"
         return f"Corpus({one_line(str(self.path))}: {splits} sentences{lengths})"
+
+    def __len__(self) -> int:
+        """Number of sentences of all splits."""
+        return sum(self.splits.values())
+
+    def __getitem__(self, split: str) -> list[list[str]]:
+        """Return the sentences of a split, as `sentences`."""
+        return self.sentences(split)
+
+    def __contains__(self, split: object) -> bool:
+        return split in self.splits
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of the splits."""
+        return iter(self.splits)
 
     @property
     def lengths(self) -> LengthRange | None:

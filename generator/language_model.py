@@ -54,6 +54,9 @@ class ScoringFrame:
         return counted
 
 
+EVERY_POSITION = ScoringFrame()  #: the default of scores
+
+
 def preset_frame(name: str, objective: Objective) -> ScoringFrame:
     """A frame by name: ``default`` counts everything, ``paper`` what Jumelet & Zuidema (2023) count.
 

@@ -18,6 +18,8 @@ from functools import lru_cache
 from html import escape
 from typing import TypeVar
 
+from truesource.grammar.support.printable import brief
+
 EMPTY_NAME = r"\x"  #: how a word without any character is written
 
 _SPECIAL = re.compile(r"[() \t\r\n\f\v]|\\(?=x)")
@@ -64,6 +66,9 @@ class Tree:
 
     label: str
     children: tuple[Tree | str, ...]
+
+    def __repr__(self) -> str:
+        return brief(f"Tree({str(self)!r})")
 
     @property
     def is_preterminal(self) -> bool:

@@ -17,7 +17,7 @@ from pydantic import (
 
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import explain
-from truesource.grammar.support.settings import none_as_null, require_numbers
+from truesource.grammar.support.settings import brief_line, none_as_null, require_numbers
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass as _ModelClass
@@ -131,6 +131,9 @@ class ModelConfig(BaseModel, metaclass=_ExplainedClass):
     def _record(self, own: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {**RECORDED, **own(self)}
 
+    def __repr__(self) -> str:
+        return brief_line(self)
+
     @property
     def longest(self) -> int | None:
         """Maximum number of tokens of an input; None: any number."""
@@ -234,6 +237,9 @@ class TrainConfig(BaseModel, metaclass=_ExplainedClass):
         exclude=True,  # from records and from what finished work depends on: weights do not
         description="Trackers that are shown the metrics, as transformers names them: tensorboard, wandb, trackio, ...",
     )
+
+    def __repr__(self) -> str:
+        return brief_line(self)
 
     @model_validator(mode="before")
     @classmethod

@@ -9,6 +9,7 @@ import numpy as np
 
 from truesource.generator.foreign_code import code_errors, file_of
 from truesource.generator.language_model import (
+    EVERY_POSITION,
     LogDistributions,
     ScoringFrame,
     TokenScores,
@@ -23,8 +24,11 @@ from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.models import require_words
 
 if TYPE_CHECKING:
+    import torch
+
     from truesource.lmtrain.decoding.decode import Alphabet
     from truesource.lmtrain.decoding.steppers import PrefixStepper
+    from truesource.lmtrain.truth import ExactTargets
 
 Sentences = Sequence[Sequence[str]]
 #: from sentences (lists of words) to one array per sentence
@@ -104,6 +108,24 @@ class FunctionModel:
         self.unchecked = bool(unchecked)
         self._end = int(objective == "causal")  # positions beyond the words
 
+    @classmethod
+    def from_module(cls, module: torch.nn.Module, targets: ExactTargets, *, name: str | None = None) -> FunctionModel:
+        """Make a model of a PyTorch module that was trained with exact targets.
+
+        The words are those of the targets; a word without a token is impossible. The module is called in evaluation
+        mode, on its own device, without gradients.
+
+        Args:
+            module: from ``input_ids`` (B, L) to logits (B, L, E) over the tokens of ``targets``, or to an object with
+                such ``logits``. Logits at a position must not depend on later ones.
+            targets: that it was trained with, see `truesource.lmtrain.truth.ExactTargets`.
+            name: in tables; None: that of the class.
+        """
+        from truesource.lmtrain.module_functions import distributions_of
+
+        words, distributions = distributions_of(module, targets)
+        return cls(vocabulary=words, distributions=distributions, name=name or type(module).__name__)
+
     @property
     def function(self) -> Function:
         """The function that gives the scores, for messages."""
@@ -121,7 +143,7 @@ class FunctionModel:
         """True if text can be drawn from it: a causal model with distributions."""
         return self._distributions is not None and self.objective == "causal"
 
-    def score(self, sentences: Sentences, frame: ScoringFrame) -> TokenScores:
+    def score(self, sentences: Sentences, frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
         """Log probability of every position that ``frame`` counts; sentences with -inf are impossible.
 
         Raises:

@@ -36,6 +36,7 @@ from truesource.grammar.support.files import refuse_occupied
 from truesource.grammar.support.hub_card import checked_license
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import holds
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.lmtrain.architectures.ngram.training import train_ngram
 from truesource.lmtrain.architectures.settings import NgramSettings
 from truesource.lmtrain.card import folder_card, versions
@@ -64,7 +65,7 @@ def train(
     training: TrainConfig | None,
     out: Path | str,
     *,
-    seed: int,
+    seed: int = DEFAULT_SEED,
     monitor: ModelMonitor | None = None,
     tokenizer: PreTrainedTokenizerFast | None = None,
     force: bool = False,

@@ -160,6 +160,25 @@ class ExactTargets(Dataset[Batch]):
         ends = [len(sentence) + 1 for sentence in sentences]
         return [{name: table[i, :end] for name, table in whole.items()} for i, end in enumerate(ends)]
 
+    def inputs(self, sentences: Sequence[Sequence[str]]) -> torch.Tensor:
+        """Return the ``input_ids`` of any sentences, padded, (B, L); unknown words are ``<unk>`` if there is a token.
+
+        Raises:
+            InputError: a sentence has a word without a token.
+        """
+        order = self._order
+        rows = [order.truth.encode(order.read(sentence)) for sentence in sentences]
+        wrong = [i for i, row in enumerate(rows) if (row < 0).any()]
+        if wrong:
+            raise InputError(f"a word of {' '.join(sentences[wrong[0]])!r} has no token")
+        packed, _ = pack([order.tokens[row] for row in rows], int(order.tokens[-1]), before=order.before)
+        return torch.from_numpy(packed)
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], IntArray]:
+        """Words of the truth as the tokens tell them apart, and the token of each and of the end, (V+1,)."""
+        return self._order.truth.terminals, self._order.tokens
+
     @takes_sentences
     def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
         """Any sentences as padded tensors, such as those of `endless`.

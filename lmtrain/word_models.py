@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from truesource.generator.language_model import LogDistributions, ScoringFrame, TokenScores
+from truesource.generator.language_model import EVERY_POSITION, LogDistributions, ScoringFrame, TokenScores
 from truesource.generator.objectives import Objective, ranks
 from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import FloatArray, IntArray
@@ -149,7 +149,7 @@ class CausalModel(_TrainedModel):
     _extra = 1
 
     @takes_sentences
-    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
+    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
         """Log probability of every word and sentence end that ``frame`` counts.
 
         The softmax is over all the model emits, special tokens included: what it gives to them is lost
@@ -223,7 +223,7 @@ class MaskedModel(_TrainedModel):
     _extra = 2
 
     @takes_sentences
-    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
+    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
         """Log probability of every word that ``frame`` counts, with that word alone masked.
 
         A pseudo-log-likelihood: the network runs once per word. There is no end-of-sentence position. The
@@ -255,7 +255,7 @@ class AnyOrderModel(_TrainedModel):
     _extra = 2
 
     @takes_sentences
-    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
+    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
         """Log probability of every word that ``frame`` counts, given those before it in random orders: means over them.
 
         Their sum over a sentence estimates the ELBO of its log probability given its length (Sahoo et al. 2024). The

@@ -34,6 +34,7 @@ from .lmtrain.model_registry import model_settings as model_settings
 from .lmtrain.model_registry import preset as preset
 from .lmtrain.models import load_model as load_model
 from .lmtrain.training import train as train
+from .run.stages.explain.call import explain as explain
 from .studies.compare.calls import compare as compare
 from .studies.compare.parallel import ParallelText as ParallelText
 from .studies.compare.parallel import compare_parallel as compare_parallel

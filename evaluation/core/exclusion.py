@@ -52,6 +52,9 @@ class Exclusion:
     lengths: LengthRange | None  #: the length condition
     exact: bool = True
 
+    def __repr__(self) -> str:
+        return f"Exclusion({len(self.sentences):,} sentences, {self.probability:.4g} of the probability)"
+
     @classmethod
     def of(
         cls, corpus: Corpus, split: str, truth: Truth, lengths: LengthRange | None, *, scored: bool = True

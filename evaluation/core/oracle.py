@@ -13,7 +13,13 @@ from truesource.evaluation.core.any_order import PatternCharts, in_orders, order
 from truesource.evaluation.core.transformed import of_sentences, require_tokens, require_whole
 from truesource.generator.abilities import require
 from truesource.generator.arguments import as_lengths, as_truth
-from truesource.generator.language_model import LogDistributions, ScoringFrame, TokenScores, assemble_scores
+from truesource.generator.language_model import (
+    EVERY_POSITION,
+    LogDistributions,
+    ScoringFrame,
+    TokenScores,
+    assemble_scores,
+)
 from truesource.generator.objectives import Objective, ranks
 from truesource.generator.plan import Transform, order
 from truesource.grammar.conditioning import LengthRange
@@ -24,6 +30,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray, random_state
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
 
 if TYPE_CHECKING:
@@ -143,7 +150,7 @@ class Oracle:
         return [word if word in words else UNKNOWN for word in sentence]
 
     @takes_sentences
-    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
+    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
         """Exact log probabilities, nats, of the positions that ``frame`` counts.
 
         Sentences that the grammar (or the length range) cannot make are listed in ``impossible``.
@@ -326,7 +333,7 @@ class Oracle:
         self._check_nothing_excluded()
         return self._language.next_token(self.read(prefix), self.lengths)
 
-    def sample(self, n: int, seed: int) -> list[list[str]]:
+    def sample(self, n: int, seed: int = DEFAULT_SEED) -> list[list[str]]:
         """N sentences drawn from the distribution that `score` scores.
 
         Raises:

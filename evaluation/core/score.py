@@ -11,6 +11,7 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from truesource.evaluation.measures.interval_ends import enclosing
+from truesource.grammar.support.printable import brief
 from truesource.grammar.support.records import STRICT
 
 _NO_INTERVAL = re.compile(r"(?:^|\|)ci:none/([^|]+)")
@@ -80,6 +81,10 @@ class Score:
     def no_interval(self) -> str | None:
         """The code of why a measure has no interval, which its signature names; None of counts, which never have."""
         return None if self.low is not None or isinstance(self.value, int) else no_interval(self.signature)
+
+    def __repr__(self) -> str:
+        ends = "" if self.low is None or self.high is None else f" [{self.low:.6g}, {self.high:.6g}]"
+        return brief(f"Score({self.name} {self.value:.6g}{ends})")
 
     def __str__(self) -> str:
         interval = "" if self.low is None or self.high is None else f" [{self.low:.4f}, {self.high:.4f}]"

@@ -34,6 +34,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.sentences import as_sentences
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import brief
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth, load_truth
 
@@ -65,6 +66,10 @@ class Setting:
         object.__setattr__(self, "language", None if self.language is None else as_truth(self.language))
         object.__setattr__(self, "sentences", as_sentences(self.sentences))
         object.__setattr__(self, "lengths", as_lengths(self.lengths))
+
+    def __repr__(self) -> str:
+        given = "" if self.lengths is None else f", {self.lengths} words"
+        return brief(f"Setting({len(self.sentences):,} sentences{given}, truth: {self.language!r})")
 
     @classmethod
     def of(

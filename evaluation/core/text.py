@@ -14,6 +14,7 @@ from truesource.generator.text_files import read_documents, read_sentences
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.sentences import split_words
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import brief
 from truesource.grammar.truth import Truth
 
 Sentences = Sequence[Sequence[str]]
@@ -31,6 +32,10 @@ class Text:
     left_out: Mapping[str, int] = field(default_factory=dict)  #: entries of signatures on sentences that are excluded
     notes: tuple[str, ...] = ()  #: sentences for the reader on what is excluded
     lines: Sequence[str] | None = None  #: the lines of a text file as they stand; None: they were not read
+
+    def __repr__(self) -> str:
+        place = "in memory" if self.path is None else f"of {self.path}"
+        return brief(f"Text({len(self.sentences):,} sentences {' '.join(filter(None, (self.split, place)))})")
 
     @classmethod
     def read(cls, path: str | Path, split: str = "eval", *, lines: bool = False) -> Text:

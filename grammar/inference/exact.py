@@ -43,6 +43,16 @@ class NextToken:
     stop: float  #: that the sentence ends here
     states: FloatArray  #: (S,) expected number of each symbol starting here (Stolcke 1995)
 
+    def __getitem__(self, word: str) -> float:
+        """Return the probability of a word.
+
+        Raises:
+            KeyError: the grammar does not have it.
+        """
+        if word not in self.words:
+            raise KeyError(f"the grammar does not have the word {word!r}")
+        return float(self.probability[self.words.index(word)])
+
     def top(self, k: int = 10) -> list[tuple[str, float]]:
         """The k most probable words."""
         order = np.argsort(-self.probability, kind="stable")[:k]

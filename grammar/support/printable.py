@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 LONGEST_RUN = 60  #: characters without a blank that `shortened` leaves as they are
 LONGEST_QUOTE = 400  #: characters without a blank in a message
 LONGEST_MESSAGE = 1200  #: characters
+LONGEST_LINE = 190  #: characters of the line that an object prints as
 
 #: what a terminal obeys, what turns the reading direction of the text around it, and what XML and UTF-8 cannot hold;
 #: line breaks and tabs are no part of it
@@ -78,6 +79,26 @@ def shortened(text: str, most: int = LONGEST_RUN) -> str:
     head = most // 2
     tail = most - 1 - head
     return re.sub(rf"\S{{{most + 1},}}", lambda run: f"{run[0][:head]}\N{HORIZONTAL ELLIPSIS}{run[0][-tail:]}", text)
+
+
+def brief(text: str, most: int = LONGEST_LINE) -> str:
+    """Return one line of at most ``most`` characters, with an ellipsis in the place of the rest."""
+    line = one_line(text)
+    return line if len(line) <= most else f"{line[: most - 2]}\N{HORIZONTAL ELLIPSIS}{line[-1]}"
+
+
+def line_of_settings(name: str, values: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+    """Return one line of settings, those that differ from their defaults.
+
+    Args:
+        name: of the class.
+        values: of its fields.
+        defaults: of those that have one.
+    """
+    changed = ", ".join(
+        f"{key}={value!r}" for key, value in values.items() if key not in defaults or value != defaults[key]
+    )
+    return brief(f"{name}({changed})")
 
 
 def message(text: str) -> str:

@@ -16,6 +16,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import line_of_settings
 from truesource.grammar.support.room import LARGEST_NUMBER, approximate
 
 #: default of every seed: of corpora, models, samples, permutations and intervals, so that one number has one interval
@@ -69,6 +70,9 @@ class Settings(BaseModel):
     def _numbers_fit(self) -> Self:
         require_numbers(self.__dict__)
         return self
+
+    def __repr__(self) -> str:
+        return brief_line(self)
 
     def named_files(self) -> dict[str, Path]:
         """The files that the settings name, by field; those of a mapping by ``field.name``."""
@@ -207,6 +211,12 @@ class KeysOf:
 def _annotated(kind: type) -> dict[str, FieldInfo]:
     hints = get_type_hints(kind, include_extras=True)
     return {field.name: FieldInfo.from_annotated_attribute(hints[field.name], field.default) for field in fields(kind)}
+
+
+def brief_line(settings: BaseModel) -> str:
+    """Return one line of settings, those that differ from their defaults."""
+    defaults = {name: field.default for name, field in type(settings).model_fields.items() if not field.is_required()}
+    return line_of_settings(type(settings).__name__, dict(settings), defaults)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Annotated, ClassVar, Literal
 
@@ -14,6 +14,7 @@ from pydantic import Field
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.conventions import CONVENTIONS, Convention, Ledger, Name, generalised
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import line_of_settings
 from truesource.grammar.support.records import check_fields
 from truesource.grammar.tree import Tree, fold, is_word_label, map_words
 from truesource.grammar.treebank.brackets import LooseWordError, first_words, tagged
@@ -104,6 +105,10 @@ class Normalisation:
             " dogs dog) of a word and its lemma; none: such trees are left out."
         ),
     ] = None
+
+    def __repr__(self) -> str:
+        defaults = {field.name: field.default for field in fields(self)}
+        return line_of_settings(type(self).__name__, {name: getattr(self, name) for name in defaults}, defaults)
 
     def __post_init__(self) -> None:
         check_fields(self, "normalisation")

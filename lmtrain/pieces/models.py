@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
-from truesource.generator.language_model import ScoringFrame, TokenScores
+from truesource.generator.language_model import EVERY_POSITION, ScoringFrame, TokenScores
 from truesource.generator.objectives import Objective
 from truesource.generator.piece_model import PieceTokenizer
 from truesource.grammar.sentences import takes_sentences
@@ -125,7 +125,7 @@ class CausalPieceModel(_PieceModel):
         return reading_of(self.aligner)
 
     @takes_sentences
-    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
+    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
         """Log probability of every word and sentence end that ``frame`` counts.
 
         The softmax is over all the model emits. A sentence with a word that the pieces cannot spell is
@@ -222,7 +222,7 @@ class MaskedPieceModel(_PieceModel):
         return f"pieces/pll-word-l2r/before={numbers(before)}/after={numbers(after)}"
 
     @takes_sentences
-    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
+    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
         """Pseudo-log-likelihood of every word that ``frame`` counts, left to right within the word.
 
         Words that the pieces cannot spell are treated as by `CausalPieceModel.score`.

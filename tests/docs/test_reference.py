@@ -117,7 +117,7 @@ def test_every_command_has_a_page_with_all_its_options() -> None:
 
 
 def test_every_public_name_has_a_page() -> None:
-    assert {*NOUNS, "__version__"} == set(truesource.__all__)
+    assert NOUNS.keys() == set(truesource.__all__)
     assert set(NOUNS.values()) == set(TITLES)
 
 

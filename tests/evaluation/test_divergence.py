@@ -407,10 +407,9 @@ def test_bad_calls_are_refused() -> None:
         compare_distributions(MODEL, Setting(TAGGED, [["a"]], lengths=SHORT), by=["colour"])  # type: ignore[list-item]
     with pytest.raises(InputError, match="top is at least 1"):
         compare_distributions(MODEL, Setting(TAGGED, [["a"]], lengths=SHORT), top=0)
-    with pytest.raises(InputError, match="sentence 2 is the string 'ab', not a list of words"):
-        compare_distributions(MODEL, Setting(TAGGED, [["a"], "ab"], lengths=SHORT))
-    with pytest.raises(InputError, match="got one string"):
-        compare_distributions(MODEL, Setting(TAGGED, "ab", lengths=SHORT))
+    with pytest.raises(InputError, match="3 among them is not a sentence"):
+        Setting(TAGGED, [["a"], 3], lengths=SHORT)  # type: ignore[list-item]
+    assert Setting(TAGGED, "a b", lengths=SHORT).sentences == [["a", "b"]]
 
 
 # -- batches, signatures, records -------------------------------------------------------------------

@@ -167,8 +167,7 @@ def test_a_model_that_can_make_no_sentence_does_not_stop_a_run(tmp_path: Path) -
 
 def test_damaged_results_are_shown_or_refused(tmp_path: Path) -> None:
     """Whatever value of ``results.json`` is missing or null, the end of a run is a table or a sentence."""
-    from truesource.cli.run import results_of
-    from truesource.cli.score import show_results
+    from truesource.cli.run import results_of, show_results
 
     measures = {"ppl": 2.0, "bound": 1.9, "relative_ppl": 1.05, "rho": 0.5, "r2_pearson": 0.4, "r2_identity": 0.3}
     counts = {"tokens": 9, "sentences": 3, "excluded": 4, "impossible_model": 1, "impossible_oracle": 3}
@@ -190,7 +189,7 @@ def test_damaged_results_are_shown_or_refused(tmp_path: Path) -> None:
 
 
 def test_a_table_says_what_a_model_cannot_make(capsys: pytest.CaptureFixture[str]) -> None:
-    from truesource.cli.score import show_results
+    from truesource.cli.run import show_results
 
     measures = {"ppl": 2.0, "bound": 1.9, "relative_ppl": 1.05, "relative_ppl_low": 1.01, "relative_ppl_high": 1.1}
     row = {"model": "some", "objective": "causal", **measures, "rho": 0.5, "r2_pearson": 0.4, "tokens": 9}

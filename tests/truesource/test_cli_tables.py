@@ -80,7 +80,7 @@ def test_tables_are_made_in_one_place() -> None:
     for path in (*room.rglob("*.py"), *(room / "evaluation").rglob("*.py")):
         if "rich.table" in path.read_text("utf-8"):
             places.add(path.name)
-    assert places == {"text_table.py", "help.py"}
+    assert places == {"table.py", "help.py"}
 
 
 def test_every_verb_with_numbers_has_json() -> None:

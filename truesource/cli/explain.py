@@ -104,10 +104,9 @@ def _job(
 
 def _finish(job: ExplainJob, files: OutputFiles, failures: list[Failure[LeverCell]], *, shared: bool) -> None:
     """Show and write what is known."""
-    from truesource.evaluation.explain.report import ladder_table, lever_table, sentence
-    from truesource.evaluation.explain.where import memory_sentence, places_table
     from truesource.grammar.support.atomic_files import all_at_once, remove_leftovers, write_json
     from truesource.grammar.support.locks import exclusive
+    from truesource.run.stages.explain.call import result_of
     from truesource.run.stages.explain.page import PAGE, write_page
     from truesource.run.stages.explain.results import explained, records_of
     from truesource.terminal.output import json_of
@@ -119,13 +118,11 @@ def _finish(job: ExplainJob, files: OutputFiles, failures: list[Failure[LeverCel
     if record["missing"] and shared:
         echo(f"Wrote this job's trainings to {job.folder}; {record['missing']} are missing. Next: the other jobs.")
         return
-    show(lever_table(record), 150)
-    show(ladder_table(record), 110)
-    where = places_table(record)
-    if where is not None:
-        show(where, 110)
-    for said in filter(None, (memory_sentence(record), sentence(record))):
-        echo(said)
+    result = result_of(record, records_of(record))
+    for number, table in enumerate(result.tables):
+        show(table, 110 if number else 150)
+    for note in result.notes:
+        echo(note)
     written = job.folder / "explain.json", job.folder / PAGE
     with exclusive(job.folder, wait=True):
         for file in written:
@@ -133,7 +130,7 @@ def _finish(job: ExplainJob, files: OutputFiles, failures: list[Failure[LeverCel
         with all_at_once(written):
             write_json(written[0], record)
             page = write_page(record, job.folder)
-    also = "".join(f" and {file}" for file in files.write(json=json_of(records_of(record))))
+    also = "".join(f" and {file}" for file in files.write(json=json_of(result.records())))
     echo(f"Wrote {page}{also}. Next: open it in a browser.")
     if failures:
         raise typer.Exit(2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -117,19 +117,24 @@ def show_stages(config: RunConfig, base: Path, runs: Path, files: OutputFiles, *
 
 def show_run(report: Path, files: OutputFiles) -> None:
     """Print the table of a run and where its report is."""
-    from truesource.evaluation.show.score_tables import results_table
-    from truesource.evaluation.show.words import bound_warning, left_out, too_few
     from truesource.report.finished_run import with_models
     from truesource.terminal.output import json_of
-    from truesource.terminal.tables import show
 
     records = results_of(report)
-    models = with_models(records)
-    show(results_table(models))
-    for sentence in (*left_out(models), *too_few(models), bound_warning(models)):
+    show_results(with_models(records))
+    echo(f"Wrote {report}{files.also(json=json_of(records))}. Next: open the report in a browser.")
+
+
+def show_results(records: Sequence[Mapping[str, Any]]) -> None:
+    """Print a row for each model, and a sentence on each that does not compare with others or cannot be right."""
+    from truesource.evaluation.show.score_tables import results_table
+    from truesource.evaluation.show.words import bound_warning, left_out, too_few
+    from truesource.terminal.tables import show
+
+    show(results_table(records))
+    for sentence in (*left_out(records), *too_few(records), bound_warning(records)):
         if sentence:
             console().print(sentence)
-    echo(f"Wrote {report}{files.also(json=json_of(records))}. Next: open the report in a browser.")
 
 
 def results_of(report: Path) -> list[Mapping[str, Any]]:

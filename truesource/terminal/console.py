@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from truesource.evaluation.show.text_table import plain_console
 from truesource.grammar.support.printable import terminal
 from truesource.terminal.asked import asked
 from truesource.terminal.logs import to_log_file
@@ -36,6 +35,8 @@ def to_standard_output(text: str) -> None:
 
 def console(width: int = 120) -> Console:
     """Where tables are printed: as wide as the terminal, or ``width`` characters where there is none."""
+    from truesource.evaluation.show.table import plain_console
+
     stderr = asked().takes_standard_output
     found = plain_console(stderr=stderr)
     return found if found.is_terminal else plain_console(stderr=stderr, width=width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from truesource.evaluation.show.text_table import first_text, printable, widths
+from truesource.evaluation.show.table import first_text, printable, widths
 from truesource.terminal.asked import asked
 from truesource.terminal.console import console
 

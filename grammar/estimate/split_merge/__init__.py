@@ -5,11 +5,12 @@ Every constant of it stands here, in one frozen object.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from truesource.grammar.support.printable import line_of_settings
 from truesource.grammar.support.records import check_fields
 
 
@@ -128,6 +129,10 @@ class SplitMerge:
             description="Lexicon parse: weight of the class's tags for a rare word, in occurrences; 0: no unseen tags.",
         ),
     ] = 0.5
+
+    def __repr__(self) -> str:
+        defaults = {field.name: field.default for field in fields(self)}
+        return line_of_settings(type(self).__name__, {name: getattr(self, name) for name in defaults}, defaults)
 
     def __post_init__(self) -> None:
         check_fields(self, "split-merge")

@@ -12,7 +12,13 @@ import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.columns import Rows
-from truesource.generator.language_model import LogDistributions, ScoringFrame, TokenScores, framed_scores
+from truesource.generator.language_model import (
+    EVERY_POSITION,
+    LogDistributions,
+    ScoringFrame,
+    TokenScores,
+    framed_scores,
+)
 from truesource.generator.objectives import Objective
 from truesource.generator.piece_model import PieceTokenizer
 from truesource.grammar.sentences import takes_sentence, takes_sentences
@@ -121,7 +127,7 @@ class NgramModel(CountedModel):
         return self.encoder.words
 
     @takes_sentences
-    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
+    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
         """Log probability of every word and sentence end that ``frame`` counts.
 
         Sentences with a token of probability zero, which only ``mle`` gives, are ``impossible`` as a whole.
@@ -195,7 +201,7 @@ class NgramPieceModel(CountedModel, OpenVocabulary):
         return reading_of(self._vocabulary)
 
     @takes_sentences
-    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
+    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
         """Log probability of every word and sentence end that ``frame`` counts; see `lmtrain.pieces.scoring`.
 
         Sentences with a piece of probability zero, which only ``mle`` gives, are ``impossible`` as a whole, as are

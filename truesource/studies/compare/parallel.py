@@ -12,6 +12,7 @@ from truesource.generator.arguments import as_lengths
 from truesource.generator.language_model import LanguageModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import brief
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
 from truesource.studies.compare.scoring import parallel_kind, score_seeds
@@ -24,6 +25,10 @@ class ParallelText:
     language: Truth
     sentences: Sequence[Sequence[str]]
     models: Sequence[LanguageModel]  #: one, or its training seeds
+
+    def __repr__(self) -> str:
+        names = ", ".join(model.name for model in self.models)
+        return brief(f"ParallelText({len(self.sentences):,} sentences of {self.language!r}, models: {names})")
 
 
 def compare_parallel(

@@ -1,0 +1,109 @@
+"""Explaining a model in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pydantic import ValidationError
+
+from truesource.evaluation.core.differences import differences
+from truesource.evaluation.core.given import as_setting
+from truesource.evaluation.explain.evaluator import ExplainSettings
+from truesource.evaluation.explain.report import ladder_table, lever_table, sentence
+from truesource.evaluation.explain.where import memory_sentence, places_table
+from truesource.evaluation.show.result import Result
+from truesource.generator.arguments import as_model
+from truesource.generator.corpus import Corpus
+from truesource.generator.language_model import LanguageModel
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.support.errors import InputError, require_extras
+from truesource.grammar.support.parallel import Share
+from truesource.grammar.support.records import explain as mistake_of
+from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.grammar.truth import Truth
+
+
+def explain(
+    model: LanguageModel | str | Path,
+    corpus: Corpus | str | Path,
+    folder: str | Path | None = None,
+    oracle: Truth | str | Path | bool = True,
+    *,
+    split: str = "eval",
+    lengths: LengthRange | tuple[int, int] | str | None = None,
+    seed: int = DEFAULT_SEED,
+    **settings: Any,
+) -> Result:
+    """Explain why a model is off, as `truesource explain` does: train it again with one setting changed each.
+
+    Args:
+        model: the folder of a model that truesource trained; of others there are no trainings, but all references.
+        corpus: that it was trained on, or its folder.
+        folder: for the trainings; a call that was stopped resumes there. None: a temporary one.
+        oracle: grammar or process that the corpus was sampled from, its file, or a language; True: that in its folder.
+        split: to measure on.
+        lengths: the condition of the truth; None: that of the corpus.
+        seed: of the intervals.
+        settings: see `ExplainSettings`, such as ``levers`` and ``budget`` (minutes).
+
+    Returns:
+        The change of KL by each setting, references, and where the model is off; ``detail`` is the record for JSON.
+
+    Raises:
+        InputError: a bad argument, or the truth of the text is not known.
+    """
+    require_extras("truesource.explain", "lm", "report")
+    from truesource.lmtrain.models import load_model
+    from truesource.lmtrain.references import model_reference
+    from truesource.run.stages.explain.job import ExplainJob
+    from truesource.run.stages.explain.results import explained, records_of
+
+    try:
+        chosen = ExplainSettings(**settings)
+    except ValidationError as error:
+        raise InputError(f"explain: {mistake_of(error, model=ExplainSettings)}", code="bad-setting") from error
+    setting = as_setting(corpus, oracle, split=split, sentences=chosen.sentences, lengths=lengths, seed=seed)
+    if setting.text is None or setting.text.corpus is None:
+        raise InputError("name the corpus that the model was trained on, not a text", code="no-corpus")
+    if setting.language is None:
+        raise InputError("the truth of this text is not known; name its grammar: oracle=GRAMMAR", code="no-grammar")
+    trained_in, trained = Path("(in memory)"), model
+    if isinstance(model, str | Path):
+        reference = model_reference(model)
+        trained_in, trained = reference.folder or Path(reference.text), load_model(reference)
+    with TemporaryDirectory(prefix="truesource-") if folder is None else nullcontext(folder) as place:
+        job = ExplainJob(
+            folder=Path(place),
+            trained_in=trained_in,
+            model=as_model(trained),
+            setting=setting,
+            corpus=setting.text.corpus,
+            settings=chosen,
+        )
+        failures = [f"failed: {each.task}: {each.reason}" for each in job.explain(Share())]
+        record = explained(job)
+        unknown = [] if job.unknown is None else [f"No setting is changed and trained again: {job.unknown.reason}."]
+        return result_of(record, records_of(record), [*differences(setting), *unknown, *failures])
+
+
+def result_of(record: Mapping[str, Any], numbers: Sequence[Mapping[str, Any]], notes: Sequence[str] = ()) -> Result:
+    """Return an explanation as a result.
+
+    Args:
+        record: of `truesource.run.stages.explain.results.explained`.
+        numbers: its records.
+        notes: sentences for the reader.
+    """
+    places = places_table(record)
+    sentences = filter(None, (memory_sentence(record), sentence(record)))
+    return Result(
+        kind="explain",
+        numbers=numbers,
+        tables=[lever_table(record), ladder_table(record), *([] if places is None else [places])],
+        notes=(*notes, *sentences),
+        detail=record,
+    )
