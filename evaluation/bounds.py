@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from truesource.grammar.inference.exact import Variant
     from truesource.grammar.truth import Truth
 
+MEANINGS = {
+    "causal": "per word or end of a sentence, given the words before",
+    "masked": "pseudo-perplexity: per word, given all other words",
+    "any_order": "per word in any order, given the number of words",
+}
 SentenceScores = Sequence[dict[str, Any]]  #: of `sentence_records`
 Scoring = Callable[..., list[dict[str, Any]] | None]  #: `sentence_records`, or a part of it; None: parts are missing
 
@@ -158,15 +163,24 @@ def exact_bounds(setting: Setting, request: BoundRequest, score: Scoring = sente
 
 def result_of(bounds: Bounds) -> Result:
     """Return bounds as a result, with one row a bound."""
-    rows = [TableRow([each.name, score_cell(each.as_record(), ".4f")], each.signature) for each in bounds.scores]
-    note = "95% intervals from resampling sentences"
+    rows = [
+        TableRow([each.name, score_cell(each.as_record(), ".4f"), _meaning(each.name)], each.signature)
+        for each in bounds.scores
+    ]
+    columns, note = ("measure", "perplexity", "meaning"), "95% intervals from resampling sentences"
     return Result(
         kind="bound",
         numbers=[each.as_record() for each in bounds.scores],
-        tables=[ReportTable(columns=("measure", "value"), rows=rows, note=note)],
+        tables=[ReportTable(columns=columns, keys=("measure", "value", "meaning"), text=(0, -1), rows=rows, note=note)],
         notes=bounds.notes,
         detail=bounds,
     )
+
+
+def _meaning(name: str) -> str:
+    """Return what a bound is the perplexity of."""
+    objective = name.removesuffix("_bound").removesuffix("_perplexity")
+    return MEANINGS.get(objective, MEANINGS["causal"])
 
 
 def _possible(request: BoundRequest, setting: Setting) -> tuple[BoundRequest, list[str]]:

@@ -97,8 +97,7 @@ class ReportTable:
 
         head = line("th", [column.replace("\n", " ") for column in self.columns])
         rows = "".join(
-            line("td", [ABSENT if cell is None else " ".join(str(cell).split()) for cell in row.cells])
-            for row in self.rows
+            line("td", [ABSENT if cell is None else _one_line(str(cell)) for cell in row.cells]) for row in self.rows
         )
         title = f"<p><b>{escape(self.title)}</b></p>" if self.title else ""
         note = f"<p>{escape(self.caption)}</p>" if self.caption else ""
@@ -107,6 +106,11 @@ class ReportTable:
     def is_text(self, column: int) -> bool:
         """True if a column holds text, which is aligned left."""
         return column in self.text or column - len(self.columns) in self.text
+
+
+def _one_line(text: str) -> str:
+    """Return the words of a cell on one line; what is indented stays so."""
+    return "\N{NO-BREAK SPACE}" * (len(text) - len(text.lstrip(" "))) + " ".join(text.split())
 
 
 def printed(text: str) -> str:

@@ -6,7 +6,6 @@ import gzip
 import json
 import math
 import os
-import re
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +49,7 @@ def test_both_formats_are_read(tmp_path: Path, command: Command) -> None:
         done = command(
             "bound", "--token-scores", tmp_path / file, "--vocabulary", tmp_path / "words", "--frame", "paper"
         )
-        value = float(done.out.split(" = ")[1].split()[0])
+        value = float(done.out.splitlines()[3].split("│")[2].split()[0])
         assert value == pytest.approx(math.exp(nats), abs=1e-4)
 
 
@@ -96,7 +95,7 @@ def test_the_published_choices_on_a_grammar(tmp_path: Path, command: Command, mo
     options = ["--frame", "paper", "--vocabulary", "v.txt", "--definitions", "paper", "--lengths", "none"]
     done = command("bound", "g.npz", "t.txt", *options)
     assert done.code == 0, done.err
-    causal, masked = (float(re.split(r" = | \[", line)[1]) for line in done.out.splitlines()[:2])
+    causal, masked = (float(line.split("│")[2].split()[0]) for line in done.out.splitlines()[3:5])
     rows, hidden = law.exact.causal_log_probs(sentences), law.exact.masked_log_probs(sentences, variant="paper")
     wanted = [rows[0][2], rows[1][1], rows[3][1]]
     assert causal == pytest.approx(math.exp(-np.mean(wanted)), abs=1e-4)

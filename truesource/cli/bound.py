@@ -209,12 +209,12 @@ def _bounds(
 
 
 def show_bounds(bounds: Sequence[Score], table: ReportTable) -> None:
-    """Print bounds with their signatures, one a line."""
-    from truesource.terminal.tables import keep
+    """Print a table of bounds, and their signatures."""
+    from truesource.terminal.tables import show
 
+    show(table)
     for bound in bounds:
-        echo(str(bound))
-    keep(table)
+        echo(f"{bound.name}|{bound.signature}")
 
 
 def _scoring(
