@@ -105,7 +105,7 @@ TRUTHS: dict[str, Ability] = {
 
 
 def offers(model: object, ability: Name | OfTruth) -> bool:
-    """Say whether a model, or a truth, has an ability."""
+    """Return True if a model, or a truth, has an ability."""
     return not (ABILITIES | TRUTHS)[ability].lacking(model)
 
 
@@ -155,7 +155,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _has(model: object, name: str) -> bool:
-    """Say whether a model has an attribute that is not None; properties of its class are not run."""
+    """Return True if a model has an attribute that is not None; properties of its class are not run."""
     if isinstance(getattr(type(model), name, None), property) and name != "vocabulary":
         return True
     return getattr(model, name, None) is not None

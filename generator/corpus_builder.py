@@ -95,7 +95,7 @@ def writing(path: Path, what: str) -> Iterator[None]:
 
 
 def is_made(path: Path, record: Mapping[str, Any]) -> bool:
-    """Say whether the result of this very call stands at ``path``."""
+    """Return True if the result of this very call stands at ``path``."""
     try:
         there = read_record(path / "record.json", dict[str, Any], remedy="make it again")
     except InputError:

@@ -135,7 +135,7 @@ def said(error: BaseException) -> str:
 
 
 def is_foreign(thing: object) -> bool:
-    """Say whether an object is of a class that is not part of truesource."""
+    """Return True if an object is of a class that is not part of truesource."""
     return not type(thing).__module__.startswith(_OURS)
 
 

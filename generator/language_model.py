@@ -117,7 +117,7 @@ class LanguageModel(Protocol):
 
     @property
     def objective(self) -> Objective:
-        """Say whether tokens are predicted from the left context, from all others, or from any others."""
+        """True if tokens are predicted from the left context, from all others, or from any others."""
 
     @property
     def vocabulary(self) -> tuple[str, ...] | None:

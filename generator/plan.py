@@ -68,7 +68,7 @@ class Transform(Settings):
 
     @property
     def has_grammar(self) -> bool:
-        """Say whether `grammar` gives one, and so the probability of each token given those before it."""
+        """True if `grammar` gives one, and so the probability of each token given those before it."""
         return type(self).grammar is not Transform.grammar
 
     def apply(self, words: Sequence[T]) -> list[T]:

@@ -76,7 +76,7 @@ _PARAGRAPH = 2**20  #: characters of a paragraph after which its first sentences
 
 
 def is_blank(text: str) -> bool:
-    """Say whether nothing in a text is part of a token."""
+    """Return True if nothing in a text is part of a token."""
     return _RUNS.search(text) is None
 
 

@@ -194,13 +194,13 @@ def require_consistent(truth: Truth, path: object = None, *, remedy: str | None 
 
 
 def is_serious(diagnosis: Diagnosis) -> bool:
-    """Say whether the grammar cannot be used: derivations may not end, or symbols without rules stand as words."""
+    """Return True if the grammar cannot be used: derivations may not end, or symbols without rules stand as words."""
     leaks = diagnosis.total_mass < 1.0 - MASS_TOLERANCE
     return diagnosis.spectral_radius >= 1.0 - 1e-12 or leaks or bool(diagnosis.unquoted)
 
 
 def has_endings(truth: Truth) -> bool:
-    """Say whether all derivations end, so that the probabilities of sentences of any length sum to 1."""
+    """Return True if all derivations end, so that the probabilities of sentences of any length sum to 1."""
     return truth.exact.total_mass >= 1.0 - MASS_TOLERANCE
 
 

@@ -216,7 +216,7 @@ class Process(ABC):
 
     @property
     def has_file(self) -> bool:
-        """Say whether `save` can write it: a language of the gallery, not a process of one's own."""
+        """True if `save` can write it: a language of the gallery, not a process of one's own."""
         return "language" in self.meta
 
     def __repr__(self) -> str:

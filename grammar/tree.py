@@ -53,7 +53,7 @@ def word_label(word: str) -> str:
 
 
 def is_word_label(label: str) -> bool:
-    """Say whether a label is that of a word's own symbol, in which no character has a meaning (``''`` is a tag)."""
+    """Return True if a label is that of a word's own symbol, in which no character has a meaning (``''`` is a tag)."""
     return len(label) > 2 and label[0] == label[-1] == "'"
 
 

@@ -64,11 +64,11 @@ class Accelerated:
     # -- answers ------------------------------------------------------------------------------------
 
     def string_log_probs(self, sentences: Sequence[Sequence[str]]) -> FloatArray:
-        """As `Exact.string_log_probs`, without a length condition, (N,) nats."""
+        """Compute what `Exact.string_log_probs` does, without a length condition, (N,) nats."""
         return self.log_probs(sentences)
 
     def log_probs(self, patterns: Sequence[Pattern]) -> FloatArray:
-        """As `AnyOrder.log_probs`: ln of the probability of all sentences that fit each pattern, (N,) nats."""
+        """Compute what `AnyOrder.log_probs` does: ln P(all sentences that fit a pattern), (N,) nats."""
 
         def computed(batch: Batch) -> tuple[FloatArray, BoolArray]:
             chart = self._inside(self._leaves(batch))
@@ -79,7 +79,7 @@ class Accelerated:
         return np.array(self._each(patterns, computed, AnyOrder(self.pcfg).log_probs))
 
     def marginals(self, patterns: Sequence[Pattern]) -> list[FloatArray]:
-        """As `AnyOrder.marginals`: P(word at each place | the known words and their number), (n, V) of each pattern."""
+        """Compute what `AnyOrder.marginals` does: P(word at a place | known words, length), (n, V) a pattern."""
 
         def computed(batch: Batch) -> tuple[FloatArray, BoolArray]:
             chart = self._inside(self._leaves(batch))
@@ -95,7 +95,7 @@ class Accelerated:
         return self._each(patterns, computed, AnyOrder(self.pcfg).marginals)
 
     def masked_log_probs(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """As `Exact.masked_log_probs`: ln P(word | all other words and their number) of each sentence, (n,) nats."""
+        """Compute what `Exact.masked_log_probs` does: ln P(word | all other words, length), (n,) nats a sentence."""
 
         def computed(batch: Batch) -> tuple[FloatArray, BoolArray]:
             outside = self._outside(self._inside(self._leaves(batch)))
@@ -107,7 +107,7 @@ class Accelerated:
         return self._each(sentences, computed, self.pcfg.exact.masked_log_probs)
 
     def causal_log_probs(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """As `Exact.causal_log_probs`, without a length condition: (n+1,) nats of each sentence, the end last.
+        """Compute what `Exact.causal_log_probs` does, without a length condition: (n+1,) nats of each sentence, the end last.
 
         Raises:
             InputError: charts are float32.

@@ -130,7 +130,7 @@ def _columns(found: Contexts, whole: Contexts, seen: str) -> dict[str, Column]:
 
 
 def _is_below(score: Score | None) -> bool:
-    """Say whether a number and its whole interval are below 0."""
+    """Return True if a number and its whole interval are below 0."""
     return score is not None and (score.value if score.high is None else score.high) < 0.0
 
 

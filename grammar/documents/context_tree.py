@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
 from truesource.grammar.documents.document import WordPredictor
 from truesource.grammar.documents.rows import LARGEST_COUNTS
@@ -61,8 +62,8 @@ class ContextTree(WordPredictor):
         with np.errstate(divide="ignore"):
             self._begin_ratio = float(np.log1p(-split) - np.log(split))
 
+    @override
     def begin(self, n: int) -> TreeState:
-        """As `WordPredictor.begin`."""
         counts = np.zeros((n, self.nodes, len(self.words)), dtype=np.int32)
         ratio = np.full((n, self.nodes), self._begin_ratio)
         return TreeState(
@@ -101,20 +102,20 @@ class ContextTree(WordPredictor):
         assert self.end is not None
         return np.where(state.length[state.rows] > 0, self.end, 0.0)
 
+    @override
     def law(self, state: TreeState) -> tuple[FloatArray, FloatArray]:
-        """As `WordPredictor.law`."""
         stop = self._stop(state)
         return self._mixed(state)[3][0] * (1.0 - stop)[:, None], stop
 
+    @override
     def log_probability(self, state: TreeState, words: IntArray) -> FloatArray:
-        """As `WordPredictor.log_probability`."""
         law, stop = self.law(state)
         found = np.concatenate([law, stop[:, None]], axis=1)[np.arange(len(words)), words]
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.where(words < 0, 0.0, found)))
 
+    @override
     def read(self, state: TreeState, words: IntArray) -> TreeState:
-        """As `WordPredictor.read`."""
         on = np.flatnonzero(words < len(self.words))
         going = state._replace(rows=state.rows[on])
         rows, word, every = going.rows, words[on], np.arange(len(on))
@@ -133,11 +134,13 @@ class ContextTree(WordPredictor):
         state.length[np.delete(state.rows, on)] = 0
         return state
 
+    @override
     def expected_words(self) -> FloatArray:
-        """As `WordPredictor.expected_words`: all words are alike."""
+        # all words are alike
         assert self.end is not None
         return np.asarray(self.words_by_place(1)[0] / self.end)
 
+    @override
     def words_by_place(self, high: int) -> FloatArray:
-        """As `WordPredictor.words_by_place`: all words are alike."""
+        # all words are alike
         return np.full((high, len(self.words)), 1.0 / len(self.words))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.signal import fftconvolve
+from typing_extensions import override
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.process import Process, no_length
@@ -181,26 +182,27 @@ class DocumentProcess(Process):
 
     # -- the process ------------------------------------------------------------------------------------
 
+    @override
     def begin(self, n: int) -> DocumentState:
-        """As `Process.begin`."""
         none = np.zeros(n, dtype=np.int64)
         return DocumentState(self.predictor.begin(n), none, np.zeros(n, dtype=np.bool_), none)
 
+    @override
     def law(self, state: DocumentState) -> FloatArray:
-        """As `Process.law`."""
         word, separator, end = self._factors(state)
         law, stop = self.predictor.law(state.inner)
         return np.concatenate([law * word[:, None], (stop * separator)[:, None], (stop * end)[:, None]], axis=1)
 
+    @override
     def probability(self, state: DocumentState, words: IntArray) -> FloatArray:
-        """As `Process.probability`."""
         v = len(self.predictor.words)
         word, separator, end = self._factors(state)
         inner = np.exp(self.predictor.log_probability(state.inner, np.minimum(words, v)))
         return np.asarray(inner * np.where(words < v, word, np.where(words == v, separator, end)))
 
+    @override
     def draw(self, state: DocumentState, uniform: FloatArray) -> IntArray:
-        """As `Process.draw`: first whether the string goes on, then the word."""
+        # first whether the string goes on, then the word
         v = len(self.predictor.words)
         word, separator, end = self._factors(state)
         if self.predictor.end is None:
@@ -216,13 +218,14 @@ class DocumentProcess(Process):
         result[goes_on] = self.predictor.draw(_taken(state.inner, goes_on), rest)
         return result
 
+    @override
     def read(self, state: DocumentState, words: IntArray) -> DocumentState:
-        """As `Process.read`."""
         ends = words == len(self.predictor.words)
         return DocumentState(self.predictor.read(state.inner, words), state.strings + ends, ~ends, state.words + 1)
 
+    @override
     def prepare(self, strings: Sequence[IntArray | Int32Array], *, full: bool) -> None:
-        """As `Process.prepare`, of documents."""
+        # of documents
         inner: list[tuple[int, ...]] = []
         for document in strings:
             parts = np.split(document, np.flatnonzero(document == len(self.predictor.words)))
@@ -230,8 +233,9 @@ class DocumentProcess(Process):
         self.predictor.prepare(inner, full=full)
 
     @staticmethod
+    @override
     def take(state: DocumentState, kept: IntArray | BoolArray) -> DocumentState:
-        """As `Process.take`; the buffers stay."""
+        # the buffers stay
         return DocumentState(_taken(state.inner, kept), state.strings[kept], state.begun[kept], state.words[kept])
 
     # -- the language ------------------------------------------------------------------------------------
@@ -285,7 +289,7 @@ class DocumentProcess(Process):
         return result
 
     def _weights(self, documents: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """As `posterior`, of documents that are read together."""
+        # of documents that are read together
         encoded = [self.encode(document) for document in documents]
         self.prepare(encoded, full=False)
         sizes = np.array([len(document) for document in encoded])
@@ -351,8 +355,9 @@ class DocumentProcess(Process):
         inside = (t >= self.lengths.low) & (t <= self.lengths.high)
         return word, separator, last * np.where(inside, np.exp(-here), 0.0)
 
+    @override
     def length_pmf(self, high: int) -> FloatArray:
-        """As `Process.length_pmf`: the strings and the separators between them."""
+        # the strings and the separators between them
         if self.lengths is not None:
             top = min(high, self.lengths.high)
             result = np.zeros(high + 1)
@@ -375,8 +380,8 @@ class DocumentProcess(Process):
             begun = (1.0 - switch) * goes_on + switch * prior[:, None] * goes_on.sum(axis=0)
         return result
 
+    @override
     def expected_words(self) -> FloatArray:
-        """As `Process.expected_words`."""
         if self.lengths is None:
             return np.append(self.count.mean * self.predictor.expected_words(), self.count.mean - 1.0)
         places, separators = self._occupied

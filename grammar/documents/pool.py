@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
 from truesource.grammar.documents._kernels import pool as kernels
 from truesource.grammar.documents._kernels.tables import HiddenMoves, KnownMoves
@@ -41,24 +42,24 @@ class PoolPredictor(WordPredictor):
     def _bytes(automata: Automata) -> int:
         """Memory of one document."""
 
+    @override
     def posterior(self, state: Any) -> FloatArray:
-        """As `WordPredictor.posterior`."""
         return np.asarray(np.exp(state.log_weight[state.rows]))
 
+    @override
     def knowing(self, language: int) -> PoolPredictor:
-        """As `WordPredictor.knowing`."""
         return told(self, language)
 
+    @override
     def string_lengths(self, high: int) -> tuple[FloatArray, FloatArray, float]:
-        """As `WordPredictor.string_lengths`."""
         return self.automata.length_pmf(high), self.prior, self.switch
 
+    @override
     def expected_words(self) -> FloatArray:
-        """As `WordPredictor.expected_words`."""
         return self.automata.expected_words(self.prior)
 
+    @override
     def words_by_place(self, high: int) -> FloatArray:
-        """As `WordPredictor.words_by_place`."""
         return self.automata.words_by_place(self.prior, high)
 
 
@@ -122,30 +123,30 @@ class KnownPool(PoolPredictor):
             stop=stop,
         )
 
+    @override
     def begin(self, n: int) -> KnownState:
-        """As `WordPredictor.begin`."""
         shape = (n, len(self.log_prior))
         at, weight = np.tile(self.tables.start, (n, 1)), np.tile(self.log_prior, (n, 1))
         return KnownState(np.arange(n), at, weight, np.full(n, -1), np.empty(n), np.empty(shape))
 
+    @override
     def law(self, state: KnownState) -> tuple[FloatArray, FloatArray]:
-        """As `WordPredictor.law`."""
         law, stop = kernels.known_words(state.rows, state.at, state.log_weight, self.tables)
         return law, stop
 
+    @override
     def log_probability(self, state: KnownState, words: IntArray) -> FloatArray:
-        """As `WordPredictor.log_probability`."""
         rows, *buffers = state
         return np.asarray(kernels.known_probability(rows, words, *buffers, self.tables))
 
+    @override
     def read(self, state: KnownState, words: IntArray) -> KnownState:
-        """As `WordPredictor.read`."""
         rows, *buffers = state
         kernels.known_read(rows, words, *buffers, self.tables, self.log_prior, self.switch)
         return state
 
+    @override
     def draw(self, state: KnownState, uniform: FloatArray) -> IntArray:
-        """As `WordPredictor.draw`."""
         return np.asarray(kernels.known_draw(state.rows, uniform, state.at, state.log_weight, self.tables))
 
 
@@ -177,30 +178,30 @@ class HiddenPool(PoolPredictor):
         moves = (automata.source[order], automata.target[order], automata.p[order])
         return HiddenMoves(automata.first, automata.first[:-1].copy(), automata.emission, bounds, *moves)
 
+    @override
     def begin(self, n: int) -> HiddenState:
-        """As `WordPredictor.begin`."""
         belief = np.zeros((n, self.automata.states))
         belief[:, self.automata.first[:-1]] = 1.0
         weight = np.tile(self.log_prior, (n, 1))
         return HiddenState(np.arange(n), belief, np.zeros(weight.shape), np.ones(weight.shape), weight)
 
+    @override
     def law(self, state: HiddenState) -> tuple[FloatArray, FloatArray]:
-        """As `WordPredictor.law`."""
         law, stop = kernels.hidden_words(*state, self.tables)
         return law, stop
 
+    @override
     def log_probability(self, state: HiddenState, words: IntArray) -> FloatArray:
-        """As `WordPredictor.log_probability`."""
         rows, *buffers = state
         return np.asarray(kernels.hidden_probability(rows, words, *buffers, self.tables))
 
+    @override
     def read(self, state: HiddenState, words: IntArray) -> HiddenState:
-        """As `WordPredictor.read`."""
         rows, *buffers = state
         kernels.hidden_read(rows, words, *buffers, self.tables, self.log_prior, self.switch)
         return state
 
+    @override
     def draw(self, state: HiddenState, uniform: FloatArray) -> IntArray:
-        """As `WordPredictor.draw`."""
         rows, *buffers = state
         return np.asarray(kernels.hidden_draw(rows, uniform, *buffers, self.tables))

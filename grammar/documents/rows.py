@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
 from truesource.grammar.documents.document import WordPredictor
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
@@ -71,8 +72,8 @@ class DirichletRows(WordPredictor):
         self.rows = np.where(target >= 0, concentration, 0.0)
         self.row_sums = self.rows.sum(axis=1)
 
+    @override
     def begin(self, n: int) -> RowsState:
-        """As `WordPredictor.begin`."""
         none = np.zeros(n, dtype=np.int32)
         counts = np.zeros((n, *self.target.shape), dtype=np.int32)
         return RowsState(np.arange(n), none, none.copy(), counts, np.zeros(counts.shape[:2], dtype=np.int32))
@@ -81,14 +82,14 @@ class DirichletRows(WordPredictor):
         assert self.end is not None
         return np.where(state.begun[state.rows] > 0, self.end, 0.0)
 
+    @override
     def law(self, state: RowsState) -> tuple[FloatArray, FloatArray]:
-        """As `WordPredictor.law`."""
         at, stop = state.at[state.rows], self._stop(state)
         share = (1.0 - stop) / (state.sums[state.rows, at] + self.row_sums[at])
         return (state.counts[state.rows, at] + self.rows[at]) * share[:, None], stop
 
+    @override
     def log_probability(self, state: RowsState, words: IntArray) -> FloatArray:
-        """As `WordPredictor.log_probability`."""
         at, stop, v = state.at[state.rows], self._stop(state), len(self.words)
         word = np.clip(words, 0, v - 1)
         own = (state.counts[state.rows, at, word] + self.rows[at, word]) * (1.0 - stop)
@@ -96,8 +97,8 @@ class DirichletRows(WordPredictor):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.where(words < 0, 0.0, found)))
 
+    @override
     def read(self, state: RowsState, words: IntArray) -> RowsState:
-        """As `WordPredictor.read`."""
         goes_on = words < len(self.words)
         rows, word = state.rows[goes_on], words[goes_on]
         at = state.at[rows]
@@ -109,8 +110,8 @@ class DirichletRows(WordPredictor):
         state.begun[state.rows[~goes_on]] = 0
         return state
 
+    @override
     def expected_words(self) -> FloatArray:
-        """As `WordPredictor.expected_words`."""
         assert self.end is not None
         return np.asarray(self.words_by_place(1)[0] / self.end)
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
 from truesource.grammar.documents.document import WordPredictor, check_pool, told
 from truesource.grammar.support.arrays import FloatArray, IntArray
@@ -60,8 +61,9 @@ class TruthsPool(WordPredictor):
         self._logs: dict[tuple[Prefix, int], FloatArray] = {}
         self._laws: dict[Prefix, FloatArray] = {}
 
+    @override
     def prepare(self, strings: Sequence[Prefix], *, full: bool) -> None:
-        """As `WordPredictor.prepare`; what was told before is forgotten."""
+        # what was told before is forgotten
         self._logs.clear()
         self._laws.clear()
         known = sorted({string for string in strings if string})
@@ -102,25 +104,25 @@ class TruthsPool(WordPredictor):
                     found[i] = -np.inf if word < 0 else np.log(self._law(prefix)[:, word])
         return np.asarray(found + state.log_weight[state.rows])
 
+    @override
     def begin(self, n: int) -> TruthsState:
-        """As `WordPredictor.begin`."""
         prefix = np.empty(n, dtype=object)
         prefix[:] = [()] * n
         return TruthsState(np.arange(n), prefix, np.tile(self.log_prior, (n, 1)))
 
+    @override
     def law(self, state: TruthsState) -> tuple[FloatArray, FloatArray]:
-        """As `WordPredictor.law`."""
         weights = np.exp(state.log_weight[state.rows])
         laws = [weight @ self._law(state.prefix[row]) for weight, row in zip(weights, state.rows, strict=True)]
         table = np.array(laws).reshape(len(laws), len(self.words) + 1)
         return table[:, :-1], table[:, -1]
 
+    @override
     def log_probability(self, state: TruthsState, words: IntArray) -> FloatArray:
-        """As `WordPredictor.log_probability`."""
         return np.asarray(np.logaddexp.reduce(self._joint(state, words), axis=1))
 
+    @override
     def read(self, state: TruthsState, words: IntArray) -> TruthsState:
-        """As `WordPredictor.read`."""
         joint = self._joint(state, words)
         weight = joint - np.logaddexp.reduce(joint, axis=1)[:, None]
         ends = words == len(self.words)
@@ -133,20 +135,20 @@ class TruthsPool(WordPredictor):
             state.prefix[row] = () if end else (*state.prefix[row], word)
         return state
 
+    @override
     def posterior(self, state: TruthsState) -> FloatArray:
-        """As `WordPredictor.posterior`."""
         return np.asarray(np.exp(state.log_weight[state.rows]))
 
+    @override
     def knowing(self, language: int) -> TruthsPool:
-        """As `WordPredictor.knowing`."""
         return told(self, language)
 
+    @override
     def string_lengths(self, high: int) -> tuple[FloatArray, FloatArray, float]:
-        """As `WordPredictor.string_lengths`."""
         return np.stack([truth.exact.length_pmf(high) for truth in self.truths]), self.prior, self.switch
 
+    @override
     def expected_words(self) -> FloatArray:
-        """As `WordPredictor.expected_words`."""
         result = np.zeros(len(self.words) + 1)
         for truth, weight, columns in zip(self.truths, self.prior, self._columns, strict=True):
             result[columns[:-1]] += weight * word_counts(truth)

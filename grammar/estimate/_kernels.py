@@ -212,7 +212,7 @@ def inside(words, allowed, closure: SparseRows, pairs: PairRules, lexicon: Lexic
 
 @kernel
 def _any_flag(flags, parent, first, last):
-    """Say whether one of the rules first..last-1 has a parent that is marked."""
+    """Return True if one of the rules first..last-1 has a parent that is marked."""
     for r in range(first, last):  # noqa: SIM110 (numba has no generators)
         if flags[parent[r]]:
             return True

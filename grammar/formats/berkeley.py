@@ -37,7 +37,7 @@ _LEXICON_LINE = re.compile(r"\S+[ \t]\S+[ \t]\[[0-9][^\]]*\]")
 
 
 def is_closed(unary: Int32Array, prob: FloatArray) -> bool:
-    """Say whether there are rules ``A -> A`` with probability one, which a proper grammar has no use for."""
+    """Return True if there are rules ``A -> A`` with probability one, which a proper grammar has no use for."""
     return bool(((unary[:, 0] == unary[:, 1]) & (prob >= 1.0 - 1e-12)).any())
 
 

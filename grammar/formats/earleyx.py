@@ -113,7 +113,7 @@ def format_earleyx(pcfg: GrammarRules) -> str:
 
 
 def _stands_above(pcfg: GrammarRules) -> bool:
-    """Say whether ``ROOT`` has one rule, to the start symbol, and stands below nothing."""
+    """Return True if ``ROOT`` has one rule, to the start symbol, and stands below nothing."""
     root = pcfg.symbol_ids[START]
     below = np.concatenate([pcfg.binary[:, 1:].ravel(), pcfg.unary[:, 1]])
     only = [pcfg.unary[pcfg.unary[:, 0] == root, 1].tolist() == [pcfg.start]]

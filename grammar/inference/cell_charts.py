@@ -51,7 +51,7 @@ class CellCharts:
         return dense // SHARE
 
     def suit(self, n: int, lengths: LengthRange | None = None) -> bool:
-        """Say whether passes over sentences of n words are worth a try, by what drawn texts take."""
+        """Return True if passes over sentences of n words are worth a try, by what drawn texts take."""
         limit = self._limit(n)
         if self._least_rate > limit or self._rate > limit:
             return False

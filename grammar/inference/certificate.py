@@ -110,7 +110,7 @@ class Certificate:
     def _impossible(
         self, words: Int32Array, known: int, run: CausalPass | CellPass, lengths: LengthRange | None, w: int
     ) -> bool:
-        """Say whether the zero after ``known`` possible words (n: at the end) is one: nothing can have underflowed."""
+        """Return True if the zero after ``known`` possible words (n: at the end) is one: nothing underflowed."""
         n = len(words)
         if n == 0 or (known < n and words[known] < 0):
             return True  # no sentence is empty, and none has an unknown word
@@ -141,7 +141,7 @@ class Certificate:
 
     @cached_property
     def _sound(self) -> bool:
-        """Say whether no rule, and no entry of a closure, underflows."""
+        """True if no rule, and no entry of a closure, underflows."""
         tables, pcfg = self.tables, self.tables.pcfg
         if self._lowest_rule + min(_lowest(tables.mass), 0.0) < LOWEST_LOG:
             return False

@@ -174,7 +174,7 @@ class Charts:
                 array[..., w] = column
 
     def _too_long(self, words: Int32Array) -> bool:
-        """Say whether float32 is not worth a try."""
+        """Return True if float32 is not worth a try."""
         return self.dtype == np.float32 and len(words) > LONGEST_FLOAT32
 
     def _run(self, words: Int32Array, lengths: LengthRange | None) -> CausalPass:

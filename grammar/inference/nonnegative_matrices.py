@@ -99,7 +99,7 @@ def _never_left() -> InputError:
 
 
 def certainly_decays(matrix: csr_matrix[np.float64]) -> bool:
-    """Say whether some x > 0 shows that the spectral radius of a non-negative (S, S) matrix is below 1: x > matrix x.
+    """Return True if some x > matrix x shows that the spectral radius of a non-negative (S, S) matrix is below 1.
 
     Such an x exists exactly where the radius is below 1 (Berman & Plemmons 1994, chapter 6); one linear system finds
     it, much faster than eigenvalues do. False where the radius is 1 or more, or too near to 1 to say.

@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.sparse import csc_matrix, csr_matrix, hstack
+from typing_extensions import override
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels import counts as kernels
@@ -335,8 +336,9 @@ class Windows(WindowPredictor):
                     " follows it; choose shorter windows"
                 )
 
+    @override
     def log_probs(self, sentences: Sequence[Sequence[str]], words: int) -> list[FloatArray]:
-        """As `WindowPredictor.log_probs`; windows that occur more than once cost once."""
+        # windows that occur more than once cost once
         _require_context(words)
         result = [np.empty(len(s) + 1) for s in sentences]
         if words == 0:

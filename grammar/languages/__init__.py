@@ -103,7 +103,7 @@ def presets() -> dict[str, str]:
 
 
 def is_reference(text: str | Path, path: str | Path | None = None) -> bool:
-    """Say whether a text names a language; a file or folder of that name, or at ``path``, comes first."""
+    """Return True if a text names a language; a file or folder of that name, or at ``path``, comes first."""
     if os.path.exists(path or text):  # noqa: PTH110 - a long reference is no path, and pathlib raises for it
         return False
     name = str(text).partition(":")[0]
@@ -164,7 +164,7 @@ def _meta(title: str, settings: LanguageSettings, digest: str) -> dict[str, Any]
 
 
 def is_process(name: str) -> bool:
-    """Say whether the grammar of a reference is too large, and the language can be a process.
+    """Return True if the grammar of a reference is too large, and the language can be a process.
 
     Raises:
         InputError: as `parse`.

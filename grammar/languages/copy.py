@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from truesource.grammar.building import Move, State, truncated_geometric, walked
 from truesource.grammar.conditioning import LengthRange
@@ -87,18 +88,20 @@ class Copied(Process):
         #: (longest+1,) P(w has m words)
         self.mass = mass / mass.sum()
 
+    @override
     def length_pmf(self, high: int) -> FloatArray:
-        """As `Process.length_pmf`."""
         pmf, short = np.zeros(high + 1), self.wholes <= high
         pmf[self.wholes[short]] = self.mass[short]
         return pmf
 
+    @override
     def given(self, lengths: LengthRange) -> Copied:
-        """As `Process.given`: lengths of w alone decide."""
+        # lengths of w alone decide
         return type(self)(self.settings, self.name, lengths)
 
+    @override
     def expected_words(self) -> FloatArray:
-        """As `Process.expected_words`: each word is in w alike, and in every copy."""
+        # each word is in w alike, and in every copy
         v, times = self.settings.vocabulary, self.settings.times
         expected = np.full(len(self.terminals), float(np.arange(len(self.mass)) @ self.mass) * times / v)
         if self.settings.marker:
@@ -135,8 +138,8 @@ class MarkedCopies(Copied):
         due = np.where(place == 0, self.settings.vocabulary, word)
         return np.where(state.done == (self.settings.times - 1) * (state.m + 1), len(self.terminals), due)
 
+    @override
     def law(self, state: Marked) -> FloatArray:
-        """As `Process.law`."""
         v, more = self.settings.vocabulary, self._more[state.m]
         law = np.zeros((len(state.m), v + 2))
         law[:, :v], law[:, v] = (more / v)[:, None], 1.0 - more
@@ -145,23 +148,25 @@ class MarkedCopies(Copied):
         law[known, self._due(state)[known]] = 1.0
         return law
 
+    @override
     def probability(self, state: Marked, words: IntArray) -> FloatArray:
-        """As `Process.probability`, without the other words."""
+        # without the other words
         v, more = self.settings.vocabulary, self._more[state.m]
         first = np.where(words < v, more / v, np.where(words == v, 1.0 - more, 0.0))
         found = np.where(state.done > 0, words == self._due(state), first)
         return np.where(words < 0, 0.0, found)
 
+    @override
     def draw(self, state: Marked, uniform: FloatArray) -> IntArray:
-        """As `Process.draw`: first whether w goes on, then how."""
+        # first whether w goes on, then how
         v, more = self.settings.vocabulary, self._more[state.m]
         goes_on = (uniform < more) | (more == 1.0)
         share = np.divide(uniform, more, out=np.zeros(len(more)), where=goes_on)
         first = np.where(goes_on, np.minimum(share * v, v - 1).astype(np.int64), v)
         return np.where(state.done > 0, self._due(state), first)
 
+    @override
     def read(self, state: Marked, words: IntArray) -> Marked:
-        """As `Process.read`."""
         grows = (state.done == 0) & (words < self.settings.vocabulary)
         rows = np.flatnonzero(grows)
         state.w[rows, state.m[rows]] = words[rows]
@@ -195,8 +200,8 @@ class UnmarkedCopies(Copied):
         follows = np.take_along_axis(state.w, t % np.maximum(m, 1), axis=1)
         return weight / weight.sum(axis=1, keepdims=True), follows, t < m, t == self.wholes
 
+    @override
     def law(self, state: Unmarked) -> FloatArray:
-        """As `Process.law`."""
         v = self.settings.vocabulary
         share, follows, grows, ends = self._parts(state)
         law = np.repeat((share * grows).sum(axis=1, keepdims=True) / v, v + 1, axis=1)
@@ -204,16 +209,18 @@ class UnmarkedCopies(Copied):
         np.add.at(law, (np.arange(len(law))[:, None], follows), share * ~(grows | ends))
         return law
 
+    @override
     def probability(self, state: Unmarked, words: IntArray) -> FloatArray:
-        """As `Process.probability`, without the other words."""
+        # without the other words
         v = self.settings.vocabulary
         share, follows, grows, ends = self._parts(state)
         known = ~(grows | ends) & (follows == words[:, None])
         of_word = (share * np.where(grows, 1.0 / v, known)).sum(axis=1)
         return np.where(words < 0, 0.0, np.where(words == v, (share * ends).sum(axis=1), of_word))
 
+    @override
     def draw(self, state: Unmarked, uniform: FloatArray) -> IntArray:
-        """As `Process.draw`: first how many words w has, then what follows."""
+        # first how many words w has, then what follows
         v, every = self.settings.vocabulary, np.arange(len(uniform))
         share, follows, grows, ends = self._parts(state)
         sums = np.cumsum(share, axis=1)
@@ -223,8 +230,8 @@ class UnmarkedCopies(Copied):
         new = np.minimum(rest * v, v - 1).astype(np.int64)
         return np.where(ends[every, m], v, np.where(grows[every, m], new, follows[every, m]))
 
+    @override
     def read(self, state: Unmarked, words: IntArray) -> Unmarked:
-        """As `Process.read`."""
         m, t = np.arange(self.settings.longest + 1), state.words
         log_weight = np.where(t[:, None] < m, state.log_weight - np.log(self.settings.vocabulary), state.log_weight)
         follows = np.take_along_axis(state.w, t[:, None] % np.maximum(m, 1), axis=1)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from truesource.grammar.building import Move, State, walked
 from truesource.grammar.conditioning import LengthRange
@@ -113,15 +114,16 @@ class ShuffleDyck(Process):
         down = down * np.exp(self._reaching[t + 1, np.maximum(d - 1, 0)] - here)
         return up, down, end * np.where((t >= self.lengths.low) & (t <= self.lengths.high), np.exp(-here), 0.0)
 
+    @override
     def law(self, state: Open) -> FloatArray:
-        """As `Process.law`."""
         up, down, end = self._rates(state)
         close = down / np.maximum(state.kinds, 1)
         opening = np.repeat((up / self.settings.k)[:, None], self.settings.k, axis=1)
         return np.concatenate([opening, (state.counts > 0) * close[:, None], end[:, None]], axis=1)
 
+    @override
     def probability(self, state: Open, words: IntArray) -> FloatArray:
-        """As `Process.probability`, without the other words."""
+        # without the other words
         k = self.settings.k
         up, down, end = self._rates(state)
         kind = np.clip(words - k, 0, k - 1)
@@ -129,8 +131,9 @@ class ShuffleDyck(Process):
         found = np.where(words < k, up / k, np.where(words < 2 * k, close, end))
         return np.where(words < 0, 0.0, found)
 
+    @override
     def draw(self, state: Open, uniform: FloatArray) -> IntArray:
-        """As `Process.draw`: first whether a bracket opens, then which."""
+        # first whether a bracket opens, then which
         k = self.settings.k
         up, down, end = self._rates(state)
         u = uniform * (up + down + end)
@@ -144,8 +147,8 @@ class ShuffleDyck(Process):
         words[closes] = k + np.argmax(seen > rank[:, None], axis=1)
         return words
 
+    @override
     def read(self, state: Open, words: IntArray) -> Open:
-        """As `Process.read`."""
         k, every = self.settings.k, np.arange(len(words))
         opens, kind = words < k, words % k
         counts = state.counts
@@ -158,8 +161,9 @@ class ShuffleDyck(Process):
             state.words + 1,
         )
 
+    @override
     def length_pmf(self, high: int) -> FloatArray:
-        """As `Process.length_pmf`: the walk of the number of open brackets, forward."""
+        # the walk of the number of open brackets, forward
         pmf, walk = np.zeros(high + 1), np.zeros(len(self._up) + 1)
         top = high if self.lengths is None else min(high, self.lengths.high)
         if top:
@@ -178,12 +182,13 @@ class ShuffleDyck(Process):
         assert self._reaching is not None
         return float(self._reaching[0, 0])
 
+    @override
     def given(self, lengths: LengthRange) -> ShuffleDyck:
-        """As `Process.given`."""
         return ShuffleDyck(self.settings, self.name, lengths)
 
+    @override
     def expected_words(self) -> FloatArray:
-        """As `Process.expected_words`: brackets of all kinds are alike."""
+        # brackets of all kinds are alike
         if self.lengths is not None:
             mean = float(np.arange(self.lengths.high + 1) @ self.length_pmf(self.lengths.high))
         else:

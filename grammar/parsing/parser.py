@@ -119,7 +119,7 @@ class CoarseToFine:
                 yield number, expected[: sizes[lane] * (sizes[lane] + 1) // 2, :, lane]
 
     def fits(self, n: int) -> bool:
-        """Say whether the first pass over a sentence of n words fits the memory of this machine."""
+        """Return True if the first pass over a sentence of n words fits the memory of this machine."""
         try:
             require_memory(n, self._bytes(n))
         except TooLongError:
@@ -228,7 +228,7 @@ class Parser:
 
     @property
     def prunes(self) -> bool:
-        """Say whether sentences are parsed coarse to fine."""
+        """True if sentences are parsed coarse to fine."""
         return self._pruning is not None
 
     def parse(self, sentence: Sequence[str]) -> Parse:

@@ -138,7 +138,7 @@ def replace_path(new: Path, target: Path) -> None:
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Say whether two names now stand for each other's folder; False where the system could not do it."""
+    """Return True if two names now stand for each other's folder; False where the system could not do it."""
     rename = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
     if rename is None:
         return False

@@ -96,7 +96,7 @@ class Share:
         return cls(int(index), int(of))
 
     def owns(self, k: int) -> bool:
-        """Say whether part number ``k`` is this job's."""
+        """Return True if part number ``k`` is this job's."""
         return k % self.of == self.index
 
 

@@ -143,7 +143,7 @@ def list_lines(numbers: Sequence[int], most: int = 5, *, what: str = "line") -> 
 
 
 def too_few(units: int) -> bool:
-    """Say whether so many independent units have no interval."""
+    """Return True if so many independent units have no interval."""
     return units < FEWEST
 
 

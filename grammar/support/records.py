@@ -110,7 +110,7 @@ def read_records(path: str | Path, model: type[T], *, what: str = "this line", r
 
 
 def holds(path: str | Path, value: Any) -> bool:
-    """Say whether a file holds this very JSON value; False where it cannot be read."""
+    """Return True if a file holds this very JSON value; False where it cannot be read."""
     result: Any
     try:
         result = read_record(path, Any, remedy="")
@@ -282,7 +282,7 @@ def _as_written(found: Any, value: Any) -> Any:
 
 
 def _finite(value: Any) -> bool:
-    """Say whether a JSON value has no infinite number (``1e999`` reads as one)."""
+    """Return True if a JSON value has no infinite number (``1e999`` reads as one)."""
     if isinstance(value, dict):
         return all(map(_finite, value.values()))
     if isinstance(value, list):

@@ -358,7 +358,7 @@ def _tilted_given(
 
 
 def _reaches(pcfg: PCFG, lengths: LengthRange) -> bool:
-    """Say whether the lengths have a probability that float64 can divide by."""
+    """Return True if the lengths have a probability that float64 can divide by."""
     try:
         return pcfg.exact.range_mass(lengths) >= SMALLEST_MASS
     except InputError:
@@ -441,7 +441,7 @@ def _normalised(
 
 
 def _earns_inside(rules: Product) -> bool:
-    """Say whether a rule below the start earns something."""
+    """Return True if a rule below the start earns something."""
     return any(
         gain[table[:, 0] != rules.start].any()
         for table, gain in zip((rules.binary, rules.unary, rules.lexical), rules.gain, strict=True)

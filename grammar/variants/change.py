@@ -203,7 +203,7 @@ class RuleMap:
 
     @property
     def bijective(self) -> bool:
-        """Say whether every rule of Q comes from exactly one of P and none is dropped, and so each derivation."""
+        """True if every rule of Q comes from exactly one of P and none is dropped, and so each derivation."""
         return self.n_target == len(self.target) and np.array_equal(np.unique(self.target), np.arange(self.n_target))
 
     def then(self, after: RuleMap) -> RuleMap:

@@ -138,7 +138,7 @@ def known_draw(rows, uniform, at, log_weight, tables: KnownMoves):
 
 @kernel
 def _hidden(row, word, belief, ended, going, log_weight, tables: HiddenMoves, joint):
-    """As `_known`; ``belief`` (W, G) is P(state | words, the string goes on) of each language, ``ended`` (W, K)."""
+    """Return what `_known` does; ``belief`` (W, G) is P(state | words, the string goes on) of each language, ``ended`` (W, K)."""
     top = -np.inf
     v = tables.emission.shape[1]
     for k in range(len(joint)):
@@ -160,7 +160,7 @@ def _hidden(row, word, belief, ended, going, log_weight, tables: HiddenMoves, jo
 
 @kernel
 def hidden_probability(rows, words, belief, ended, going, log_weight, tables: HiddenMoves):
-    """As `known_probability`."""
+    """Return the probability, as `known_probability` does."""
     result = np.full(len(rows), -np.inf)
     joint = np.empty(ended.shape[1])
     for i in range(len(rows)):
@@ -172,7 +172,7 @@ def hidden_probability(rows, words, belief, ended, going, log_weight, tables: Hi
 
 @kernel
 def hidden_read(rows, words, belief, ended, going, log_weight, tables: HiddenMoves, log_prior, switch):
-    """As `known_read`."""
+    """Read a word, as `known_read` does."""
     joint, moved = np.empty(ended.shape[1]), np.zeros(belief.shape[1])
     v = tables.emission.shape[1]
     for i in range(len(rows)):
@@ -213,7 +213,7 @@ def _move(row, k, word, belief, ended, going, tables: HiddenMoves, moved):
 
 @kernel
 def hidden_words(rows, belief, ended, going, log_weight, tables: HiddenMoves):
-    """As `known_words`."""
+    """Count words, as `known_words` does."""
     v = tables.emission.shape[1]
     law, stop = np.zeros((len(rows), v)), np.zeros(len(rows))
     for i in range(len(rows)):
@@ -233,7 +233,7 @@ def hidden_words(rows, belief, ended, going, log_weight, tables: HiddenMoves):
 
 @kernel
 def hidden_draw(rows, uniform, belief, ended, going, log_weight, tables: HiddenMoves):
-    """As `known_draw`: first the language, then its state, then a word."""
+    """Draw, as `known_draw` does: first the language, then its state, then a word."""
     result = np.empty(len(rows), dtype=np.int64)
     share = np.empty(ended.shape[1])
     for i in range(len(rows)):

@@ -35,7 +35,7 @@ REFERENCES = {
 
 
 def has_truth(language: str, objective: Objective) -> bool:
-    """Say whether there is a truth for models of an objective; of processes there is one for causal models alone."""
+    """Return True if there is a truth for models of an objective; of processes there is one for causal models alone."""
     return objective == "causal" or process_at(language) is None
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from typing_extensions import override
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting, oracle_for
@@ -104,8 +105,9 @@ class ReadCorpus(Corpus):
     def _kept(self) -> dict[str, CodedSentences]:
         return {}
 
+    @override
     def coded(self, split: str) -> CodedSentences:
-        """As `Corpus.coded`, the same object at each call."""
+        # the same object at each call
         if split not in self._kept:
             self._kept[split] = super().coded(split)
         return self._kept[split]
