@@ -48,7 +48,7 @@ class SeedScores:
         return self.paired.table()
 
     def resampled(self, seed: int) -> SeedScores:
-        """The same scores with intervals by another seed."""
+        """Return the same scores with intervals by another seed."""
         made = self.paired.n_sentences - len(self.paired.excluded)
         return replace(self, resampling=seed, parts={**self.parts, "ci": ci_part(made, seed)})
 
@@ -88,7 +88,7 @@ class ModelScores:
         return np.asarray(np.all([seed.table[2] > 0.0 for seed in self.seeds], axis=0))
 
     def resampled(self, seed: int) -> ModelScores:
-        """The same scores with intervals by another seed."""
+        """Return the same scores with intervals by another seed."""
         return replace(self, seeds=[scores.resampled(seed) for scores in self.seeds])
 
     def sums(self, measure: str, sentences: BoolArray) -> SeedSums:

@@ -62,7 +62,7 @@ def tagged_words(tree: Tree) -> list[tuple[str, str]]:
 
 
 def is_punctuation(tag: str) -> bool:
-    """Tell whether words of this tag do not count."""
+    """Return True if words of this tag do not count."""
     return tag in PUNCTUATION
 
 

@@ -144,7 +144,7 @@ class CodedSentences(Sequence[list[str]]):
         return self.rows.lengths
 
     def counts(self) -> IntArray:
-        """How often each of ``words`` occurs; they are counted once."""
+        """Return how often each of ``words`` occurs; they are counted once."""
         return self._counts
 
     @cached_property

@@ -199,7 +199,7 @@ class Corpus:
 
     @property
     def trees_as(self) -> Trees:
-        """How its derivations are written, see `truesource.generator.plan.Trees`."""
+        """Form of its derivations, see `truesource.generator.plan.Trees`."""
         written: Trees = self.record["call"]["trees"]
         return written
 

@@ -104,7 +104,7 @@ class Excluded(TypedDict):
 
 @with_config(STRICT)
 class Shares(TypedDict):
-    """How much of a split also occurs in the reference split: of its different sentences, and of all."""
+    """Shares of a split that also occur in the reference split: of its different sentences, and of all."""
 
     types: Probability
     tokens: Probability

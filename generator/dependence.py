@@ -48,7 +48,7 @@ log = logging.getLogger("truesource.generator")
 
 @dataclass
 class _CheckState:
-    """What is known of one model object."""
+    """State of the checks of one model object."""
 
     positions: dict[str, int] = field(default_factory=dict)  #: compared with beginnings, by method
     agrees: bool = False  #: its scores are those of its distributions

@@ -102,7 +102,7 @@ def code_errors(
 
 
 def _comes_from(error: BaseException, source: Path | None) -> bool:
-    """Whether code that is not part of truesource raised an exception."""
+    """Return True if code that is not part of truesource raised an exception."""
     if source is not None and line_of(error, source) is not None:
         return True
     step = error.__traceback__

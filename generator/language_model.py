@@ -24,7 +24,7 @@ END = "</s>"  #: the end of a sentence, wherever tokens are listed or stored
 
 @dataclass(frozen=True, slots=True)
 class ScoringFrame:
-    """Which positions are scored. Positions 0..n-1 are the words, position n is the end of the sentence.
+    """The positions to score. Positions 0..n-1 are the words, position n is the end of the sentence.
 
     Only a causal model has an end-of-sentence position, whatever ``eos`` says. Without ``first`` position 0 never
     counts, since nothing stands before it: of an empty sentence that is the end.

@@ -1,4 +1,4 @@
-"""What a word is predicted from; and the orders in which words become known where that is any others."""
+"""Objectives: what a word is predicted from, and the orders in which words become known."""
 
 from __future__ import annotations
 

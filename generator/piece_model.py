@@ -37,7 +37,7 @@ class PieceInventory:
 
     @property
     def part(self) -> str:
-        """For signatures: which pieces, and ``no-bytes`` where the model could also spell texts with byte tokens.
+        """Part of signatures: the pieces, and ``no-bytes`` if the model could also spell texts with byte tokens.
 
         Sums over segmentations are then of the lattice of pieces: a lower bound of P(text) over all sequences that
         decode to it.
@@ -159,7 +159,7 @@ class TokenisedModel(Protocol):
 
     @property
     def around(self) -> tuple[int, int]:
-        """How many tokens stand before a text and after it: 1 or 0 each."""
+        """Number of tokens stand before a text and after it: 1 or 0 each."""
 
     @property
     def chosen_before(self) -> str | None:

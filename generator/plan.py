@@ -60,7 +60,7 @@ class Transform(Settings):
 
     @abstractmethod
     def permutation(self, n: int) -> IntArray:
-        """Which word of the original stands at each place of a sentence of ``n`` words, (n,)."""
+        """Return which word of the original stands at each place of a sentence of ``n`` words, (n,)."""
 
     def grammar(self, pcfg: PCFG) -> PCFG | None:
         """The grammar of the transformed language, None where there is none to be had."""
@@ -301,7 +301,7 @@ class Plan:
         random_state(self.seed)
 
     def as_record(self) -> dict[str, Any]:
-        """For ``record.json``; `from_record` reads it."""
+        """Return the entries for ``record.json``, which `from_record` reads."""
         return {
             "splits": {name: int(n) for name, n in self.splits.items()},
             "seed": self.seed,
@@ -398,7 +398,7 @@ def plan_shards(splits: Mapping[str, int], shard_size: int) -> list[Shard]:
 
 
 def sentences_for(truth: Truth, tokens: int, lengths: LengthRange | None = None, max_height: int | None = None) -> int:
-    """How many sentences have ``tokens`` tokens on average, by the exact mean length; at least 1.
+    """Return how many sentences have ``tokens`` tokens on average, by the exact mean length; at least 1.
 
     A fixed number of sentences keeps them independent, which stopping at a number of tokens would not.
 

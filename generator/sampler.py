@@ -39,7 +39,7 @@ _TREEBANK_STREAM = 0x7EEB  #: keeps a treebank apart from a corpus drawn with th
 
 @dataclass(frozen=True)
 class Reading:
-    """How nodes are called, and which give their children to the node above."""
+    """Names of nodes, and the nodes that give their children to the node above."""
 
     names: tuple[str, ...]  #: (S,)
     dropped: BoolArray  #: (S,); the root and symbols over words stay all the same
@@ -251,7 +251,7 @@ class Sampler(TruthSampler):
         return f"{name!r} makes no sentence of {lengths} tokens; possible lengths near it: {listed}"
 
     def _possible(self, high: int) -> BoolArray:
-        """Which lengths up to ``high`` the start symbol can have, however improbable, (high + 1,)."""
+        """Return which lengths up to ``high`` the start symbol can have, however improbable, (high + 1,)."""
         linear = self.pcfg.exact.linear
         if linear is not None:
             return np.asarray(linear.possible_lengths(high)[:, self.start])

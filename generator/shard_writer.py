@@ -45,7 +45,7 @@ EXACT_UP_TO = 20_000  #: different sentences whose probabilities are summed with
 
 @dataclass(frozen=True)
 class Spelling:
-    """How words and symbols stand in the files: no white space, no brackets in symbols, all different."""
+    """Spelling of words and symbols in files: no white space, no brackets in symbols, all different."""
 
     words: tuple[str, ...]  #: (V,)
     symbols: tuple[str, ...]  #: (S,)
@@ -158,7 +158,7 @@ Hashes = NDArray[np.uint64]
 
 
 def among(hashes: Hashes, known: Hashes) -> BoolArray:
-    """Which of ``hashes`` (n,) are in the sorted ``known``."""
+    """Return which of ``hashes`` (n,) are in the sorted ``known``."""
     if len(known) == 0:
         return np.zeros(len(hashes), dtype=np.bool_)
     at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
@@ -393,7 +393,7 @@ Task = tuple[Shard, BoolArray]  #: a shard, and which of its sentences occur the
 
 
 def shares(hashes: Mapping[str, Hashes], reference: str) -> dict[str, dict[str, float]]:
-    """How much of every other split also stands in ``reference``.
+    """Return how much of every other split also stands in ``reference``.
 
     Gives, for each split, ``types`` (share of its different sentences) and ``tokens`` (share of all its sentences),
     both 0 to 1.
@@ -421,7 +421,7 @@ def estimated(drawn: int, kept: int) -> dict[str, Any]:
 
 
 def new_sentences(drawing: Drawing, shards: Sequence[Shard], known: Hashes) -> tuple[list[Task], Hashes]:
-    """Where sentences that are not ``known`` occur for the first time, and all that are known then, sorted."""
+    """Return where sentences that are not ``known`` occur for the first time, and all that are known then, sorted."""
     hashes = [drawing.hashes(shard) for shard in shards]
     joined = np.concatenate(hashes)
     first = np.zeros(len(joined), dtype=np.bool_)

@@ -55,7 +55,7 @@ class Strata:
         return cls(event.automaton(truth), counts, plan.seed)
 
     def holds(self, sampler: TruthSampler, drawn: Derivations) -> BoolArray:
-        """Which sentences have the event, (n,)."""
+        """Return which sentences have the event, (n,)."""
         words = sampler.left[drawn.rules[drawn.rules >= sampler.first_lexical]]
         begins = np.cumsum(drawn.n_tokens, dtype=np.int64) - drawn.n_tokens
         state = np.full(len(drawn), self.event.start, dtype=np.int32)

@@ -160,7 +160,7 @@ class PennTokeniser:
         return self._with_abbreviation(pieces) if last else tuple(pieces)
 
     def _spelled(self, text: str, token: str) -> str:
-        """How a token is written, given its text and what the rules made of it."""
+        """Return how a token is written, given its text and what the rules made of it."""
         plain = text if text.isascii() else unicodedata.normalize("NFC", _INVISIBLE.sub("", text)) or text
         for written in (text, plain):
             if written in self._known and (token != "``" or written != "''"):

@@ -145,7 +145,7 @@ class Automaton:
         )
 
     def _reached(self) -> BoolArray:
-        """Which states can be reached from the first, (S,)."""
+        """Return which states can be reached from the first, (S,)."""
         from scipy.sparse import csr_matrix
         from scipy.sparse.csgraph import breadth_first_order
 

@@ -62,7 +62,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class RowScaling:
-    """How the weights of each symbol become probabilities; `report` says what was divided."""
+    """The step from weights of rules to probabilities; `report` says what was divided."""
 
     divide: bool = False  #: weights are any positive numbers
     tolerance: float = ROW_TOLERANCE  #: how far probabilities may sum from one
@@ -158,7 +158,7 @@ def assemble(
 
 
 def _report(sums: Mapping[str, float], path: str | Path | None) -> dict[str, Any]:
-    """Say which sums the weights were divided by; those within 1e-9 of one are rounding and not worth a line."""
+    """Report the sums that weights were divided by; sums within 1e-9 of one are rounding and are not reported."""
     worst = max(sums, key=lambda name: abs(sums[name] - 1.0))
     result = {"symbols": len(sums), "lowest": min(sums.values()), "highest": max(sums.values()), "worst": worst}
     if abs(sums[worst] - 1.0) > 1e-9:

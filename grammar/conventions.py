@@ -33,7 +33,7 @@ NEARLY_ALL = 0.9  #: share of leaves with a separator from which they look annot
 
 @dataclass(frozen=True, slots=True)
 class Convention:
-    """How one family of treebanks is annotated. All parts but the last three are regular expressions."""
+    """The annotation of one family of treebanks. All parts but the last three are regular expressions."""
 
     about: str  #: which treebanks
     nodes: str = "-NONE-"  #: labels of nodes that go with all below them, matched whole
@@ -120,7 +120,7 @@ class Sign:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of there are."""
         return self.examples.total()
 
     def __str__(self) -> str:
@@ -202,7 +202,7 @@ class Ledger:
     further: int = 0  #: words after the first one of a node with several, which ``loose_words: first`` drops
 
     def __str__(self) -> str:
-        """Say on one line what was dropped and what was cut."""
+        """Return one line on what was removed and what was cut."""
         parts = [f"dropped {_counted(self.dropped, 'word')}", f"cut {self._labels()}"]
         parts += [f"cut annotation after {name!r} off {counted(n, 'word')}" for name, n in self.separated.items()]
         parts += [f"joined {counted(self.joined, 'part')} to the words before them"] if self.joined else []

@@ -22,7 +22,7 @@ SMALL = 0.1  #: complements below this are solved for, since 1 - e has lost digi
 
 @dataclass(frozen=True)
 class EmptyRules:
-    """What was removed from a grammar together with its empty rules."""
+    """Everything that was removed from a grammar together with its empty rules."""
 
     rules: int  #: empty rules
     symbols: tuple[str, ...]  #: symbols that derive the empty string

@@ -150,7 +150,7 @@ class PCFG(GrammarRules):
     def beliefs(
         self, sentences: Sequence[Sequence[str]], kind: Belief = "preterminal", lengths: LengthRange | None = None
     ) -> Beliefs:
-        """What a perfect predictor knows of the hidden structure after each word, see `inference.beliefs`.
+        """Return what a perfect predictor knows of the hidden structure after each word, see `inference.beliefs`.
 
         Raises:
             InputError: as `truesource.grammar.inference.beliefs.beliefs`.

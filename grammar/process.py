@@ -224,7 +224,7 @@ class Process(ABC):
 
 
 class ProcessInference:
-    """What a process and a grammar have in common, see `truesource.grammar.inference.causal.ExactCausal`.
+    """Exact inference of a process, with methods of grammars, see `truesource.grammar.inference.causal.ExactCausal`.
 
     Probabilities of words are those of the process; a length condition takes another process, `Process.given`, which
     is kept.
@@ -407,7 +407,7 @@ def save_process(reference: str, digest: str, path: str | Path) -> None:
 
 
 def read_process(path: str | Path) -> ProcessHeader | None:
-    """What `save_process` wrote; None where a file holds no process, or is none.
+    """Return what `save_process` wrote; None where a file holds no process, or is none.
 
     Raises:
         InputError: it holds one that is damaged, or is a device.

@@ -1,4 +1,4 @@
-"""How to read a grammar."""
+"""Options of reading a grammar."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a grammar, whatever its format."""
+    """Options of reading a grammar, for any format."""
 
     start: str | None = None  #: start symbol, before that of the text
     normalise: bool = False  #: take numbers as weights, and divide them by the sum of each symbol's

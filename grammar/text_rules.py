@@ -131,7 +131,7 @@ def _binarised(
 
 
 def _is_empty(child: tuple[str, str], lefts: Container[str]) -> bool:
-    """Whether a child is a sign of the empty string: unquoted, and no symbol of the text."""
+    """Return True if a child is a sign of the empty string: unquoted, and no symbol of the text."""
     name, kind = child
     signs = EMPTY_SIGNS if kind == "open" else EMPTY_NAMES if kind == "symbol" else ()
     return name in signs and name not in lefts

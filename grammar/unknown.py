@@ -101,7 +101,7 @@ def put_words(tree: Tree, words: Sequence[str]) -> Tree:
 
 @dataclass(frozen=True, eq=False)
 class RareWordClasses:
-    """Which words of a treebank are rare, and the class of each."""
+    """The rare words of a treebank, and the class of each."""
 
     frequent: frozenset[str]  #: words trained as they are
     rare: Mapping[str, str]  #: class of each rare word

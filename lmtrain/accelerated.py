@@ -107,7 +107,7 @@ class Accelerated:
         return self._each(sentences, computed, self.pcfg.exact.masked_log_probs)
 
     def causal_log_probs(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Compute what `Exact.causal_log_probs` does, without a length condition: (n+1,) nats of each sentence, the end last.
+        """Compute what `Exact.causal_log_probs` does, without a length condition: (n+1,) nats a sentence, the end last.
 
         Raises:
             InputError: charts are float32.
@@ -127,7 +127,7 @@ class Accelerated:
         computed: Callable[[Batch], tuple[FloatArray, BoolArray]],
         again: Callable[[list[Any]], Iterable[Any]],
     ) -> list[Any]:
-        """What is ``computed`` of each pattern, (W, ...) and whether it holds (W,); of others what the CPU says."""
+        """Return what is ``computed`` of each pattern, (W, ...), if it holds (W,), and else what the CPU computes."""
         found: dict[int, Any] = {}
         others: list[int] = []
         for batch in self._batches(patterns):
@@ -304,7 +304,7 @@ def _times(matrix: Tensor, dense: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class _Device:
-    """Where tables are, and the type of their numbers."""
+    """Device of tables, and the type of their numbers."""
 
     device: torch.device
     dtype: torch.dtype

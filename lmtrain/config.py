@@ -156,7 +156,7 @@ class ModelConfig(BaseModel, metaclass=_ExplainedClass):
 
 
 class TrainConfig(BaseModel, metaclass=_ExplainedClass):
-    """How long, how fast and on what batches a model is trained. AdamW throughout."""
+    """Duration, speed and batches of a training. AdamW throughout."""
 
     advanced: ClassVar = frozenset(
         {

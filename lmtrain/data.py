@@ -159,7 +159,7 @@ def by_length(lengths: IntArray, budget: int) -> Iterator[IntArray]:
 
 @dataclass(frozen=True, eq=False)
 class ExpectedTokens:
-    """What a causal model is trained on in place of the tokens that occurred: how probable each token is there."""
+    """Soft targets of a causal model in place of the tokens that occurred: the probability of each token."""
 
     table: NDArray[np.float32]  #: (T, V) at each token and end of the train sentences in order; rows sum to 1
     digest: str  #: of all that decides them, for the record of the training

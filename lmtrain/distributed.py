@@ -79,7 +79,7 @@ def _connection_lost(error: RuntimeError) -> bool:
 
 
 def any_process(*flags: bool) -> tuple[bool, ...]:
-    """Say of each flag if it is set in any process."""
+    """Return for each flag True if any process sets it."""
     if world_size() == 1:
         return flags
     table = torch.tensor(flags, dtype=torch.int32)

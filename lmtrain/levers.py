@@ -56,7 +56,7 @@ class Lever:
 
 @dataclass(frozen=True)
 class KnownTraining:
-    """What is known about the training of a model that is explained."""
+    """Facts about the training of a model that is explained."""
 
     model: ModelConfig
     training: TrainConfig | None  #: None: it counts
@@ -242,7 +242,7 @@ def _tokenizer(trained: KnownTraining) -> Lever | LeftOut:
 
 
 def _changed(model: ModelConfig, **settings: object) -> ModelConfig:
-    """The same model with other settings, checked, and named after them."""
+    """Return the same model with other settings, checked, and named after them."""
     own = {name: getattr(model, name) for name in type(model).model_fields}
     if isinstance(model, OwnSettings):
         own |= model.settings

@@ -180,7 +180,7 @@ def preset(name: str, architecture: str = DEFAULT, *, objective: Objective = "ca
 
 
 def with_code(model: ModelConfig, base: Path | None) -> ModelConfig:
-    """The same settings; of code of one's own, with its defaults and the digest of its file, relative to ``base``.
+    """Return the settings; those of custom code with its defaults and the digest of its file, relative to ``base``.
 
     Raises:
         InputError: the code cannot be imported, or does not take the settings.

@@ -1,4 +1,4 @@
-"""What a network predicts when a vector is added to one of its layers, and the same network untrained."""
+"""Predictions of a network when a vector is added to one of its layers, and the same network untrained."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Calls = dict[nn.Module, tuple[Tensor | None, Tensor | None]]  #: what entered an
 
 
 def untrained(model: Trained, seed: int) -> Trained:
-    """The same network with initial weights as its configuration draws them, and the same tokeniser.
+    """Return the same network with initial weights as its configuration draws them, and the same tokeniser.
 
     The model given stays as it is. Training here starts from such weights, but for what it knows of its text and
     objective: biases at word frequencies, and attention to neighbours in masked networks.
@@ -60,7 +60,7 @@ def untrained(model: Trained, seed: int) -> Trained:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where the vectors of a layer can be changed."""
+    """Place in a network at which the vectors of a layer can be changed."""
 
     module: nn.Module
     entering: bool  #: they are what enters the module; False: what leaves it
@@ -68,7 +68,7 @@ class Place:
 
 
 def places(model: CausalModel) -> list[Place]:
-    """Where each layer can be changed, numbered as in `truesource.lmtrain.hidden_states.hidden_states`.
+    """Return where each layer can be changed, numbered as in `truesource.lmtrain.hidden_states.hidden_states`.
 
     Layer 0 is what enters the first block and layer k what leaves the k-th. The last layer is what leaves the final
     layer norm, in networks whose last hidden state that is.

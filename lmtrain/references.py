@@ -295,7 +295,7 @@ def model_reference(reference: str | Path | ModelReference, base: Path | None = 
 
 
 def is_arpa(path: Path) -> bool:
-    """Whether a path is a file of n-grams, by its name."""
+    """Return True if a path is a file of n-grams, by its name."""
     return path.name.removesuffix(".gz").endswith(ARPA) and path.is_file()
 
 

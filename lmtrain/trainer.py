@@ -132,7 +132,7 @@ class LossTrainer(Trainer):  # type: ignore[misc]
 
 
 def _size(batch: Batch) -> int:
-    """How many tokens a micro-batch is about: those it predicts, or the sum of their weights, which is whole."""
+    """Return how many tokens a micro-batch is about: those it predicts, or the sum of their weights, which is whole."""
     return round(float(batch["weights"].sum())) if "weights" in batch else len(batch["targets"])
 
 

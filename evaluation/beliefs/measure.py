@@ -1,4 +1,4 @@
-"""How much of a belief a linear map reads from vectors, beside what needs no network, and the picture of both.
+"""Share of a belief that a linear map reads from vectors, next to baselines without a network, and their picture.
 
 A belief is a vector of numbers that a perfect predictor has to carry (`truesource.grammar.inference.beliefs`). R2 is
 the share of its variance, all numbers together, that the best affine map explains in sentences that the map was not
@@ -65,7 +65,7 @@ class AffineMap:
     decay: float  #: of the ridge regression that it is from
 
     def __call__(self, x: Vectors) -> FloatArray:
-        """What it reads (N, d) from rows (N, D)."""
+        """Return what it reads (N, d) from rows (N, D)."""
         return np.asarray(x @ self.weight + self.bias, dtype=np.float64)
 
 
@@ -141,7 +141,7 @@ def readable(vectors: Vectors, beliefs: Beliefs, seed: int = DEFAULT_SEED) -> In
 
 
 def mean_after(keys: Sequence[Sequence[Hashable]], beliefs: FloatArray, parts: BeliefParts) -> FloatArray:
-    """For each word the mean belief of the train part after the same key; (T, d).
+    """Return for each word the mean belief of the train part after the same key; (T, d).
 
     Keys that the train part lacks have that of their next shorter key, and the mean of all where there is none.
 

@@ -26,7 +26,7 @@ from truesource.lmtrain.patching import patched_log_probs, untrained
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """What is read from one layer."""
+    """Beliefs read from one layer."""
 
     number: int
     value: Interval
@@ -107,7 +107,7 @@ class BeliefText:
 
     @cached_property
     def fresh(self) -> LanguageModel | None:
-        """The same network with random weights; None: it was not asked for, or code of one's own sets the weights."""
+        """The network with random weights; None if nobody asked for it, or custom code sets the weights."""
         if not self.settings.untrained or not isinstance(self.model, Network):
             return None
         try:
@@ -181,7 +181,7 @@ def _interval(text: BeliefText, beliefs: Beliefs, read: FloatArray) -> Interval:
 def _from_layers(
     text: BeliefText, model: LanguageModel, beliefs: Mapping[Target, Beliefs]
 ) -> dict[Target, list[Layer]]:
-    """What is read of each belief from the layers of a model; of one given the other words, with the word masked."""
+    """Read each belief from the layers of a model; a belief given the other words is read with the word masked."""
     result: dict[Target, list[Layer]] = {target: [] for target in beliefs}
     layers = None if text.settings.layers is None else sorted(text.settings.layers)
     for hide in sorted({hides(model, target) for target in beliefs}):
@@ -195,12 +195,12 @@ def _from_layers(
 
 
 def hides(model: LanguageModel, target: Target) -> bool:
-    """Whether a belief is read with its word masked; vectors of one's own code cannot be."""
+    """Return True if a belief is read with its word masked; vectors of one's own code cannot be."""
     return target == "outside" and isinstance(model, Network)
 
 
 def _after_words(text: BeliefText, beliefs: Beliefs) -> dict[int, Interval]:
-    """What the mean beliefs after the same last words explain, or between the same words, by their number."""
+    """Return what the mean beliefs after the same last words explain, or between the same words, by their number."""
     most, of = text.settings.last_words, neighbours if beliefs.kind == "outside" else last_words
     keys = [of(beliefs, k) for k in range(most, 0, -1)]
     return {

@@ -139,7 +139,7 @@ def r2_table(record: Record, target: str) -> ReportTable:
 
 
 def _beside(vectors: str) -> str:
-    """What stands in the place of hidden states, for readers."""
+    """Return what stands in the place of hidden states, for readers."""
     if vectors == "own-next-word":
         return "the model's own next-word probabilities"
     where, number = vectors.split("-")[:2]
@@ -149,7 +149,7 @@ def _beside(vectors: str) -> str:
 
 
 def _words_note(target: str) -> str:
-    """What the words alone tell, since it is not exact."""
+    """Return what the words alone tell, since it is not exact."""
     where, name = ("between", "Words next to it") if target == "outside" else ("after", "Last words")
     return (
         f"{name}: not the exact belief given these alone, but the mean of the exact beliefs {where} the same words in"
@@ -177,7 +177,7 @@ def targets_of(record: Record) -> list[str]:
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:
-    """For each belief what is read, and what writing it does."""
+    """Return for each belief what is read, and what writing it does."""
     made = [(r2_table(record, target), patched_table(record, target)) for target in targets_of(record)]
     return [table for pair in made for table in pair if table is not None]
 
@@ -195,7 +195,7 @@ def section(run: MeasuredRun) -> dict[str, Any] | None:
 
 
 def figure(record: Record, salt: str) -> str:
-    """For each belief R2 by layer, and the plane in which it varies most: the truth, and what is read."""
+    """Return for each belief R2 by layer, and the plane in which it varies most: the truth, and what is read."""
     targets = targets_of(record)
     with new_figure(11.0, 4.2 * len(targets), salt) as drawn:
         rows = drawn.subplots(len(targets), 3, squeeze=False)

@@ -1,1 +1,1 @@
-"""How much context a model uses: divergence from the best predictors that see the last k words."""
+"""Context that a model uses: divergence from the best predictors that see the last k words."""

@@ -1,4 +1,4 @@
-"""What a model uses of the words before a token: a model beside the best predictors that see 0, 1, 2, ... words.
+"""Use of context: a model compared with the best predictors that see 0, 1, 2, ... words.
 
 L_k, the loss of the best predictor that sees k words, is a property of the language; L_(m-1) is its m-local entropy
 (Someya et al. 2025), and the sum of L_k less the entropy over all k its excess entropy (Crutchfield & Feldman 2003).

@@ -59,7 +59,7 @@ def _words(value: float, most: int) -> str:
 
 
 def seen_label(seen: str) -> str:
-    """What a predictor sees, for readers."""
+    """Return what a predictor sees, for readers."""
     return "all words: the truth" if seen == ALL else f"{seen} word{'s' * (seen != '1')}"
 
 
@@ -117,7 +117,7 @@ def section(run: MeasuredRun) -> dict[str, Any] | None:
 
 
 def training_figure(records: Mapping[str, Record], learned: Mapping[str, Record], salt: str) -> str:
-    """How far each model is from the truth along its training, beside the lines of k words, as ``<svg>``.
+    """Return how far each model is from the truth along its training, beside the lines of k words, as ``<svg>``.
 
     Args:
         records: of this evaluator, by model; one without snapshots is a level.

@@ -140,7 +140,7 @@ def control(
 
 @dataclass(frozen=True, eq=False)
 class Apart:
-    """How far one model is from another along sentences that it made, (n,) nats a sentence each.
+    """Divergence of one model from another along sentences that it made, (n,) nats a sentence.
 
     With d the difference of the logarithms of a token: the sum of d, of d^2 / 2, of exp(-d) - 1 + d; and of the KL of
     the whole law of the next token. The first and the last two have the mean KL(model || other).
@@ -153,7 +153,7 @@ class Apart:
 
     @classmethod
     def of_tokens(cls, difference: FloatArray, sentence: Any, n: int, expected: FloatArray | None) -> Apart:
-        """From the difference of each token (T,), and the sentence that it stands in (T,)."""
+        """Build from per-token differences (T,) and sentence numbers (T,)."""
         sums = [
             np.bincount(sentence, values, n).astype(np.float64)
             for values in (difference, difference**2 / 2.0, np.expm1(-difference) + difference)

@@ -148,7 +148,7 @@ def section(run: MeasuredRun) -> dict[str, Any] | None:
 
 
 def figure(record: Record, salt: str) -> str:
-    """For each event the frontier, and all ways below it."""
+    """Return for each event the frontier, and all ways below it."""
     events = ways_of(record)
     with new_figure(1.0 + 4.6 * len(events), 3.8, salt) as drawn:
         panels = drawn.subplots(1, len(events), squeeze=False)[0]

@@ -75,7 +75,7 @@ class Steering:
         self._columns = np.array([pcfg.word_ids[word] for word in self.given.pcfg.terminals] + [len(pcfg.terminals)])
 
     def satisfied(self, sentences: Sequence[Sequence[str]]) -> BoolArray:
-        """Which sentences satisfy the event, (n,); one with a word that the truth does not have does not."""
+        """Return which sentences satisfy the event, (n,); one with a word that the truth does not have does not."""
         numbers = [self.pcfg.encode(sentence) for sentence in sentences]
         reward = self.tilting.automaton.reward
         return np.array([(row >= 0).all() and reward(row.tolist()) > 0.0 for row in numbers], dtype=bool)

@@ -18,7 +18,7 @@ AT_ONCE = 50_000  #: patterns that are summed over together
 
 
 class PatternCharts(Protocol):
-    """What gives the probability of patterns, such as `AnyOrder`."""
+    """A source of the probabilities of patterns, such as `AnyOrder`."""
 
     def log_probs(self, patterns: Sequence[Pattern]) -> FloatArray:
         """Ln of the probability of all sentences that fit each pattern, (N,) nats."""

@@ -102,7 +102,7 @@ def bound_records(
 
 
 def unbounded(bound: Score) -> Score:
-    """The same perplexity, of text that was not sampled from the grammar, under a name that claims no bound."""
+    """Return the same perplexity, of text that was not sampled from the grammar, under a name that claims no bound."""
     return replace(bound, name=bound.name.replace("bound", "perplexity"))
 
 

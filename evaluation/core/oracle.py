@@ -118,7 +118,7 @@ class Oracle:
 
     @property
     def grammar(self) -> PCFG:
-        """The same, if it has rules.
+        """The truth, if it has rules.
 
         Raises:
             InputError: it is a process.

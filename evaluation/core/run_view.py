@@ -1,4 +1,4 @@
-"""What evaluators see of a run: the request that its configuration makes, and the records of finished measurements.
+"""A run as evaluators see it: the request of its configuration, and the records of finished measurements.
 
 Runs stand above evaluators, so these are protocols: `truesource.run.config.RunConfig` and
 `truesource.report.finished_run.FinishedRun` have these members and more.
@@ -107,7 +107,7 @@ class RunRequest(Protocol):
 
     @property
     def evaluation(self) -> EvaluationRequest:
-        """What is measured."""
+        """Settings of what is measured."""
 
     @property
     def corpus(self) -> CorpusRequest:

@@ -64,7 +64,7 @@ class Score:
         object.__setattr__(self, "high", high)
 
     def without_interval(self, code: str) -> Score:
-        """The same value without an interval, and in the signature why.
+        """Return the same value without an interval, and in the signature why.
 
         Args:
             code: of the reason, see `truesource.grammar.support.printable`.

@@ -113,7 +113,7 @@ class Setting:
 
     @property
     def known(self) -> Truth:
-        """What the sentences were drawn from.
+        """The truth that the sentences were drawn from.
 
         Raises:
             InputError: nobody knows it.
@@ -137,7 +137,7 @@ class Setting:
         return digest_sentences(self.sentences)
 
     def first(self, number: int | None) -> Setting:
-        """The same with the first sentences only; None: all of them."""
+        """Return the same with the first sentences only; None: all of them."""
         if number is None or number >= len(self.sentences):
             return self
         some = replace(self, sentences=self.sentences[:number])
@@ -202,7 +202,7 @@ class Setting:
         )
 
     def full_oracle(self, model: LanguageModel) -> Oracle:
-        """The same for full distributions, in which every position counts and nothing is left out."""
+        """Return the same for full distributions, in which every position counts and nothing is left out."""
         self._warn(model)
         return oracle_for(model, self.known, self.lengths, transform=self.transform)
 

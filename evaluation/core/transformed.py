@@ -34,7 +34,7 @@ def original_digest(truth: Truth) -> str:
 
 
 def of_sentences(transform: Transform | None, objective: Objective) -> bool:
-    """Tell whether the truth is known of sentences alone, not of each token."""
+    """Return True if the truth is known of sentences alone, not of each token."""
     return transform is not None and objective == "causal"
 
 

@@ -85,7 +85,7 @@ def counted_frequencies(name: str, counts: Mapping[str, int], sentences: int, ob
 
 
 def equal_frequencies(oracle: Oracle) -> ConstantModel:
-    """The same probability for everything that may stand anywhere."""
+    """Return the same probability for everything that may stand anywhere."""
     size = len(oracle.words) + 1 + (oracle.objective == "causal")
     return ConstantModel("equal frequencies", oracle.objective, oracle.words, np.ones(size))
 

@@ -1,4 +1,4 @@
-"""How far text that is filled in step by step is from the truth: what parallel filling costs, and what the model does.
+"""Distance from the truth of text that is filled in step by step: the cost of parallel filling, and of the model.
 
 A sampler begins with gaps alone, as many as the sentence has words, and fills some of them in each step, each from its
 own distribution given the words of earlier steps. Words of one step do not see each other, so that even the exact
@@ -76,7 +76,7 @@ class ExactDenoiser:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a sampler fills a sentence.
+    """The way in which a sampler fills a sentence.
 
     ``random``: places in random order. ``confidence``: where the most probable word is most probable. ``blocks``: from
     left to right, neighbours together. The words are spread over the steps as evenly as they can be.
@@ -91,7 +91,7 @@ class Schedule:
         return str(self.steps or "all")
 
     def sizes(self, n: int) -> list[int]:
-        """How many words of n each step fills; with more steps than words there are n of one word."""
+        """Return how many words of n each step fills; with more steps than words there are n of one word."""
         k = min(self.steps or n, n)
         return [n * (step + 1) // k - n * step // k for step in range(k)]
 

@@ -101,7 +101,7 @@ def by_group(divided: DividedDivergence, shared: Mapping[str, object], seed: int
 def _masses(
     divided: DividedDivergence, masses: GroupMasses, shared: Mapping[str, object], seed: int
 ) -> list[dict[str, Score]]:
-    """Of each group, means over all contexts: its part of KL(P || Q), if never infinite, and P and Q of the group."""
+    """Return means over all contexts for each group: its part of KL(P || Q), if finite, and its P and Q."""
     every = np.broadcast_to(masses.contexts[:, None], masses.truth.shape)
     number = int(masses.contexts.sum())
     columns = {

@@ -37,7 +37,7 @@ _NATS: dict[str, object] = {"unit": "nats/token", "contexts-of": "truth", "may":
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What a perfect reader knows at each of the T positions of some documents, the end of each included."""
+    """Knowledge of a perfect reader at each of the T positions of documents, the end of each included."""
 
     document: IntArray  #: (T,) number of the document
     position: IntArray  #: (T,) words before, from 0 on
@@ -110,7 +110,7 @@ def _entropies(posterior: Sequence[FloatArray]) -> FloatArray:
 
 @dataclass(frozen=True)
 class Strategy:
-    """Which of some predictors a model resembles."""
+    """The predictor, among some, that a model resembles."""
 
     weight: dict[str, float]  #: of each in the mixture that is nearest to the model; they sum to one
     kl: dict[str, float]  #: mean KL(predictor || model) of each, nats a token
@@ -222,7 +222,7 @@ class _Readers:
 
     @property
     def documents(self) -> int:
-        """How many the first predictor can make."""
+        """Number of the first predictor can make."""
         return len(np.unique(self.document))
 
     @property
@@ -249,7 +249,7 @@ class _Readers:
         return rows_kl(self.log_p[name], log_q)
 
     def paired(self, log: FloatArray) -> FloatArray:
-        """What a table (T, E) has for what stands there, (T,)."""
+        """Return what a table (T, E) has for what stands there, (T,)."""
         return np.asarray(log[np.arange(len(log)), self.observed])
 
     def strategy(self, log_q: FloatArray, seed: int) -> Strategy:
@@ -391,7 +391,7 @@ def _check(model: DistributionModel, setting: Setting, truth: Truth, families: M
 def _columns_of_truth(
     truth: DocumentProcess, documents: Sequence[Sequence[str]], setting: Setting, languages: IntArray | None
 ) -> dict[str, Column]:
-    """What a perfect reader of the truth knows, whatever the model."""
+    """Return what a perfect reader of the truth knows, whatever the model."""
     if languages is not None:
         known = what_is_known(truth, documents, languages, setting.lengths)
         regret = Column(known.regret, {"unit": "nats/token", "estimator": "paired"})

@@ -53,7 +53,7 @@ def told_divergence(
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """Which languages a model expects at the beginning of each of the B strings of some documents."""
+    """Languages that a model expects at the beginning of each of the B strings of some documents."""
 
     document: IntArray  #: (B,) number of the document
     string: IntArray  #: (B,) strings before, from 0 on

@@ -143,7 +143,7 @@ class Means(NamedTuple):
 
 
 def enough_sentences(share: FloatArray) -> bool:
-    """Tell whether a group is in enough sentences for an interval: their effective number is `FEWEST` or more.
+    """Return True if a group is in enough sentences for an interval: their effective number is `FEWEST` or more.
 
     It is ``(sum of s)^2 / sum of s^2`` (Kish 1965), the number of sentences where all have the same share s of tokens
     in the group; a sentence that is in it by a hair hardly counts.

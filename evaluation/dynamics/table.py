@@ -478,7 +478,7 @@ def _sums(curves: LearningCurves, g: int, sign: float = 1.0) -> SeedSums:
 
 
 def _in_order(curves: LearningCurves, first: int, last: int, tests: int) -> bool:
-    """Tell whether one half is surely gone by a checkpoint at which the other one is not yet.
+    """Return True if one half is surely gone by a checkpoint at which the other one is not yet.
 
     In 97.5% of the resamples, or more where the two were selected among so many pairs, see `bonferroni`.
     """

@@ -12,7 +12,7 @@ from truesource.lmtrain.levers import LEVERS, LeverName
 
 
 class ExplainSettings(Settings):
-    """Why models are off, and what would help most; see docs/howto/explain.md."""
+    """Settings of the explanation of why models are off; see docs/howto/explain.md."""
 
     advanced: ClassVar = frozenset({"lines", "starts"})
     sentences: int | None = Field(1000, ge=2, description="Number of sentences to use, from the first.")

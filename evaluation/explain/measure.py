@@ -1,4 +1,4 @@
-"""Why a model is off: what levers change, and the references that it stands among, on the same sentences."""
+"""Effects of levers on a model, and references for it, on the same sentences."""
 
 from __future__ import annotations
 
@@ -110,14 +110,14 @@ def em_rung(
 
 @dataclass(frozen=True)
 class LeverChange:
-    """What a lever changes in the divergence from the truth, nats a token; below 0 it helps."""
+    """Change of the divergence from the truth by a lever, nats a token; below 0 it helps."""
 
     contrast: Contrast
     p_adjusted: float | None  #: by Holm's method, for all levers; None: there is no interval
 
     @property
     def helps(self) -> bool:
-        """Whether the model is nearer to the truth, and that is no chance."""
+        """True if the model is nearer to the truth, and that is no chance."""
         return self.contrast.value < 0.0 and self.p_adjusted is not None and self.p_adjusted < CHANCE
 
 

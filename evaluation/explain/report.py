@@ -63,7 +63,7 @@ BASE = "model"  #: the training of the model itself, with another seed
 
 
 def sentence(record: Record) -> str:
-    """What would help a model most, in words, and what was too expensive to try."""
+    """Return what would help a model most, in words, and what was too expensive to try."""
     name, kl, tried = record["model"], record["kl"]["value"], record["levers"]
     untried = [TITLES[lever] for lever, reason in record["left_out"].items() if reason == "over-budget"]
     rest = f" Not tried, as it takes longer than was granted: {listed(untried)}." if untried else ""
@@ -85,7 +85,7 @@ def sentence(record: Record) -> str:
 
 
 def _no_advice(tried: Sequence[Record], first: Record) -> str:
-    """Say why the levers that change more are not what would help most; empty if there are none."""
+    """Return why levers that change more are not what would help most; empty if there are none."""
     larger = [row for row in tried if row["change"]["value"] < first["change"]["value"]]
     chance = [TITLES[row["lever"]] for row in larger if not row["helps"]]
     said = [
@@ -100,7 +100,7 @@ def _no_advice(tried: Sequence[Record], first: Record) -> str:
 
 
 def rung_title(row: Record) -> str:
-    """What a reference is, for readers."""
+    """Return what a reference is, for readers."""
     seen = row.get("seen")
     if row["rung"] == "window":
         return "word frequencies" if seen == 0 else f"best of {window_name(cast(int, seen))}"
@@ -140,7 +140,7 @@ def lever_table(record: Record) -> ReportTable:
 
 
 def _seeds(record: Record) -> str:
-    """What intervals and p-values are about."""
+    """Return what intervals and p-values are about."""
     if record["seeds"] == 1:
         return "One training each, so intervals are about other sentences, not about other seeds"
     return f"Means over {record['seeds']} seeds, with intervals over sentences and seeds"
@@ -235,7 +235,7 @@ def lever_figure(record: Record, salt: str) -> str | None:
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """What the template shows; None where nothing was explained."""
+    """Return what the template shows; None where nothing was explained."""
     records = run.of_models("explain", dict[str, Any])
     if not records:
         return None
@@ -243,7 +243,7 @@ def section(run: MeasuredRun) -> dict[str, Any] | None:
 
 
 def content(records: dict[str, Record]) -> dict[str, Any]:
-    """What the template shows of each model."""
+    """Return what the template shows of each model."""
     return {
         "models": [
             {

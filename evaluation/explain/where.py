@@ -1,4 +1,4 @@
-"""Where a model is off, and what it has by heart: the parts of an explanation that need no training."""
+"""Places where a model is off, and sentences that it memorised: explanations that need no training."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def places_of(model: LanguageModel, setting: Setting) -> list[dict[str, Any]]:
 
 
 def memory_of(model: LanguageModel, setting: Setting, trained: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-    """What a model has by heart of its training sentences, one record a number; none where nothing can be compared."""
+    """Return memorisation records, one a number; empty if nothing can be compared."""
     try:
         found = memory(model, setting, trained, sentences=MEMBERS)
     except NothingToMeasureError:
@@ -91,7 +91,7 @@ def places_table(record: Record) -> ReportTable | None:
 
 
 def memory_sentence(record: Record) -> str:
-    """What a model has by heart, in words; empty where it was not measured."""
+    """Return what a model has by heart, in words; empty where it was not measured."""
     found = {each["name"]: each for each in record["memory"]}
     if not found:
         return ""

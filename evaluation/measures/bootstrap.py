@@ -269,7 +269,7 @@ def _linearised(measure: Measure, sums: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 def _is_normal(influence: FloatArray, sentences: IntArray) -> BoolArray:
-    """Tell whether the normal limit does for each column (N, K) of influences, (K,)."""
+    """Return True if the normal limit does for each column (N, K) of influences, (K,)."""
     spread = np.square(influence).sum(axis=0) ** 1.5
     skew = np.divide(np.abs((influence**3).sum(axis=0)), spread, out=np.zeros(len(spread)), where=spread > 0.0)
     return np.asarray((sentences >= LARGE) & (skew <= SKEWED))

@@ -88,7 +88,7 @@ def bonferroni(contrast: Contrast, tests: int = 1) -> float | None:
 
 
 def may_be_chance(p_adjusted: float | None) -> bool:
-    """Tell whether a difference with this adjusted p-value may be chance; so may one without a p-value."""
+    """Return True if a difference with this adjusted p-value may be chance; so may one without a p-value."""
     return p_adjusted is None or p_adjusted >= CHANCE
 
 

@@ -1,1 +1,1 @@
-"""What a model has memorised of its training sentences."""
+"""Memorisation of training sentences."""

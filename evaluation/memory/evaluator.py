@@ -24,7 +24,7 @@ MEASURES = (
 
 
 class MemorySettings(Settings):
-    """What a model has memorised of its training sentences, compared with fresh ones; see docs/howto/memory.md."""
+    """Settings of memorisation, measured against fresh sentences; see docs/howto/memory.md."""
 
     members: str = Field("train", min_length=1, description="Split that the model was trained on.")
     #: of the training text and of the fresh one

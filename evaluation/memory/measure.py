@@ -232,7 +232,7 @@ def two_samples(members: FloatArray, fresh: FloatArray, seed: int = DEFAULT_SEED
 
 
 def _resamples(n: int, seed: int) -> Iterator[FloatArray]:
-    """How often each of ``n`` sentences is in each resample, (n,) each."""
+    """Return how often each of ``n`` sentences is in each resample, (n,) each."""
     return (times for some in resampled_times(n, seed=seed) for times in some)
 
 

@@ -51,7 +51,7 @@ def measure(model: LanguageModel, setting: Setting, settings: MemorySettings) ->
 
 
 def _places(setting: Setting, different: Sequence[tuple[str, ...]], numbers: Any) -> list[int]:
-    """Where sentences, numbered among the different ones, stand in the text."""
+    """Return where sentences, numbered among the different ones, stand in the text."""
     wanted = {different[i] for i in numbers}
     return [i for i, sentence in enumerate(setting.sentences) if tuple(sentence) in wanted]
 

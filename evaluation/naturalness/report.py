@@ -79,7 +79,7 @@ def measures_table(records: Sequence[Mapping[str, Any]], sentences: Mapping[str,
 
 
 def _ceiling(records: Sequence[Mapping[str, Any]]) -> str:
-    """What the agreement of the halves of the reference means."""
+    """Return what the agreement of the halves of the reference means."""
     signatures = (record.get("signature") or "" for record in records if record["name"].startswith("ngram_"))
     documents = next((parts_of(text).get("documents") for text in signatures), None)
     if documents is None:

@@ -52,13 +52,13 @@ class Neighbours:
         self._known: dict[tuple[int, int], bool] = {}
 
     def possible(self, sentence: Sequence[str]) -> bool:
-        """Tell whether all neighbours in a sentence can be neighbours, and its ends the ends of one."""
+        """Return True if all neighbours in a sentence can be neighbours, and its ends the ends of one."""
         first, last = self._ids[sentence[0]], self._ids[sentence[-1]]
         ends = _has(self._first, first, self._start) and _has(self._last, last, self._start)
         return ends and all(self.can_follow(before, after) for before, after in pairwise(sentence))
 
     def can_follow(self, before: str, after: str) -> bool:
-        """Tell whether one word can stand right after another."""
+        """Return True if one word can stand right after another."""
         key = self._ids[before], self._ids[after]
         if key not in self._known:
             ends, begins = (np.zeros(self._last.shape[0], dtype=bool) for _ in range(2))

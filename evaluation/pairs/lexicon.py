@@ -176,7 +176,7 @@ class Lexicon:
 
     @cached_property
     def tags(self) -> dict[str, dict[str, float]]:
-        """For each label that makes words, its words and their expected number in a sentence."""
+        """Words of each label that makes words, with their expected number in a sentence."""
         tags: dict[str, dict[str, float]] = {}
         rules, terminals, labels = self.pcfg.lexical.tolist(), self.pcfg.terminals, self.pcfg.labels
         for (symbol, word), count in zip(rules, self._counts[1].tolist(), strict=True):

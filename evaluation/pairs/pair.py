@@ -240,7 +240,7 @@ def _sentence(
 
 
 def _plain(value: Any, kinds: tuple[type, ...]) -> bool:
-    """Tell whether a value is a mapping of names to values of some kinds, or None."""
+    """Return True if a value is a mapping of names to values of some kinds, or None."""
     return isinstance(value, dict) and all(v is None or isinstance(v, kinds) for v in value.values())
 
 

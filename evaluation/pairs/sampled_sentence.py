@@ -93,7 +93,7 @@ class Constituents:
 
 @dataclass(frozen=True)
 class PairChange:
-    """The other sentence of a pair, and facts about both: ``x_drawn`` is of the drawn one, ``x_changed`` of this."""
+    """Return the other sentence of a pair, and facts on both: ``x_drawn`` of the drawn one, ``x_changed`` of this."""
 
     words: Words
     positions: tuple[int, ...]
@@ -187,7 +187,7 @@ class Phenomenon(ABC):
 
     @abstractmethod
     def missing(self, lexicon: Lexicon) -> str | None:
-        """Why the grammar can have no such pairs; None: it may."""
+        """Return the reason why the grammar can have no such pairs; None: it may."""
 
     @abstractmethod
     def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:

@@ -35,7 +35,7 @@ class SenseSplit:
 
 
 def sense_grammar(pcfg: PCFG) -> tuple[PCFG, dict[str, str]]:
-    """The same language, every word that has several tags written with its tag: ``can/MD``, ``can/NN``.
+    """Return the same language, every word that has several tags written with its tag: ``can/MD``, ``can/NN``.
 
     Tags are the treebank labels of preterminals, so that subsymbols of one tag stay one word.
 

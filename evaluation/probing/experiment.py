@@ -100,7 +100,7 @@ def majority_guess(truth: IntArray) -> int:
 
 
 def identity_guesses(keys: Sequence[str], truth: IntArray, train: IntArray, test: IntArray) -> IntArray:
-    """For each test item the most frequent label of its word type in the train part, else of the whole part, (N,)."""
+    """Predict the most frequent label of the word type in the train part, or of the whole part if unseen, (N,)."""
     common = majority_guess(truth[train])
     counts: dict[str, Counter[int]] = {}
     for i in train.tolist():

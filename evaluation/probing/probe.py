@@ -141,7 +141,7 @@ def _vectors(
     settings: ProbingSettings,
     layers: Sequence[int] | None,
 ) -> Iterator[tuple[int, Any]]:
-    """Of the items, layer after layer, (T, D); not kept here."""
+    """Yield hidden vectors of the items, one layer at a time, (T, D)."""
     from truesource.lmtrain.hidden_states import hidden_layers
 
     sizes = np.array([len(sentence) for sentence in sentences], dtype=np.int64)

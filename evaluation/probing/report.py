@@ -127,7 +127,7 @@ def tables(record: Record, title: str) -> list[ReportTable]:
 
 
 def figure(record: Record, salt: str) -> str:
-    """For each target, curves by layer, a map of layers and steps where there are snapshots, and the confusion."""
+    """Draw each target: curves by layer, a map of layers and steps if there are snapshots, and the confusion."""
     targets = by_target(record)
     first = next(iter(targets.values()))
     steps = len(steps_of(first)) > 1

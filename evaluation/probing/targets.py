@@ -68,7 +68,7 @@ def word_targets(
     truth: Truth = "argmax",
     seed: int = DEFAULT_SEED,
 ) -> Targets:
-    """For every word the exact posterior of its preterminal, coarse (its treebank tag) or fine (the symbol itself).
+    """Return the exact posterior of each word's preterminal, coarse (its treebank tag) or fine (the symbol).
 
     Sentences are read as the oracle reads them, so words that the model does not tell apart are ``<unk>`` here too.
 
@@ -185,7 +185,7 @@ def _drawn_preterminals(
 def span_targets(
     oracle: Oracle, sentences: Sequence[Sequence[str]], *, truth: Truth = "argmax", seed: int = DEFAULT_SEED
 ) -> Targets:
-    """For some spans of two words or more the exact posterior of the phrase label, `NONE` among them.
+    """Return for some spans of two words or more the exact posterior of the phrase label, `NONE` among them.
 
     The label of a constituent is that of the lowest node over the span, the one that branches; symbols that
     binarisation made are no constituents. Spans are balanced: in each sentence one derivation is drawn from the

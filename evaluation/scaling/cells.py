@@ -331,7 +331,7 @@ def lack_of_fit(
 
 
 def _crossed(groups: Sequence[Sequence[int]], seeds: Sequence[Hashable]) -> bool:
-    """Tell whether every setting has the same seeds, each once."""
+    """Return True if every setting has the same seeds, each once."""
     rows = [[seeds[i] for i in group] for group in groups]
     return all(len(row) == len(set(row)) and set(row) == set(rows[0]) for row in rows)
 

@@ -112,7 +112,7 @@ def figures_of(evaluator: Evaluator, records: Mapping[str, Record]) -> dict[str,
 
 
 def under_name(record: Any, own: str, name: str) -> Any:
-    """The same record with ``name`` for a model wherever its ``own`` name stands under the key ``model``.
+    """Return the same record with ``name`` for a model wherever its ``own`` name stands under the key ``model``.
 
     A model that is loaded has a name of its own; in a run it is what the configuration calls it.
     """

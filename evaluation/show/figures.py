@@ -116,7 +116,7 @@ def _rows(*columns: Iterable[Any]) -> Rows:
 
 
 def _maps(axes: Axes, dpi: float, height: float) -> tuple[list[float], list[float]]:
-    """How values become points of the SVG, whose origin is at the top left."""
+    """Return how values become points of the SVG, whose origin is at the top left."""
     (x0, x1), (y0, y1) = axes.get_xlim(), axes.get_ylim()
     ends = axes.transData.transform([(x0, y0), (x1, y1)]) * 72.0 / dpi
     return (
@@ -244,7 +244,7 @@ def write_figure(path: Path, draw: Callable[[], str], size: tuple[float, float] 
 
 @contextmanager
 def drawing_for(file: FigureFile) -> Iterator[None]:
-    """In the block, `figure` and `to_svg` draw what ``file`` wants: its one figure and no other, or any."""
+    """Let `figure` and `to_svg` draw what ``file`` needs inside the block: its one figure, or any."""
     token = _FILE.set(file)
     try:
         yield

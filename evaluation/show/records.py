@@ -170,7 +170,7 @@ class ProvenanceRecord(TypedDict):
 
 @with_config(STRICT)
 class NoteRecord(TypedDict):
-    """Why a stage found nothing to measure."""
+    """Reason why a stage found nothing to measure."""
 
     reason: str
 

@@ -215,14 +215,14 @@ def _scored(row: Record) -> int:
 
 
 def impossible(row: Record) -> str:
-    """Which side cannot make how many of the sentences that are left out of a result."""
+    """Return which side cannot make how many of the sentences that are left out of a result."""
     oracle, model = row.get("impossible_oracle"), row.get("impossible_model")
     sides = [(f"the oracle cannot make {oracle:,}", oracle), (f"the model cannot make {model:,}", model)]
     return " and ".join(text for text, number in sides if number)
 
 
 def too_few(rows: Sequence[Record]) -> list[str]:
-    """Which models were scored on too few sentences for an interval."""
+    """Return which models were scored on too few sentences for an interval."""
     return [
         f"{row['model']}: {count(row['sentences'], 'sentence')}, too few for an interval, which takes {FEWEST} or more."
         for row in rows

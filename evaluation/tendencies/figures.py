@@ -187,7 +187,7 @@ def tendencies_figure(shown: Drawn, salt: str = "tendencies") -> str:
 
 
 def _colour(shown: Drawn) -> str:
-    """Of what samples are compared with."""
+    """Return the colour of what samples are compared with."""
     return TRUTH if shown["truth"] else "#111827"
 
 

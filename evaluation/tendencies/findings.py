@@ -201,7 +201,7 @@ class TendencyTable:
         self.add(source, tendency, f"{tendency}_effect", difference.effect, None, {**parts, "unit": "sd"})
 
     def note(self, source: str, measure: str, reason: str | None = None) -> None:
-        """Say why a sample does not have a measure; by default, for the reason in `WHY`."""
+        """Record why a sample does not have a measure; by default, the reason in `WHY`."""
         reason = reason or WHY.get(measure)
         line = f"{source}: no {measure}; {reason}"
         if reason and line not in self._found.notes:

@@ -152,7 +152,7 @@ def _table(scheme: str, rows: Mapping[str, Findings], samples: Sequence[Record],
 
 
 def _coarse(rows: Mapping[str, Findings], names: Sequence[str]) -> int | None:
-    """How many draws a star takes in the worst case, if there are fewer; None if there are enough."""
+    """Return how many draws a star takes in the worst case, if there are fewer; None if there are enough."""
     tests = [rows[name][m] for name in names for m in HEADLINE if m in rows[name] and "p" in rows[name][m]]
     fewest = min((test["draws"] for test in tests), default=0)
     needed = round(len(tests) / LEVEL)
@@ -169,7 +169,7 @@ def _usual(row: Findings, rows: Mapping[str, Findings], measure: str = "types") 
 
 
 def _reading(row: Findings, other: str, rows: Mapping[str, Findings]) -> tuple[float, list[str]]:
-    """How far the farthest measure is beyond chance, and all that are beyond it in words, the farthest first.
+    """Return how far the farthest measure is beyond chance, and all that are beyond it in words, the farthest first.
 
     Beyond chance are measures with a star, and those that are beyond every draw: more than that so many draws cannot
     show, and where they are few a star is out of reach.
@@ -203,7 +203,7 @@ def _multiple(record: Record, far: float) -> str:
 
 
 def _far(record: Record) -> float:
-    """How many times what chance exceeds in 1 case of 40 a distance is.
+    """Return how many times what chance exceeds in 1 case of 40 a distance is.
 
     Of a number: its difference from the mean by chance, over half the width of the middle 95%.
     """

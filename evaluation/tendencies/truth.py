@@ -72,7 +72,7 @@ LONGEST = 200  #: tokens; exact shares and types of longer sentences take too mu
 
 
 def is_symbol(token: str) -> bool:
-    """Tell whether a token has no letter: punctuation, numbers, and what treebanks write for them."""
+    """Return True if a token has no letter: punctuation, numbers, and what treebanks write for them."""
     plain = ESCAPED.get(token.lower(), token)
     return token != UNKNOWN and not any(character.isalpha() for character in plain)
 

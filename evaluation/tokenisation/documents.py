@@ -125,13 +125,13 @@ def most_pieces(model: TokenisedModel) -> int | None:
 
 
 def canonical_fits(model: TokenisedModel, document: Document) -> bool:
-    """Tell whether the model can read the canonical tokenisation."""
+    """Return True if the model can read the canonical tokenisation."""
     most = most_pieces(model)
     return most is None or len(document.best) <= most
 
 
 def every_segmentation_fits(model: TokenisedModel, document: Document) -> bool:
-    """Tell whether the model can read every segmentation of a text: the sum over those that fit is then P(text)."""
+    """Return True if the model can read every segmentation of a text: the sum over those that fit is then P(text)."""
     most = most_pieces(model)
     return most is None or document.lattice.n <= most or longest_segmentation(document.lattice) <= most
 

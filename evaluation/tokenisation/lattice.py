@@ -157,7 +157,7 @@ class LatticeBuilder:
         return Lattice(spelling, first, source, piece, score)
 
     def _complaint(self, spelling: str, stuck: int) -> str:
-        """Why there is no path: characters that are in no piece, or the one at which all paths end."""
+        """Return why there is no path: characters that are in no piece, or the one at which all paths end."""
         points = _points(spelling)
         known = np.zeros(len(points), dtype=np.bool_)
         small = points < len(self._classes)
@@ -195,7 +195,7 @@ def _points(text: str) -> NDArray[np.uint32]:
 
 
 def _factorises(inventory: PieceInventory) -> bool:
-    """Tell whether the marker is in pieces only as a run at their beginning (end, where the marker ends words)."""
+    """Return True if the marker is in pieces only as a run at their beginning (end, where the marker ends words)."""
     mark = inventory.marker
     strip = str.rstrip if inventory.marker_ends else str.lstrip
     return not any(mark in strip(piece, mark) for piece in inventory.pieces)

@@ -153,7 +153,7 @@ def n_best(lattice: Lattice, k: int) -> Paths:
 
 
 def canonical_first(canonical: NDArray[Any], paths: Sequence[NDArray[Any]], k: int) -> list[NDArray[Any]]:
-    """At most ``k`` paths: the tokeniser's own, then the others in their order.
+    """Return at most ``k`` paths: the tokeniser's own, then the others in their order.
 
     So the first k of them are the k best, or, where the canonical tokenisation is not one of these, it in place of the
     last.

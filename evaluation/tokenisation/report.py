@@ -148,7 +148,7 @@ def ppl_cell(record: Record | None, *, interval: bool = False) -> Cell:
 
 
 def score_of(record: Record | None) -> Cell | None:
-    """With more places where the value is small."""
+    """Return the cell of a score, with more places for small values."""
     if record is None:
         return None
     return score_cell(record, ".4f" if abs(record["value"]) >= 0.01 or not record["value"] else ".6f")

@@ -342,7 +342,7 @@ def _set_aside(model: TokenisedModel, documents: Documents) -> list[LeftOut]:
 
 @contextmanager
 def numbered(number: int) -> Iterator[None]:
-    """Say which text an error is about, counted from 1."""
+    """Name the text in errors that are raised inside the block, counted from 1."""
     try:
         yield
     except InputError as error:

@@ -248,7 +248,7 @@ class _SidesOnText:
         )
 
     def _has_unknown(self) -> bool:
-        """Tell whether words outside the vocabulary count, so that numbers without them differ."""
+        """Return True if words outside the vocabulary count, so that numbers without them differ."""
         skipped = next(iter(self.sides.values())).frame.unk == "skip"
         if self.model.vocabulary is None or skipped:
             return False

@@ -32,7 +32,7 @@ NAMES = {REAL: "the treebank", EQUAL: "as much sampled text", SAMPLED: "the corp
 
 @with_config(STRICT)
 class Trained(TypedDict):
-    """How a model was trained once more."""
+    """Record of the second training of a model."""
 
     sentences: Positive
     words: Positive
@@ -44,7 +44,7 @@ class Trained(TypedDict):
 
 @with_config(STRICT)
 class TextCounts(TypedDict):
-    """How many sentences of a text can be made by whom."""
+    """Numbers of sentences of a text that each side can make."""
 
     given: Positive
     impossible: dict[str, Count]
@@ -132,7 +132,7 @@ def _cell(records: Records, model: str, column: Column) -> Cell | None:
 
 
 def coverage_line(counts: Mapping[str, Any], names: Mapping[str, str] | None = None) -> str:
-    """How many sentences of a text the grammar and the models can make.
+    """Return how many sentences of a text the grammar and the models can make.
 
     Args:
         counts: ``given``, ``impossible`` by side, ``common``, ``lacking``.
@@ -150,7 +150,7 @@ def coverage_line(counts: Mapping[str, Any], names: Mapping[str, str] | None = N
 
 
 def training_table(groups: Mapping[str, Mapping[str, Mapping[str, Any]]], names: Mapping[str, str]) -> ReportTable:
-    """How the further models were trained.
+    """Return how the further models were trained.
 
     Args:
         groups: by model of the run and what it was trained on: what `truesource.evaluation.treebank_baseline.report`

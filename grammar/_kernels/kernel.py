@@ -118,7 +118,7 @@ def room(array: Array, needed: int) -> Array:
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, position: Any) -> tuple[Any, int]:
-    """Where `WIDTH` entries of an array begin, as a pointer to a vector, and the bytes of one entry."""
+    """Return where `WIDTH` entries of an array begin, as a pointer to a vector, and the bytes of one entry."""
     item = context.get_data_type(kind.dtype)
     size = context.get_abi_sizeof(item)
     data = context.make_array(kind)(context, builder, array).data
@@ -176,7 +176,7 @@ def lowest_bit(_: Any, bits: Any) -> Any:
 
 @intrinsic
 def n_bits(_: Any, bits: Any) -> Any:
-    """How many bits of a whole number are set."""
+    """Return how many bits of a whole number are set."""
 
     def codegen(_: Any, builder: Any, __: Any, args: Any) -> Any:
         return builder.ctpop(args[0])

@@ -29,7 +29,7 @@ class PairRules(NamedTuple):
 
 
 class PairBits(NamedTuple):
-    """The same pairs as sets of right children, 64 symbols to a number, W numbers for all."""
+    """Pairs as sets of right children, 64 symbols to a number, W numbers for all."""
 
     partners: IntArray  #: (S, W) right children of each left child
     first: Int32Array  #: (S, W) the pair of the first of them
@@ -100,7 +100,7 @@ class GapRules(NamedTuple):
 
 
 class LaneLists(NamedTuple):
-    """Of each span a list, the lanes of each item as bits."""
+    """A list for each span, with the lanes of each item as bits."""
 
     item: Int32Array  #: those of a span are item[begin[span]:end[span]]
     lanes: IntArray
@@ -109,7 +109,7 @@ class LaneLists(NamedTuple):
 
 
 class GapSpans(NamedTuple):
-    """What can make the spans of patterns of n words, as bits; see `truesource.grammar.inference._kernels.gaps`."""
+    """Symbols that can make spans of patterns of n words, as bits; see `truesource.grammar.inference._kernels.gaps`."""
 
     may: IntArray  #: (spans, S) lanes in which the symbol can make the span
     need: IntArray  #: (spans, S) lanes in which it does in some whole sentence, the top of a unary chain

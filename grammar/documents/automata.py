@@ -147,7 +147,7 @@ class Automata:
 
     @cached_property
     def known(self) -> bool:
-        """Whether the words so far tell the state: a state and a word lead to one state at most."""
+        """True if the words so far tell the state: a state and a word lead to one state at most."""
         inner = self.target >= 0
         same = (np.diff(self.source[inner]) == 0) & (np.diff(self.word[inner]) == 0)
         return not bool(same.any())
@@ -199,7 +199,7 @@ class Automata:
         return belief
 
     def in_common(self) -> BoolArray:
-        """Which words two languages or more have, (V,)."""
+        """Return which words two languages or more have, (V,)."""
         language = np.searchsorted(self.first, self.source, side="right") - 1
         pairs = np.unique(language * len(self.words) + self.word)
         return np.asarray(np.bincount(pairs % len(self.words), minlength=len(self.words)) > 1)

@@ -27,7 +27,7 @@ SEPARATOR = "<sep>"  #: between the strings of a document
 
 
 class WordPredictor(ABC):
-    """What the words of a document so far say of the next word of its string, and of the end of the string.
+    """The state of a reader of documents: distributions of the next word of a string, and of its end.
 
     All methods are about n documents at once. A state is a `NamedTuple` whose first part, ``rows`` (n,), says which
     rows of its buffers are meant; a state that was moved on is not used again.
@@ -133,7 +133,7 @@ def check_pool(languages: Sequence[str], in_common: bool) -> None:
 
 @dataclass(frozen=True)
 class StringCount:
-    """How many strings a document has: always ``mean``, or geometrically many, 1 or more."""
+    """Number of strings in a document: always ``mean``, or geometrically many, 1 or more."""
 
     mean: int
     geometric: bool = False
@@ -281,7 +281,7 @@ class DocumentProcess(Process):
         return self._copy(predictor=self.predictor.knowing(language))
 
     def _copy(self, **changed: Any) -> DocumentProcess:
-        """The same with other attributes, and nothing kept."""
+        """Return the same with other attributes, and nothing kept."""
         result = copy.copy(self)
         for kept in ("exact", "_occupied"):
             result.__dict__.pop(kept, None)
@@ -311,7 +311,7 @@ class DocumentProcess(Process):
     # -- lengths ------------------------------------------------------------------------------------------
 
     def given(self, lengths: LengthRange) -> DocumentProcess:
-        """As `Process.given`.
+        """Condition on a range of lengths, see `Process.given`.
 
         Raises:
             InputError: also where the end of a string tells of the language, which a table of lengths does not know.
@@ -389,7 +389,7 @@ class DocumentProcess(Process):
 
     @property
     def mean_length(self) -> float:
-        """As `Process.mean_length`, whatever the words."""
+        """Mean number of words, which does not depend on the words, see `Process.mean_length`."""
         if self.lengths is not None:
             places, separators = self._occupied
             return float(places.sum() + separators)

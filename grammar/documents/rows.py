@@ -116,7 +116,7 @@ class DirichletRows(WordPredictor):
         return np.asarray(self.words_by_place(1)[0] / self.end)
 
     def words_by_place(self, high: int) -> FloatArray:
-        """As `WordPredictor.words_by_place`.
+        """Return the words by place, see `WordPredictor.words_by_place`.
 
         Raises:
             InputError: words are not alike: a state that comes again has its unknown row again.

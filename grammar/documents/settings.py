@@ -13,7 +13,7 @@ STRINGS = 8  #: of a document, where none are asked for
 
 
 class DocumentSettings(LanguageSettings):
-    """How many strings a document has."""
+    """Settings of the number of strings in a document."""
 
     strings: int = Field(STRINGS, ge=1, le=10**4, description="Strings of a document.")
     number: Literal["fixed", "geometric"] = Field(

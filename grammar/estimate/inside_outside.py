@@ -69,7 +69,7 @@ def tree_brackets(tree: Tree) -> list[Span]:
 
 
 def expected_rule_counts(pcfg: PCFG, sentences: Sentences, *, brackets: Brackets | None = None) -> RuleCounts:
-    """How often each rule is expected in the derivations of a text, given its words (Lari and Young 1990).
+    """Return how often each rule is expected in the derivations of a text, given its words (Lari and Young 1990).
 
     Exact, unary cycles and left recursion included, in O(n^3 P + n^2 (R + Q)) for n words, P child pairs, R binary
     and Q unary rules; in O(n (R + Q)) where the grammar is linear and there are no brackets. Each count is the
@@ -174,7 +174,7 @@ class EncodedText:
         return float(counts.log_probs[possible].sum()), int(self.lengths[possible].sum())
 
     def _allowed(self, batch: Batch) -> BoolArray:
-        """Which spans cross no bracket, (spans, W)."""
+        """Return which spans cross no bracket, (spans, W)."""
         n = len(batch.words)
         j = np.repeat(np.arange(1, n + 1), np.arange(1, n + 1))
         i = np.arange(len(j)) - j * (j - 1) // 2
@@ -363,7 +363,7 @@ def reestimate(pcfg: PCFG, counts: RuleCounts, prior: float = 0.0) -> PCFG:
 
 
 def random_start(pcfg: PCFG, rng: np.random.Generator) -> PCFG:
-    """The same rules with random probabilities, evenly distributed over those that each symbol may have."""
+    """Return the same rules with random probabilities, evenly distributed over those that each symbol may have."""
     arrays: list[NDArray[Any]] = []
     weights = [rng.exponential(size=len(logp)) for _, logp in pcfg.tables()]
     totals = np.zeros(len(pcfg.symbols))

@@ -42,7 +42,7 @@ def is_closed(unary: Int32Array, prob: FloatArray) -> bool:
 
 
 def base_rules(unary: Int32Array, prob: FloatArray, other: FloatArray, group: Sequence[int]) -> BoolArray:
-    """Which unary rules of a closed dump belong to the grammar, (Q,).
+    """Return which unary rules of a closed dump belong to the grammar, (Q,).
 
     First all identities go, and the rules that equal a product of two others. The trainer also adds up chains
     through the states of one label; such sums cannot be told from rules by their value, so they go only from rows

@@ -44,7 +44,7 @@ class LanguageOfGrammar(TypedDict):
 
 @with_config(STRICT)
 class Meta(TypedDict):
-    """How a grammar was made, as far as this package reads it."""
+    """Record of how a grammar was made, as far as this package reads it."""
 
     language: NotRequired[LanguageOfGrammar]
 

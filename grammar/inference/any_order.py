@@ -219,7 +219,7 @@ class AnyOrder:
                     heapq.heappush(queue, (cost - math.log(table[gap, word]), next(order), made))
 
     def total_correlation(self, patterns: Sequence[Pattern]) -> FloatArray:
-        """What the words at the gaps of a pattern say of each other, nats, (N,): KL of the joint from the marginals.
+        """Return the total correlation of the words at the gaps of each pattern: KL(joint || marginals), nats, (N,).
 
         It is the mean price of filling all gaps at once, each from its own exact probabilities. The joint entropy is
         summed over all fillings, so that there may be few.

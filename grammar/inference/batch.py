@@ -72,7 +72,7 @@ class Batch:
     ranks: Int32Array | None = None  #: (n, W) when each word becomes known, where that is not from the left or at once
 
     def part(self, start: int, most: int) -> Batch:
-        """At most so many of the sentences, from one on."""
+        """Return at most so many of the sentences, from one on."""
         kept = slice(start, start + most)
         ranks = None if self.ranks is None else self.ranks[:, kept]
         return Batch(np.ascontiguousarray(self.words[:, kept]), self.members[kept], ranks)

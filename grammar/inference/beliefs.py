@@ -210,7 +210,7 @@ def _open(
 
 
 def _narrowed(batch: Batch) -> list[Batch]:
-    """The same in batches of fewer sentences."""
+    """Return the same in batches of fewer sentences."""
     starts = range(0, len(batch.members), NARROW)
     return [
         replace(

@@ -118,7 +118,7 @@ def _parts(flat: FloatArray, groups: Sequence[Sequence[Pattern]]) -> list[FloatA
 
 
 def _shares(logs: FloatArray) -> FloatArray:
-    """Of logarithms, shares of the whole; zeros where there is nothing."""
+    """Return shares of the whole from logarithms; zeros if the whole is zero."""
     most = logs.max(initial=-np.inf)
     weights = np.exp(logs - (most if np.isfinite(most) else 0.0))
     return np.asarray(weights / max(weights.sum(), 1.0))

@@ -1,4 +1,4 @@
-"""What is exact about any truth, a grammar or a process: the next word, and what follows from it."""
+"""Exact inference for any truth, a grammar or a process: the next word, and what follows from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ExactCausal(Protocol):
-    """What is exact about any truth; conditioned on ``lengths`` where a method takes it."""
+    """Exact inference for any truth; conditioned on ``lengths`` in methods that take it."""
 
     @property
     def mean_length(self) -> float:

@@ -92,7 +92,7 @@ class Certificate:
         return self.eta * (symbols * (n + above) * owed + owed * owed * (n * size + starting))
 
     def causal(self, words: Int32Array, run: CausalPass | CellPass, lengths: LengthRange | None) -> BoolArray:
-        """Which sentences have every conditional probability right, (W,)."""
+        """Return which sentences have every conditional probability right, (W,)."""
         n, width = words.shape
         begun = np.ones((1, width), dtype=np.bool_)
         possible = np.logical_and.accumulate(np.concatenate([begun, run.conditional > 0.0]), axis=0)
@@ -154,7 +154,7 @@ class Certificate:
         )
 
     def masked(self, words: Int32Array, run: CausalPass | CellPass, leaves: FloatArray) -> BoolArray:
-        """At which positions the masked distribution is right, (n, W), from its outside weights (n, S, W).
+        """Return the positions with a correct masked distribution, (n, W), from its outside weights (n, S, W).
 
         No entry of the outside chart may have been capped.
         """

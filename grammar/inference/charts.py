@@ -54,7 +54,7 @@ class CausalCharts(NamedTuple):
 
     @property
     def whole(self) -> BoolArray:
-        """Which sentences the grammar (and the length range) can make, (W,)."""
+        """Sentences that the grammar (and the length range) can make, (W,)."""
         return np.asarray(np.isfinite(self.log_conditional).all(axis=0) & np.isfinite(self.log_stop[-1]))
 
 
@@ -297,7 +297,7 @@ class Charts:
     def _certified(
         self, words: Int32Array, run: CausalPass | CellPass, found: Leaves, capped: BoolArray, whole_only: bool
     ) -> BoolArray:
-        """Which columns of ``found`` are right, (W,); ``capped`` (W,) had an outside weight that was."""
+        """Return which columns of ``found`` are right, (W,); ``capped`` (W,) had an outside weight that was."""
         unknown = words < 0
         beside = unknown.sum(axis=0) - unknown > 0  # another word is unknown: nothing fits, whatever the charts say
         masked = (~capped & (self._certificate.masked(words, run, found.weights) | beside)).all(axis=0)
@@ -315,7 +315,7 @@ class Charts:
 
 
 def _whole(run: CausalPass | CellPass) -> BoolArray:
-    """Which sentences the grammar can make, (W,), as the charts have it."""
+    """Return which sentences the grammar can make, (W,), as the charts have it."""
     return np.asarray((run.conditional > 0.0).all(axis=0) & (run.stop[-1] > 0.0))
 
 

@@ -1,4 +1,4 @@
-"""How much words say about words that are some words away, exactly."""
+"""Exact mutual information of words at a distance."""
 
 from __future__ import annotations
 

@@ -501,7 +501,7 @@ def _transposed(rows: SparseRows) -> SparseRows:
 
 
 def _with_outer(rows: SparseRows) -> SparseRows:
-    """With a row for the state outside all symbols, which has no chains."""
+    """Add a row for the state outside all symbols, which has no chains."""
     size = len(rows.start) - 1
     column = np.append(rows.column, np.int32(size))
     return SparseRows(np.append(rows.start, rows.start[-1] + 1), column, np.append(rows.value, 0.0))

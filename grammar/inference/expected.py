@@ -76,7 +76,7 @@ class ExpectedCounts:
 
 
 def expected_counts(pcfg: PCFG, lengths: LengthRange | None = None) -> ExpectedCounts:
-    """How often each symbol, rule and word is expected in one sentence.
+    """Return how often each symbol, rule and word is expected in one sentence.
 
     Without ``lengths``: symbol counts solve ``N^T (I - M) = e_start^T`` and rules follow. With ``lengths``: inside
     times outside masses by length, so that a grammar that leaks mass, or whose unconditioned counts are infinite,
@@ -158,7 +158,7 @@ def derivational_entropy(pcfg: PCFG, lengths: LengthRange | None = None) -> floa
 
 @dataclass(frozen=True, eq=False)
 class TokenClass:
-    """How many tokens of a sentence belong to a class of words.
+    """Distribution of the number of tokens of a sentence that belong to a class of words.
 
     Given a range of lengths the joint pmf sums to one. Without one it covers sentences of at most ``high`` tokens and
     sums to their probability, `covered`; shares are then those of sentences so short.

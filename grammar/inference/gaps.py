@@ -53,7 +53,7 @@ class GapCharts:
 
     @cached_property
     def _scales(self) -> FloatArray:
-        """Of each word, of a gap, and of an unknown word: a word's weight is 1 in the symbol that likes it best."""
+        """Scale factors of words, of a gap and of an unknown word: the largest lexical weight of a word becomes 1."""
         likeliest = np.zeros(self._gap)
         np.maximum.at(likeliest, self._pcfg.lexical[:, 1], np.exp(self._pcfg.lexical_logp))
         return np.append(1.0 / np.where(likeliest > 0.0, likeliest, 1.0), [1.0, 1.0])

@@ -287,7 +287,7 @@ class _Level:
         return EPSILON * float(self._amplified(mass).max(initial=0.0))
 
     def _amplified(self, mass: FloatArray) -> FloatArray:
-        """How much larger a relative error becomes that each step of the equations makes, one a symbol."""
+        """Return how much larger a relative error becomes that each step of the equations makes, one a symbol."""
         result = np.zeros(len(self.states))
         inner = np.flatnonzero(mass[self.states] > 0.0)
         own = mass[self.states[inner]]

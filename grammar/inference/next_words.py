@@ -33,7 +33,7 @@ class CausalTruth(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NextWords:
-    """What follows each beginning of some sentences. A row of ``probability`` is a distribution, or zero throughout.
+    """Distributions after each beginning of some sentences. A row of ``probability`` is a distribution, or zero.
 
     It is zero beyond the end of a sentence, and from the word on that cannot stand where it stands: after an
     impossible word there is no next word.

@@ -19,7 +19,7 @@ POWERS = 5000  #: how many of them it adds before it gives up
 
 
 def reachable_from(graph: FloatArray | csr_matrix[Any], state: int) -> BoolArray:
-    """Which states follow from ``state`` along positive entries of an (S, S) matrix, itself included, (S,)."""
+    """Return which states follow from ``state`` along positive entries of an (S, S) matrix, itself included, (S,)."""
     edges = graph if isinstance(graph, csr_matrix) else csr_matrix((graph > 0.0).astype(np.int8))
     result = np.zeros(edges.shape[0], dtype=bool)
     result[breadth_first_order(edges, state, return_predecessors=False)] = True
@@ -27,7 +27,7 @@ def reachable_from(graph: FloatArray | csr_matrix[Any], state: int) -> BoolArray
 
 
 def reachable(graph: FloatArray) -> BoolArray:
-    """Which state reaches which along positive entries of an (S, S) matrix, itself included, (S, S)."""
+    """Return which state reaches which along positive entries of an (S, S) matrix, itself included, (S, S)."""
     edges = csr_matrix((graph > 0.0).astype(np.int8))
     return np.stack([reachable_from(edges, state) for state in range(len(graph))])
 

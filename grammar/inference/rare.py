@@ -54,7 +54,7 @@ def with_moderate_rules(pcfg: PCFG, lengths: LengthRange | None) -> PCFG:
 
 
 def _shortest(pcfg: PCFG) -> list[Any]:
-    """Which rule of each symbol begins its lowest derivation tree, a mask for each of the three kinds."""
+    """Return which rule of each symbol begins its lowest derivation tree, a mask for each of the three kinds."""
     height = np.full(len(pcfg.symbols), np.inf)
     chosen = [np.zeros(len(rules), dtype=bool) for rules, _ in pcfg.tables()]
     left = True

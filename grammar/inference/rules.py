@@ -22,7 +22,7 @@ _SHORTER = "ask for a range of shorter lengths"
 
 
 def _group_heads(keys: Int32Array) -> Int32Array:
-    """Where a new group begins among sorted rows of keys (R, 2), and R itself at the end."""
+    """Return where a new group begins among sorted rows of keys (R, 2), and R itself at the end."""
     new = np.ones(len(keys), dtype=bool)
     new[1:] = (keys[1:] != keys[:-1]).any(axis=1)
     return np.append(np.flatnonzero(new), len(keys)).astype(np.int32)

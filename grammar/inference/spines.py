@@ -35,7 +35,7 @@ class SpineWeights(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Following:
-    """What follows W strings, as expected numbers in one sentence, up to a factor of each string."""
+    """Distributions after W strings, as expected numbers in one sentence, up to a factor of each string."""
 
     states: FloatArray  #: (S, W) symbols over one word, right after the string
     end: FloatArray  #: (W,) sentences that end with the string
@@ -115,7 +115,7 @@ class RangedSpine:
         self._down, self._up = sparse_rows(exact.unary_closure), sparse_rows(exact.unary_closure.T)
 
     def numbers(self, words: int) -> int:
-        """How many numbers of tokens there can be outside ``words`` of them, and outside their sentence's end."""
+        """Return how many numbers of tokens can be outside ``words`` of them, and outside the sentence's end."""
         return max(self._lengths.high - words + 1, 1)
 
     def below(self, x: SpineWeights) -> SpineWeights:

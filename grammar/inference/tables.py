@@ -180,7 +180,7 @@ class LinearRules:
         return result
 
     def possible_lengths(self, high: int) -> BoolArray:
-        """Which numbers of tokens up to ``high`` each symbol can have, however improbable, (high+1, S)."""
+        """Return which numbers of tokens up to ``high`` each symbol can have, however improbable, (high+1, S)."""
         result = np.zeros((high + 1, len(self.pcfg.symbols)), dtype=np.bool_)
         result[1:2] = self.tokens > 0.0
         step = self._longer.sign()
@@ -190,7 +190,7 @@ class LinearRules:
 
 
 def _side(pcfg: GrammarRules) -> Literal["right", "left"] | None:
-    """On which side the spine of a linear grammar goes down; right where both do, None where neither does."""
+    """Return the side on which the spine of a linear grammar continues; right if both do, None if neither does."""
     above, below = pcfg.unary.T
     long = _leading_to(np.unique(pcfg.binary[:, 0]), above, below, len(pcfg.symbols))
     _, left, right = pcfg.binary.T
@@ -200,7 +200,7 @@ def _side(pcfg: GrammarRules) -> Literal["right", "left"] | None:
 
 
 def _leading_to(targets: Int32Array | IntArray, parent: Int32Array, child: Int32Array, n: int) -> BoolArray:
-    """Which of n symbols lead to one of ``targets`` by steps from parents to children, these included, (n,)."""
+    """Return which of n symbols lead to one of ``targets`` by steps from parents to children, these included, (n,)."""
     rows, columns = np.concatenate([child, np.full(len(targets), n)]), np.concatenate([parent, targets])
     graph = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n + 1, n + 1))
     result = np.zeros(n + 1, dtype=np.bool_)
@@ -301,7 +301,7 @@ class GrammarTables:
 
     @cached_property
     def reached(self) -> BoolArray:
-        """Which symbols occur in derivations from the start, (S,)."""
+        """Symbols that occur in derivations from the start, (S,)."""
         return np.asarray(reachable_from(self._mean, self.pcfg.start))
 
     @cached_property

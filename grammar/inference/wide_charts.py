@@ -33,7 +33,7 @@ class Weights(NamedTuple):
 
     @classmethod
     def of_logs(cls, logs: FloatArray) -> Weights:
-        """From natural logarithms, -inf for zero."""
+        """Convert natural logarithms; -inf is zero."""
         there = np.isfinite(logs)
         finite = np.where(there, logs, 0.0)
         e = np.round(finite / LOG_UNIT)

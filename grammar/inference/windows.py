@@ -49,7 +49,7 @@ class WindowPredictor:
         self.pcfg, self.lengths = pcfg, lengths
 
     def _at_positions(self, batch: Batch, words: int) -> list[Following]:
-        """What follows at positions 0 to n of a batch of sentences, up to a factor; zero after unknown words."""
+        """Return what follows at positions 0 to n of a batch of sentences, up to a factor; zero after unknown words."""
         raise NotImplementedError
 
     def blocks(self, batch: Batch, words: int) -> Iterator[Distributions]:
@@ -94,7 +94,7 @@ class WindowPredictor:
         return result
 
     def _observed(self, batch: Batch, words: int) -> tuple[list[Following], IntArray, FloatArray]:
-        """What follows at each position, what stands there (n+1, W), and its ln P, (n+1, W)."""
+        """Return what follows at each position, what stands there (n+1, W), and its ln P, (n+1, W)."""
         _require_context(words)
         end = np.full(batch.words.shape[1], len(self.pcfg.terminals))
         observed = np.vstack([batch.words, end]).astype(np.int64)
@@ -126,7 +126,7 @@ class WindowPredictor:
         return result
 
     def _after_prefixes(self, pcfg: PCFG, words: Int32Array) -> list[Following]:
-        """What follows the first 0 to n of ``words`` (n, W), relative to the probability of these."""
+        """Return what follows the first 0 to n of ``words`` (n, W), relative to the probability of these."""
         found = pcfg.exact.charts().causal(words, self.lengths)
         result = []
         for j in range(len(words) + 1):
@@ -209,12 +209,12 @@ class Windows(WindowPredictor):
         return np.ascontiguousarray(self.pcfg.binary[:, [1, 2, 0]])
 
     def following(self, windows: IntArray) -> Following:
-        """What follows strings of k word numbers (`ANY` is any word), (W, k) with k at least 1."""
+        """Return what follows strings of k word numbers (`ANY` is any word), (W, k) with k at least 1."""
         *_, result = self.levels(windows)
         return result
 
     def levels(self, windows: IntArray) -> Iterator[Following]:
-        """What follows the first 1, 2, .. k words of strings, as `following` has it.
+        """Return what follows the first 1, 2, .. k words of strings, as `following` has it.
 
         The cost is that of one pass for every different beginning of a string, so sorted ones cost less.
         """
@@ -394,7 +394,7 @@ class Windows(WindowPredictor):
         return result
 
     def _possible(self, strings: IntArray) -> BoolArray:
-        """Which strings of word numbers, of which the last V is the end, sentences have, (N,)."""
+        """Return which strings of word numbers, of which the last V is the end, sentences have, (N,)."""
         moderate = self._moderate
         if strings.shape[1] == 1:
             law = moderate._table(Following(moderate._spine.over_words[:, None], np.ones(1)))[0][0]

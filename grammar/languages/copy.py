@@ -70,7 +70,7 @@ def build(settings: CopySettings) -> GrammarRules:
 
 
 class Copied(Process):
-    """What both kinds of copies share: the lengths of the string w, in number of words."""
+    """Base of both kinds of copies: the lengths of the string w, in number of words."""
 
     def __init__(self, settings: CopySettings, name: str, lengths: LengthRange | None = None) -> None:
         words = [f"w{i + 1}" for i in range(settings.vocabulary)]

@@ -17,7 +17,7 @@ class PalindromeSettings(LanguageSettings):
     marked: bool = Field(False, description="Put a word of its own (#) in the middle.")
 
     def n_rules(self) -> int:
-        """At most five for each word, and one for the mark."""
+        """Return at most five for each word, and one for the mark."""
         return 5 * self.k + 1
 
 

@@ -98,7 +98,7 @@ def build(settings: PfsaSettings) -> GrammarRules:
 
 
 def _targets(settings: PfsaSettings, rng: np.random.Generator) -> IntArray:
-    """Where each transition leads, (states, outgoing)."""
+    """Return where each transition leads, (states, outgoing)."""
     n, shape = settings.states, (settings.states, settings.outgoing)
     width = 1 if settings.width is None else settings.width
     state = np.arange(n)[:, None]

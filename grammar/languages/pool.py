@@ -41,7 +41,7 @@ class PoolSettings(DocumentSettings):
     @field_validator("family", mode="before")
     @classmethod
     def _written(cls, value: Any) -> Any:
-        """With ``/`` in place of ``:`` and commas, which a reference has between settings."""
+        """Write the reference of a family with ``/`` in place of ``:`` and commas, which separate settings."""
         return value.replace(":", "/").replace(",", "/") if isinstance(value, str) else value
 
     def members(self) -> Iterator[str]:

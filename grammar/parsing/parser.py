@@ -139,7 +139,7 @@ class CoarseToFine:
         return words, sizes
 
     def allowed(self, sentence: Sequence[str], expected: FloatArray, looser: float = 1.0) -> BoolArray:
-        """Which symbols of the grammar may cover which spans, (spans, S).
+        """Return which symbols of the grammar may cover which spans, (spans, S).
 
         Args:
             sentence: its words.

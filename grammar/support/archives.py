@@ -36,7 +36,7 @@ class ArrayKind:
     shape: tuple[int | None, ...]
 
     def refusal(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str | None:
-        """Say what is wrong with an array, None if it fits."""
+        """Return what is wrong with an array; None if it fits."""
         if dtype.kind not in self.kinds:
             return f"it holds values of type {dtype}"
         fits = len(shape) == len(self.shape) and all(n in (None, k) for n, k in zip(self.shape, shape, strict=True))

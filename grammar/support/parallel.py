@@ -58,7 +58,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Workers:
-    """Where work is done: in ``n`` processes of this machine, or by all workers of a running Dask cluster.
+    """Place of the work: ``n`` processes of this machine, or all workers of a running Dask cluster.
 
     Raises:
         InputError: ``n`` is below 1, or above 1 together with a scheduler; or there is no such scheduler file.
@@ -249,7 +249,7 @@ class _DaskError(Exception):
 
 
 class _WorkerTraceback(Exception):  # noqa: N818 - it is no error of its own
-    """Where an error was raised on a worker."""
+    """Traceback of an error on a worker."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"

@@ -148,7 +148,7 @@ def too_few(units: int) -> bool:
 
 
 def few_code(unit: str = "sentence") -> str:
-    """Why there is no interval of too few units, such as ``fewer-than-10-sentences``."""
+    """Return the reason why there is no interval of too few units, such as ``fewer-than-10-sentences``."""
     return f"{_FEW}{unit}s"
 
 
@@ -233,7 +233,7 @@ def _bar(*, shown: bool) -> Progress:
 
 
 def seconds_left(steps: int, seconds: float, done: float, left: float) -> float | None:
-    """How long the rest of some work will take; None: too little is done to say.
+    """Return how long the rest of some work will take; None: too little is done to say.
 
     Args:
         steps: done since ``seconds``.
@@ -277,7 +277,7 @@ class Meter:
         self._start, self._steps = monotonic(), 0
 
     def state(self) -> str:
-        """How far it is, such as ``300 of 3,000 (10%), 41.2/s, 0:01:05 left; loss 3.2``."""
+        """Return how far it is, such as ``300 of 3,000 (10%), 41.2/s, 0:01:05 left; loss 3.2``."""
         text = _amount(self._done) if self._done or self._total else f"{_clock(monotonic() - self._start)} so far"
         if self._total:
             text += f" of {_amount(self._total)} ({self._done / self._total:.0%})"
@@ -285,19 +285,19 @@ class Meter:
         return ", ".join(parts) + (f"; {self._note}" if self._note else "")
 
     def begin(self) -> None:
-        """Say that the work has begun."""
+        """Log that the work has begun."""
         total = "" if not self._total else f": {_amount(self._total)} to do"
         already = f", {_amount(self._before)} done before" if self._before else ""
         self._begun = True
         self._write(f"{self._description}{total}{already}")
 
     def beat(self) -> None:
-        """Say how far it is where no line came for long."""
+        """Log the progress if there was no line for long."""
         if monotonic() - self._last >= EVERY:
             self._line(self.state())
 
     def end(self, *, finished: bool) -> None:
-        """Say that the work has ended; of short work only for debugging."""
+        """Log that the work has ended; short work only for debugging."""
         seconds = monotonic() - self._start
         whole = finished and not self.stopped
         what = "done" if whole else "stopped"

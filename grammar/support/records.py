@@ -223,7 +223,7 @@ def _line(detail: ErrorDetails, section: str, model: Any) -> str:
 
 
 def mistake(detail: ErrorDetails) -> str:
-    """Say what is wrong with one value, such as ``expected 1 or more, not 0``; pydantic's own words of rare kinds."""
+    """Describe what is wrong with one value, such as ``expected 1 or more, not 0``; rare kinds in pydantic's words."""
     kind, given, context = detail["type"], detail["input"], detail.get("ctx", {})
     if kind in _UNKNOWN:
         return "unknown key"
@@ -365,7 +365,7 @@ def _construct(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
 
 
 def _check(node: yaml.Node, seen: dict[int, tuple[int, int] | None]) -> tuple[int, int]:
-    """How many values a node expands to, and how many levels; a node that occurs twice is an alias.
+    """Return how many values a node expands to, and how many levels; a node that occurs twice is an alias.
 
     Args:
         node: to count.

@@ -169,7 +169,7 @@ class _Network:
 
 
 class _Group:
-    """What is read of an open parenthesis, or of the whole expression."""
+    """The content read so far of an open parenthesis, or of the whole expression."""
 
     def __init__(self, network: _Network) -> None:
         self.network, self.low = network, len(network)

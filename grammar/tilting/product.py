@@ -107,7 +107,7 @@ class _Pairs:
         return np.stack([k, self.left[k, middle], self.right[k, middle]], axis=1)
 
     def goes(self, k: int, words: Int32Array) -> BoolArray:
-        """Whether each of some words is a string of class k."""
+        """Return True if each of some words is a string of class k."""
         return np.asarray(self.step[self.source[k], self.kind[words]] == self.target[k])
 
 
@@ -146,7 +146,7 @@ def _any(copies: BoolArray) -> BoolArray:
 
 
 class _Copies:
-    """Which copies of symbols sentences use, then the rules over them."""
+    """The copies of symbols that sentences use, then the rules over them."""
 
     def __init__(self, pcfg: GrammarRules, automaton: RewardAutomaton, ends: BoolArray) -> None:
         self.pcfg, self.automaton, self.pairs = pcfg, automaton, _Pairs(automaton)
@@ -337,7 +337,7 @@ def by_length(rules: Product, log_mass: FloatArray, lengths: LengthRange, budget
 
 
 class _Layers:
-    """Which symbols of which lengths stand in sentences, and the rules over them."""
+    """The symbols, with lengths, that occur in sentences, and the rules over them."""
 
     def __init__(self, rules: Product, makes: BoolArray, roots: BoolArray) -> None:
         self._product, self._makes, self._roots = rules, makes, roots

@@ -460,7 +460,7 @@ def _known_sums(pcfg: PCFG, rules: Product) -> Known:
 
 
 def _in_order(tilted: PCFG, rules: Product, words: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """What each rule earns, in the order of the arrays of the tilted grammar, which sorts them."""
+    """Return what each rule earns, in the order of the arrays of the tilted grammar, which sorts them."""
     gains = []
     for table, gain in zip((rules.binary, rules.unary, words), rules.gain, strict=True):
         gains.append(gain[rule_order(table)])

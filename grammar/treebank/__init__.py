@@ -220,7 +220,7 @@ class Treebank:
 
     @cached_property
     def reading(self) -> TreebankReading:
-        """What was read: trees, words, what was removed or refused, and what looks odd."""
+        """Summary of reading: trees, words, what was removed or refused, and what looks odd."""
         convention = self.convention or "plain"
         return TreebankReading.of(self.statistics, self.ledger, self.refused, convention, self.selection)
 

@@ -134,7 +134,7 @@ def _bare(label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Binarisation:
-    r"""How nodes with more than two children become chains of binary ones, and back.
+    r"""The way in which nodes with more than two children become chains of binary ones, and back.
 
     ``direction`` names the side from which children are split off. For ``X -> A B C D``:
 

@@ -32,7 +32,7 @@ MOST_RESTARTS = 100  #: brackets that are never closed, up to the end of one tex
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """Why a tree cannot be read."""
+    """Reason why a tree cannot be read."""
 
     reason: str  #: what is wrong, without the place
     line: int  #: where it is wrong

@@ -23,7 +23,7 @@ SHOWN = 5  #: endings, and names of files, that a summary lists
 
 
 def is_tree_name(path: Path) -> bool:
-    """Whether a file has the name of a file of trees, plain or gzipped."""
+    """Return True if a file has the name of a file of trees, plain or gzipped."""
     return path.name.lower().removesuffix(".gz").endswith((*SUFFIXES, TEXT))
 
 
@@ -130,7 +130,7 @@ def _files_of(folder: Path) -> FileSelection:
 
 
 def begins_like_trees(path: str | Path) -> bool:
-    """Whether the first character of a file, without white space and headers, is an opening bracket."""
+    """Return True if the first character of a file, without white space and headers, is an opening bracket."""
     try:
         lines = list(islice(read_text_lines(Path(path)), 200))
     except InputError:

@@ -111,7 +111,7 @@ class HeadRules:
         return cls.parse((line, number) for number, line in enumerate(lines, start=1))
 
     def before(self, others: HeadRules) -> HeadRules:
-        """These heads, and others for what they do not answer."""
+        """Return these heads, and ``others`` for what they do not answer."""
         return replace(self, others=others)
 
     def require_known(self, labels: Iterable[str], path: str | Path | None = None) -> None:

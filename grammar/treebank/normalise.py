@@ -199,7 +199,7 @@ class Normalisation:
         return fold(tree, combine)
 
     def refusal(self, tree: Tree | None) -> str | None:
-        """Why the outcome of `apply` cannot be kept; None when it can."""
+        """Return the reason why the outcome of `apply` cannot be kept; None when it can."""
         if tree is None:
             return NO_WORDS
         if not tree.label:

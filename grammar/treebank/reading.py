@@ -1,4 +1,4 @@
-"""What reading a treebank did: what was read, removed and refused, and what looks like another convention."""
+"""Summary of reading a treebank: what was read, removed and refused, and signs of another convention."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def _infinite(measures: GrammarMeasures, which: str) -> str | None:
 
 
 def _missing(pcfg: PCFG, uses: FloatArray, absent: BoolArray, one: str, other: str) -> str | None:
-    """Why a divergence is infinite: the most used rule that the other grammar does not have."""
+    """Return the reason why a divergence is infinite: the most used rule that the other grammar does not have."""
     lost = np.flatnonzero(absent & (uses > 0.0))
     if not len(lost):
         return None

@@ -154,7 +154,7 @@ class NodeRules:
         return [rules.find(node.label, node.children) for node in self.nodes[0]]
 
     def whole(self) -> BoolArray:
-        """Which binary rules are the upper ones of their node, (R,)."""
+        """Return which binary rules are the upper ones of their node, (R,)."""
         return np.asarray(~self._inner[self.pcfg.binary[:, 0]])
 
 
@@ -259,7 +259,7 @@ class Branching(Change):
         )
 
     def _chosen(self, pcfg: PCFG) -> BoolArray:
-        """Which binary rules belong to the categories, (R,)."""
+        """Return which binary rules belong to the categories, (R,)."""
         if self.categories is None:
             return np.ones(len(pcfg.binary), dtype=bool)
         of = categories(pcfg)
@@ -355,7 +355,7 @@ def _written(parent: str, children: Sequence[str] | None) -> str:
 
 
 def _matching(pcfg: PCFG, pattern: str) -> BoolArray:
-    """Which rules match, (n,), numbered binary, unary, lexical."""
+    """Return which rules match, (n,), numbered binary, unary, lexical."""
     parent, children = _parse(pattern)
     if children is None:
         result = _symbols(pcfg, parent, pattern)
@@ -380,7 +380,7 @@ def _matching(pcfg: PCFG, pattern: str) -> BoolArray:
 
 
 def _symbols(pcfg: PCFG, name: str, pattern: str) -> BoolArray:
-    """Which symbols a name stands for, (S,)."""
+    """Return which symbols a name stands for, (S,)."""
     if name == ANY:
         return np.ones(len(pcfg.symbols), dtype=bool)
     names = [(symbol, label, _COARSE(label)) for symbol, label in zip(pcfg.symbols, pcfg.labels, strict=True)]

@@ -216,7 +216,7 @@ class Vocabulary(OneNumber):
         return Changed(result, RuleMap.by_name(pcfg, result), details)
 
     def _chosen(self, pcfg: PCFG) -> tuple[BoolArray, int]:
-        """Which words to keep, (V,), and how many of them for a preterminal's sake."""
+        """Return which words to keep, (V,), and how many of them for a preterminal's sake."""
         parents, words = pcfg.lexical[:, 0], pcfg.lexical[:, 1]
         order = np.lexsort((words, -pcfg.lexical_logp, parents))
         preterminals, first = np.unique(parents[order], return_index=True)

@@ -94,7 +94,7 @@ class SamplesRecord(_SamplesHead):
 
 
 def is_sample_folder(path: str | Path) -> bool:
-    """Tell a folder of sentences drawn from a model from a corpus or something else."""
+    """Return True if a folder has sentences drawn from a model, not a corpus or something else."""
     try:
         record: Any = read_record(Path(path) / "record.json", Any, remedy=_REMEDY)
     except InputError:

@@ -241,7 +241,7 @@ def code_copy(code: Code) -> CodeCopy:
 
 
 def _reasons(tree: ast.Module, folder: Path) -> Iterator[str]:
-    """Why a file of a folder cannot run elsewhere."""
+    """Return the reason why a file of a folder cannot run elsewhere."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in _HIDDEN:
             yield _HIDDEN[node.id]
@@ -253,7 +253,7 @@ def _reasons(tree: ast.Module, folder: Path) -> Iterator[str]:
 
 
 def _why_not(root: str, folder: Path) -> str | None:
-    """Why another machine may lack a top-level module; None: it is installed as a package, or of Python."""
+    """Return why another machine may lack a top-level module; None if it is installed as a package, or in Python."""
     if root == "truesource":
         return "imports truesource"
     if root in ("importlib", "runpy"):

@@ -249,7 +249,7 @@ class OpenVocabulary:
 
     @property
     def _why(self) -> str:
-        """Why there is no distribution over words."""
+        """Reason why there is no distribution over words."""
         return "cuts words into pieces and has no list of words, so it has no distribution over words"
 
     def _refuse(self) -> NoReturn:

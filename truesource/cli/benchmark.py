@@ -255,7 +255,7 @@ def _show(
 
 
 def _compare_with(most: float | None, found: Sequence[Standings], own: Sequence[str]) -> None:
-    """Say which relative perplexities are above the threshold; exit code 3 if there are any."""
+    """Print the relative perplexities above the threshold; exit with code 3 if there are any."""
     from truesource.studies.benchmark.standings import is_reference
 
     if most is None:
@@ -282,7 +282,7 @@ def _sample(asked: Selection, output: Path, workers: Workers, outputs: OutputFil
 
 
 def _plan(asked: Selection, suite: str, flops_per_second: float | None, outputs: OutputFiles) -> None:
-    """Say what training costs, before anything is trained."""
+    """Print the cost of the trainings, before anything is trained."""
     from truesource.studies.benchmark.planning import plan_suite, plan_table
     from truesource.terminal.output import json_of
     from truesource.terminal.tables import show

@@ -220,7 +220,7 @@ def show_bounds(bounds: Sequence[Score], table: ReportTable) -> None:
 def _scoring(
     settings: BoundSettings, output: Path | None, shard: str | None, workers: int, scheduler: str | None
 ) -> Scoring:
-    """How sentences are scored: at once, or in parts that are kept in a folder."""
+    """Return how sentences are scored: at once, or in parts that are kept in a folder."""
     from functools import partial
 
     from truesource.evaluation.core.scores_on_disk import score_in_parts
@@ -250,7 +250,7 @@ def _scoring(
 
 
 def _say_impossible(truth: Truth, records: Sequence[dict[str, Any]], condition: LengthRange | None) -> None:
-    """Say on stderr which sentences have probability 0."""
+    """Name the sentences with probability 0 on stderr."""
     from truesource.evaluation.measures.paired import unknown_words, words_missing
     from truesource.grammar.support.printable import list_lines
 

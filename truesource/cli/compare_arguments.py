@@ -29,7 +29,7 @@ OF_A_TRUTH |= {"columns": "--columns"}
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """Which sentences of a corpus are scored, and how."""
+    """The sentences of a corpus to score, and the frame."""
 
     split: str = "eval"  #: of a corpus folder
     frame: str = "default"  #: name of a preset

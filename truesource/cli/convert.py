@@ -28,7 +28,7 @@ GRAMMAR, CORPUS, TREEBANK = "grammar", "corpus folder", "treebank"
 
 
 class ConversionSettings(Settings):
-    """How `truesource convert` reads, changes and writes a grammar."""
+    """Settings of `truesource convert`: how it reads, changes and writes a grammar."""
 
     advanced: ClassVar = frozenset({"start", "level", "prune"})
     from_: str | None = Field(None, description=f"Source format: {FORMATS} (default: detected).")

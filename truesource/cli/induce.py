@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Method(StrEnum):
-    """How the grammar is estimated."""
+    """Method that estimates the grammar."""
 
     SPLIT_MERGE = "split-merge"
     RELATIVE_FREQUENCY = "relative-frequency"

@@ -145,7 +145,7 @@ def _logs() -> Any:
 
 
 def _failed(error: BaseException) -> int:
-    """Say what has failed; the exit code."""
+    """Print what failed, and return the exit code."""
     logs, sentence = _logs(), str(error) if isinstance(error, InputError) else explain(error)
     if sentence is None:
         return _bug(error)
@@ -156,7 +156,7 @@ def _failed(error: BaseException) -> int:
 
 
 def _bug(error: BaseException) -> int:
-    """Say that this is no fault of the input; the exit code."""
+    """Report a fault of truesource, not of the input, and return the exit code."""
     from truesource.terminal.logs import report_bug
 
     _say(report_bug(error))

@@ -161,7 +161,7 @@ def schema_text(of: Of = Of.RUN) -> str:
 
 
 def json_schema(of: Of = Of.RUN) -> dict[str, Any]:
-    """The same, as JSON values."""
+    """Return the schema as JSON values."""
     from pydantic.json_schema import GenerateJsonSchema
 
     class Untitled(GenerateJsonSchema):

@@ -194,7 +194,7 @@ def _raw(text: Path, pcfg: PCFG, settings: ParseSettings) -> RawSource:
 
 
 def _report(parsing: Parsing, parsed: ParsedCorpus, gold: list[Tree] | None) -> dict[str, Any]:
-    """Say which sentences have no tree, and how good the others' trees are; the same for JSON."""
+    """Print sentences without a tree and the quality of the other trees; return the same for JSON."""
     from truesource.studies.parsing.report import call_record, compare_with_gold, missing_lines
     from truesource.terminal.tables import show
 

@@ -103,7 +103,7 @@ def _parts(
 
 
 def show_text(text: TreebankText) -> None:
-    """Say how large the splits are, what was left out, and what they share."""
+    """Print the sizes of the splits, what was excluded, and what they share."""
     from truesource.evaluation.show.words import count
 
     for name, split in text.about["splits"].items():

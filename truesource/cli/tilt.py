@@ -35,7 +35,7 @@ EARNED = {
 
 
 class TiltSettings(Settings):
-    """How a grammar is tilted."""
+    """Settings of a tilt."""
 
     power: float | None = Field(None, description="Raise derivations to this power.")
     beta: float | None = Field(None, description="Price of KL: p(x) exp(r(x) / beta), in which an event has reward 1.")

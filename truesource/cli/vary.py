@@ -121,7 +121,7 @@ def print_table(original: GrammarMeasures, variants: Sequence[Variant]) -> None:
 
 
 def _orders(v: Variant) -> list[str]:
-    """Which rules of the treebank have their children in another order, for each change of the order."""
+    """Return which rules of the treebank have their children in another order, for each change of the order."""
     details = v.description["details"]
     found = []
     for change in details.get("changes", [details]):

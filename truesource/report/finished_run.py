@@ -165,7 +165,7 @@ class FinishedRun:
 
     @property
     def kind(self) -> str:
-        """What the truth is: a ``grammar``, or a ``process``."""
+        """Kind of the truth: a ``grammar``, or a ``process``."""
         return "grammar" if offers(self.truth, "parses") else "process"
 
     def asks(self, key: str) -> bool:

@@ -108,7 +108,7 @@ class RunConfig(Settings):
 
     @property
     def objectives(self) -> list[Objective]:
-        """Those that the truth is scored for: causal and masked, and in any order where a model is trained so."""
+        """Objectives that the oracle is scored for: causal and masked, and any order if a model is trained so."""
         filled = any(not model.loaded and model.fills_gaps for model in self.models)
         return [objective for objective in OBJECTIVES if filled or objective != "any-order"]
 

@@ -35,7 +35,7 @@ def execute(config: RunConfig, *, base: Path, runs: Path, force: bool = False) -
 
 
 def dry_run(config: RunConfig, *, base: Path, runs: Path, force: bool = False) -> list[PlannedStage]:
-    """Which stages would be made, and why; see `truesource.run.runner.dry_run`."""
+    """Return which stages would be made, and why; see `truesource.run.runner.dry_run`."""
     from truesource.run import runner as planning
 
     return planning.dry_run(config, truesource.evaluation.evaluators.EVALUATORS, base=base, runs=runs, force=force)

@@ -167,7 +167,7 @@ class RunFolder:
         return load_model(self.reference(entry))
 
     def reference(self, entry: ModelEntry) -> ModelReference:
-        """Where the model of an entry comes from.
+        """Return where the model of an entry comes from.
 
         Raises:
             InputError: a model to load is none (code ``no-model``), or a variable in its path is not set.
@@ -182,7 +182,7 @@ class RunFolder:
         return ModelReference(entry.name, folder=folder, code=code, base=self.base)
 
     def model_folder(self, entry: ModelEntry) -> Path:
-        """Where a model that is trained here stands."""
+        """Return where a model that is trained here stands."""
         return self.folder / "models" / entry.name
 
     def weights_of(self, entry: ModelEntry) -> Path | None:
@@ -244,7 +244,7 @@ def check_references(run: RunFolder) -> None:
 
 @contextmanager
 def model_errors(entry: ModelEntry) -> Iterator[None]:
-    """Say in errors which model of the configuration they are of."""
+    """Name the model of the configuration in errors that are raised inside the block."""
     try:
         yield
     except InputError as error:

@@ -43,7 +43,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
 
 
 def _digest(run: RunFolder, model: ModelEntry) -> str:
-    """Of its files, and of the reference where that is code: one file may name several models."""
+    """Return the digest of its files, and of the reference if that is code: one file may name several models."""
     from truesource.lmtrain.decoding.sample_builder import reference_digest
 
     reference = run.reference(model)

@@ -365,7 +365,7 @@ def dry_run(
 
 
 def _because(name: str, known: dict[str, Any], depends: dict[str, Any]) -> PlannedStage:
-    """Why a stage that was made before would be made again."""
+    """Return the reason why a stage that was made before would be made again."""
     changed = list(_changes(known["depends"], depends, ""))
     waits = [text.removeprefix(_PENDING) for text in changed if text.startswith(_PENDING)]
     own = [text for text in changed if not text.startswith(_PENDING)]

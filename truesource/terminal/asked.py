@@ -62,7 +62,7 @@ def asked() -> AskedOutputs:
 
 @contextmanager
 def asking(given: AskedOutputs) -> Iterator[None]:
-    """In the block, `asked` is this."""
+    """Make this the current request inside the block."""
     token = _ASKED.set(given)
     try:
         yield

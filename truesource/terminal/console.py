@@ -34,7 +34,7 @@ def to_standard_output(text: str) -> None:
 
 
 def console(width: int = 120) -> Console:
-    """Where tables are printed: as wide as the terminal, or ``width`` characters where there is none."""
+    """Return where tables are printed: as wide as the terminal, or ``width`` characters where there is none."""
     from truesource.evaluation.show.table import plain_console
 
     stderr = asked().takes_standard_output

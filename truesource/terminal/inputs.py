@@ -104,7 +104,7 @@ def warn(sentences: Iterable[str]) -> None:
 
 
 def warn_of_other_corpus(model: str | Path, text: Text | None) -> None:
-    """Say on stderr when a model was trained on another corpus than the one whose split it is scored on.
+    """Warn on stderr if a model was trained on another corpus than the one whose split it is scored on.
 
     Models from elsewhere and models that are code do not record their corpus, and other texts have no digest: nothing
     is said of either.
@@ -135,7 +135,7 @@ def _trained_on(model: Path) -> str | None:
 
 
 def say_left_out(setting: Setting, impossible_model: Collection[int], impossible_oracle: Collection[int]) -> None:
-    """Say on stderr how many sentences a comparison leaves out, which side cannot make them, and words that it lacks.
+    """Print on stderr how many sentences a comparison excludes, the side that cannot make them, and missing words.
 
     Args:
         setting: text and truth.
@@ -157,7 +157,7 @@ def say_left_out(setting: Setting, impossible_model: Collection[int], impossible
 
 
 def announce_long(setting: Setting, *, masked: bool, dtype: DTypeLike = "float64") -> None:
-    """Say on stderr how long the exact scores of long sentences will take, where that tries anybody's patience."""
+    """Print on stderr the time of exact scores of long sentences if it is more than `PATIENCE`."""
     from truesource.evaluation.core.long_sentences import LONG, long_sentences
 
     cost = long_sentences(setting.known, setting.sentences, setting.lengths, masked=masked, dtype=dtype)

@@ -120,12 +120,12 @@ class LogSettings:
 
     @property
     def level(self) -> int:
-        """Of messages that are shown."""
+        """Level of the messages that are shown."""
         return logging.WARNING if self.quiet else logging.DEBUG if self.verbose else logging.INFO
 
 
 class _CallLog:
-    """Of the running call."""
+    """Log of the running call."""
 
     settings = LogSettings()
     shown: logging.Handler | None = None  #: prints messages; None: somebody else has set up logging
@@ -259,7 +259,7 @@ def _traceback(error: BaseException) -> str:
 
 
 def _kept(error: BaseException) -> str:
-    """Where the traceback is: in a file of its own; where none can be made, it is printed."""
+    """Return where the traceback is: in a file of its own; where none can be made, it is printed."""
     try:
         number, path = tempfile.mkstemp(prefix="truesource-bug-", suffix=".txt")
         with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as file:

@@ -147,7 +147,7 @@ class OutputFiles:
     def write_with(
         self, save: Callable[[], None] | None, saved: Sequence[Path], contents: Mapping[str, Callable[[Path], None]]
     ) -> list[str]:
-        """As `write`, with further files.
+        """Write the requested files together with others, all or nothing.
 
         Args:
             save: writes them.

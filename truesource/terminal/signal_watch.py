@@ -81,6 +81,6 @@ def _watch(reading: int) -> None:
 
 
 def _main_thread_waits() -> bool:
-    """Whether the main thread waits for another thread, such as one with a kernel."""
+    """Return True if the main thread waits for another thread, such as one with a kernel."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     return frame is not None and frame.f_code.co_filename.endswith(_WAITING)

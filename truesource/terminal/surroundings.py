@@ -1,4 +1,4 @@
-"""What a call finds around it: standard streams that are closed or not in UTF-8, and variables of the environment."""
+"""Surroundings of a call: standard streams that are closed or not in UTF-8, and environment variables."""
 
 from __future__ import annotations
 

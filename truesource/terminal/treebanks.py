@@ -18,7 +18,7 @@ _NULLS = ("", "~", "null")  #: no value, as YAML writes it
 
 
 def is_treebank(source: Path) -> bool:
-    """Whether a file, or most of a folder that is no corpus, run or model, holds trees."""
+    """Return True if a file, or most of a folder that is no corpus, run or model, holds trees."""
     from truesource.grammar.support.folders import kind_of
     from truesource.grammar.treebank.files import begins_like_trees, find_files
 
@@ -33,7 +33,7 @@ def is_treebank(source: Path) -> bool:
 
 
 def normalisation(convention: Name, overrides: list[str] | None) -> Normalisation:
-    """What is done to the trees of a treebank.
+    """Return what is done to the trees of a treebank.
 
     Args:
         convention: of the treebank.
@@ -62,7 +62,7 @@ def normalisation(convention: Name, overrides: list[str] | None) -> Normalisatio
 
 
 def show_reading(bank: Treebank, *, has_settings: bool = True) -> None:
-    """Say what reading a treebank removed and refused, and warn of what looks like another convention.
+    """Print what reading a treebank removed and refused, and warn of signs of another convention.
 
     Args:
         bank: the treebank.

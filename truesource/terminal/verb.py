@@ -156,7 +156,7 @@ def _table_option(
         ),
     ] = None,
 ) -> None:
-    """Of verbs that show tables."""
+    """Declare --table, for verbs that show tables."""
 
 
 def _figure_size_option(
@@ -165,7 +165,7 @@ def _figure_size_option(
         typer.Option("--figure-size", metavar="WIDTHxHEIGHT", help="Size of the figure in inches, such as 6x4."),
     ] = None,
 ) -> None:
-    """Of verbs that draw a figure."""
+    """Declare --figure-size, for verbs that draw a figure."""
 
 
 def _computing_option(name: str, values: str, text: str) -> list[Any]:

@@ -43,7 +43,7 @@ class Attachment(Phenomenon):
     name = "attachment"
 
     def missing(self, lexicon: Lexicon) -> str | None:
-        """Why the grammar can have no such pairs; None: it may."""
+        """Return the reason why the grammar can have no such pairs; None: it may."""
         labels = set(lexicon.pcfg.labels)
         for needed in (("NP",), ("PP",), PREPOSITIONS, VERBS, NOUNS):
             if not labels & set(needed):

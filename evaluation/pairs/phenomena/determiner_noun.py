@@ -23,7 +23,7 @@ class DeterminerNoun(Phenomenon):
     name = "determiner-noun"
 
     def missing(self, lexicon: Lexicon) -> str | None:
-        """Why the grammar can have no such pairs; None: it may."""
+        """Return the reason why the grammar can have no such pairs; None: it may."""
         determiners, nouns = (lexicon.forms.table[kind] for kind in ("determiner", "noun"))
         if not determiners:
             return "the grammar has no determiner that shows number (this, these, that, those, a, an; tag DT)"

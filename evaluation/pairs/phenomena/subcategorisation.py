@@ -30,7 +30,7 @@ class Subcategorisation(Phenomenon):
     outside = True
 
     def missing(self, lexicon: Lexicon) -> str | None:
-        """Why the grammar can have no such pairs; None: it may."""
+        """Return the reason why the grammar can have no such pairs; None: it may."""
         if all(len(lexicon.members.get(tag, ())) < 2 for tag in TAGS):
             return f"the grammar has no two words of one tag of verbs ({', '.join(TAGS)})"
         return None

@@ -22,7 +22,7 @@ class SubjectVerb(Phenomenon):
     name = "subject-verb"
 
     def missing(self, lexicon: Lexicon) -> str | None:
-        """Why the grammar can have no such pairs; None: it may."""
+        """Return the reason why the grammar can have no such pairs; None: it may."""
         if not any(form.other is not None for form in lexicon.forms.table["verb"].values()):
             return (
                 "the grammar has no two forms of a verb that differ in number (tags VBZ and VBP, or was and were); in a"

@@ -187,7 +187,7 @@ def draw_any(first: Array, source: Array, score: Array, k: int, seed: int, strea
 
 @kernel
 def _same(store: Array, low: int, high: int, row: Array, at: int) -> bool:
-    """Tell whether a path in ``store`` is that at the end of ``row``."""
+    """Return True if a path in ``store`` is that at the end of ``row``."""
     if high - low != len(row) - at:
         return False
     i = 0

@@ -54,7 +54,7 @@ def _forward(first, source, score, b, low, high, log):
 
 @kernel
 def _forward_entropy(first, source, score, b, low, high, log, entropy):
-    """As `_forward`; and the entropy of the paths from ``low`` to each position (Cao & Rimell 2021, algorithm 1).
+    """Sum as `_forward`, and the entropy of the paths from ``low`` to each position (Cao & Rimell 2021, algorithm 1).
 
     All terms are positive: that of the largest arc is ln(1 + rest), that of another the same and what it lacks.
     """
@@ -135,7 +135,7 @@ def _decay(lack, weight):
 
 @kernel
 def _is_met(first, source, i, last):
-    """Tell whether no arc that ends at i+1 to ``last`` starts before i."""
+    """Return True if no arc that ends at i+1 to ``last`` starts before i."""
     met = True
     for k in range(i + 1, last + 1):
         met &= first[k] == first[k + 1] or source[first[k]] >= i

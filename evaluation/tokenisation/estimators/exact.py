@@ -230,7 +230,7 @@ def _in_one_pass(
 
 
 def remembers_all(model: TokenisedModel) -> bool:
-    """Tell whether contexts of a model never become equal: one piece read over and over leads to ever new ones."""
+    """Return True if contexts of a model never become equal: one piece read over and over leads to ever new ones."""
     scorer = model.incremental_scorer()
     token = model.pieces.inventory.ids[:1]
     before, context = -1, scorer.begin()
@@ -240,7 +240,7 @@ def remembers_all(model: TokenisedModel) -> bool:
 
 
 def too_many_prefixes(lattice: Lattice, settings: EstimatorSettings) -> bool:
-    """Tell whether a model that remembers everything would visit more than ``settings.most_prefixes`` contexts."""
+    """Return True if a model that remembers everything would visit more than ``settings.most_prefixes`` contexts."""
     return count_prefixes(lattice, settings.most_prefixes) > settings.most_prefixes
 
 

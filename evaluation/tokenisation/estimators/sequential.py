@@ -173,7 +173,7 @@ def finished(name: str, filters: Filter, final: Particles, bound: Bound) -> Esti
 
 
 def resampled(log_w: FloatArray, most: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
-    """At most ``most`` of some weighted particles, none twice, with new weights whose expectations are the old ones.
+    """Select at most ``most`` distinct particles, with new weights whose expectations are the old weights.
 
     There is one c with sum min(w/c, 1) = most. Weights of c or more stay as they are; of the others, systematic
     resampling keeps each with probability w/c, at weight c (Fearnhead & Clifford 2003, section 3).

@@ -107,7 +107,7 @@ def known_words(rows, at, log_weight, tables: KnownMoves):
 
 @kernel
 def _picked(weight, place):
-    """Which of some intervals of lengths ``weight`` (K,) a place is in, and how far into it, 0 to 1."""
+    """Return which of some intervals of lengths ``weight`` (K,) a place is in, and how far into it, 0 to 1."""
     last, done = -1, 0.0
     for k in range(len(weight)):
         if last >= 0 and place < done:
@@ -138,7 +138,7 @@ def known_draw(rows, uniform, at, log_weight, tables: KnownMoves):
 
 @kernel
 def _hidden(row, word, belief, ended, going, log_weight, tables: HiddenMoves, joint):
-    """Return what `_known` does; ``belief`` (W, G) is P(state | words, the string goes on) of each language, ``ended`` (W, K)."""
+    """Return what `_known` does; ``belief`` (W, G) is P(state | words, not ended) a language, ``ended`` (W, K)."""
     top = -np.inf
     v = tables.emission.shape[1]
     for k in range(len(joint)):

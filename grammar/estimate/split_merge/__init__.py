@@ -16,7 +16,7 @@ from truesource.grammar.support.records import check_fields
 
 @dataclass(frozen=True, slots=True)
 class SplitMerge:
-    """How a split-merge grammar is trained.
+    """Settings of training a split-merge grammar.
 
     The defaults are those of Petrov et al. (2006) but for ``noise`` (1% there) and ``smoothing`` (``fixed`` there),
     which were chosen for held-out likelihood and F1 on small treebanks. A Dirichlet prior gives the siblings' mean the

@@ -139,7 +139,7 @@ class _Builder:
         return rules
 
     def graph(self) -> Graph:
-        """What was collected."""
+        """Return what was collected."""
         return Graph.of(self._nodes, self._roots)
 
 

@@ -102,7 +102,7 @@ class Layout:
 
     @property
     def lexical_blocks(self) -> list[Block]:
-        """Those of lexical rules: the last ones, one for each symbol that has any."""
+        """Blocks of lexical rules, which come last; one for each symbol that has any."""
         return [block for block in self.blocks if block.left < 0]
 
 
@@ -196,7 +196,7 @@ class SparseRules:
         return result
 
     def with_lexicon(self, table: RuleTable, lexical: FloatArray) -> SparseRules:
-        """The other rules of this grammar with the lexical ones of a table whose other rules are the same.
+        """Return the other rules of this grammar with the lexical ones of a table whose other rules are the same.
 
         Args:
             table: base rules.
@@ -277,7 +277,7 @@ class SparseRules:
 
 
 def _branch_ends(tree: SplitTree) -> list[int]:
-    """For each substate, one past the last of its top branch; a branch is a run of substates."""
+    """Return for each substate, one past the last of its top branch; a branch is a run of substates."""
     if isinstance(tree, int):
         return [1]
     branches = [substates(branch) for branch in tree]

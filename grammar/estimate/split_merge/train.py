@@ -175,7 +175,7 @@ def _spread(trained: SparseRules, lexicon: _Lexicon, counts: FloatArray | None, 
 
 
 def _leaning(own: FloatArray, source: IntArray, unseen: BoolArray, n_sources: int, prior: float) -> FloatArray:
-    """How much more often than its class a word falls on each substate, (rules, substates); 1 for the class itself.
+    """Return the frequency of a word on each substate relative to its class, (rules, substates); 1 for the class.
 
     ``own`` are the expected uses in the trees. The share of a word's occurrences that fall on a substate is
     estimated with ``prior`` occurrences more, distributed as the class is.
@@ -347,7 +347,7 @@ def split_merge(
 
 
 def _fit(training: Likelihood, held_out: Likelihood, held_out_trees: int) -> dict[str, Any]:
-    """How well a grammar fits its trees, and those held out where there are some."""
+    """Return how well a grammar fits its trees, and those held out where there are some."""
     result: dict[str, Any] = {"log_likelihood_per_token": training.per_token, "impossible_trees": training.impossible}
     if held_out_trees:
         result["held_out"] = {
@@ -382,7 +382,7 @@ def _run_phases(
 
 
 def too_many(layout: Layout, cycle: int, cycles: int) -> str:
-    """Why the treebank does not support another split, if it does not: more substates than words to tell them apart."""
+    """Return why the treebank supports no further split: more substates than words to distinguish them; or None."""
     table = layout.table
     after = 2 * layout.n_rows - 1
     if after <= table.n_tokens:

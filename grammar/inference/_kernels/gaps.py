@@ -28,7 +28,7 @@ LANES = 64
 
 @kernel
 def _tags(words, i, lane, rules: GapRules, bits, listed):
-    """Which preterminals can make the word at place i, or any word at a gap, whose number is that of the words."""
+    """Return the preterminals that can make the word at place i, or any word at a gap (number: that of the words)."""
     start, parent, _ = rules.lexicon
     n_listed = 0
     for w in range(min(LANES, words.shape[1] - lane)):
@@ -51,7 +51,7 @@ def _tags(words, i, lane, rules: GapRules, bits, listed):
 
 @kernel
 def _parents(i, j, spans: GapSpans, begun, n_begun, rules: GapRules, bits, listed):
-    """Which symbols can make span (i, j) by a binary rule; ``begun`` (S,) are those that begin at i."""
+    """Return which symbols can make span (i, j) by a binary rule; ``begun`` (S,) are those that begin at i."""
     _, right, by_left, rule_start, parent, _ = rules.pairs
     may, ahead, back = spans.may, spans.ahead, spans.back
     n_listed = 0
@@ -76,7 +76,7 @@ def _parents(i, j, spans: GapSpans, begun, n_begun, rules: GapRules, bits, liste
 
 @kernel
 def _up(words, lane, rules: GapRules, spans: GapSpans):
-    """Which symbols can make which span, whatever stands beside it: bits, and a list of them by span."""
+    """Return which symbols can make which span, whatever stands beside it: bits, and a list of them by span."""
     chain_start, chain_to, _ = rules.chains
     may, ahead, back = spans.may, spans.ahead, spans.back
     n, n_states = ahead.shape[0], may.shape[1]
@@ -211,7 +211,7 @@ def _room(lists: LaneLists):
 
 @kernel
 def _keep(lists: LaneLists, first, kept: LaneLists):
-    """What `WIDTH` lanes from ``first`` on have of some lists, to ``kept``."""
+    """Return what `WIDTH` lanes from ``first`` on have of some lists, to ``kept``."""
     item, lanes, begin, end = kept
     size, every = 0, (1 << width()) - 1
     for span in range(begin.size):

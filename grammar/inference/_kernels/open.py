@@ -119,7 +119,7 @@ def free(words, inside, present, scales, begun, corners: SparseRows, rules: Char
 def conditioned(
     words, low, high, inside, present, scales, begun, corners: SparseRows, rules: ChartRules, label, n_labels
 ):
-    """The same given a length from ``low`` to ``high``; ``corners`` are the steps by words owed, as in the pass."""
+    """Return the same given a length from ``low`` to ``high``; ``corners`` are the steps by words still needed."""
     n, width = words.shape
     n_states = label.size
     result = np.zeros((n, n_labels, width))

@@ -107,7 +107,7 @@ def train_ngram(
 
 
 def _warn_of_single_discounts(model: AnyNgramModel) -> None:
-    """Say for which lengths the counts gave no three discounts; see `truesource.lmtrain.architectures.ngram.trie`."""
+    """Warn of lengths without three discounts; see `truesource.lmtrain.architectures.ngram.trie`."""
     if model.estimate.smoothing != "kneser_ney":
         return
     single = {n: row[0] for n, row in enumerate(model.estimate.discount.tolist(), 1) if len(set(row)) == 1}

@@ -53,7 +53,7 @@ class TiltConfig(Settings):
 
 
 class GrammarConfig(Settings):
-    """How the grammar is made: induced from the treebank, read from ``file``, or that of a ``language``."""
+    """The grammar of a run: induced from the treebank, read from ``file``, or that of a ``language``."""
 
     method: Literal["split_merge", "relative_frequency", "file", "language"] = Field(
         "split_merge", description="Estimator of rules from the treebank; file or language: take a grammar as it is."

@@ -59,7 +59,7 @@ COUNTED = (("sentences", "number of trees"), ("unparsed", "without a parse"))
 
 
 def possible_held_out(trace: Sequence[Record], trees: int | None) -> list[int] | None:
-    """How many of the held-out trees the grammar can make at each step; None where a step does not say."""
+    """Return how many of the held-out trees the grammar can make at each step; None where a step does not say."""
     missing = [row.get("held_out_impossible") for row in trace if row["log_likelihood"] is not None]
     known = [trees - n for n in missing if trees is not None and n is not None]
     return known if known and len(known) == len(missing) else None
@@ -168,7 +168,7 @@ def substates_figure(pcfg: PCFG) -> str | None:
 
 
 def spectrum_figure(pcfg: PCFG) -> str:
-    """How many rules of each kind have a probability of each power of ten."""
+    """Return how many rules of each kind have a probability of each power of ten."""
     found = [(name, getattr(pcfg, f"{kind}_logp") / np.log(10.0), colour, line) for kind, name, colour, line in KINDS]
     least = min(float(values.min()) for _, values, _, _ in found if len(values))
     edges = np.arange(min(np.floor(least / BIN) * BIN, -1.0), BIN / 2, BIN)

@@ -134,7 +134,7 @@ def _make_process(run: RunFolder, process: Process) -> str:
 
 
 def _checkpoint(run: RunFolder) -> Path:
-    """Where induction saves its phases: a folder of its own for every set of inputs."""
+    """Return where induction saves its phases: a folder of its own for every set of inputs."""
     return run.folder / "grammar" / f"checkpoint-{digest_json(inputs(run))[:12]}"
 
 

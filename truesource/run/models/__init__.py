@@ -128,7 +128,7 @@ class ModelEntry(Settings):
         return self.loaded or not self.resolve()[0].counts
 
     def replicate(self, seed: int) -> Replicate:
-        """The same model, trained with another seed."""
+        """Return the same model, trained with another seed."""
         given = {key: value for key, value in self if key in self.model_fields_set}
         return Replicate(**{**given, "name": f"{self.name}-seed{seed}", "seed": seed, "replicate_of": self.name})
 

@@ -34,7 +34,7 @@ def resolved(run: RunFolder, model: ModelEntry) -> tuple[ModelConfig, TrainConfi
 
 
 def weights_part(run: RunFolder, model: ModelEntry) -> dict[str, str]:
-    """What a training depends on where it starts from the weights of a model; of others nothing."""
+    """Return what a training depends on where it starts from the weights of a model; of others nothing."""
     folder = run.weights_of(model)
     return {} if folder is None else {"weights": weights_digest(folder)}
 

@@ -24,7 +24,7 @@ LINES = "scores/lines.json"  #: of a run: bounds of the best predictors that see
 
 
 def _notes(rows: Sequence[Record]) -> str:
-    """What the vocabulary of a table means, and which of its models may look ahead."""
+    """Return what the vocabulary of a table means, and which of its models may look ahead."""
     signed = [(row["model"], row["signature"]) for row in rows]
     notes = words.vocabulary_note([signature for _, signature in signed]), words.unchecked_note(signed)
     return ". ".join(filter(None, notes))

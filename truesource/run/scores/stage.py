@@ -87,7 +87,7 @@ def oracle_inputs(run: RunFolder) -> Any:
 
 
 def _inputs_with_lines(run: RunFolder) -> Any:
-    """The same, and the lines."""
+    """Return the inputs of the oracle, and the number of lines."""
     lines, filled = run.config.evaluation.lines, "any-order" in run.config.objectives
     return {**oracle_inputs(run), **({"lines": lines} if lines else {}), **({"any-order": True} if filled else {})}
 

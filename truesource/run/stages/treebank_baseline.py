@@ -208,7 +208,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
 def budget(
     training: TrainConfig, *, steps: int, tokens: int, available: int, max_epochs: float, snapshots: bool
 ) -> TrainConfig:
-    """The same training on a smaller text: as many optimiser steps, up to a number of passes.
+    """Return the same training on a smaller text: as many optimiser steps, up to a number of passes.
 
     That is the rule of Jumelet and Zuidema (2023, section 5.4) for smaller corpora.
 
@@ -260,7 +260,7 @@ def equal_part(sampled: list[list[str]], real: TextInMemory) -> TextInMemory | N
 
 
 def folder_of(run: RunFolder, entry: ModelEntry) -> Path:
-    """Where the further models of an entry stand."""
+    """Return where the further models of an entry stand."""
     return run.folder / "treebank_baseline" / "models" / entry.name
 
 

@@ -35,7 +35,7 @@ class DatasetSource(Settings):
 
 
 class TreebankConfig(Settings):
-    """Where the trees come from: exactly one of ``embedded``, ``files``, ``nltk`` and ``dataset``."""
+    """Source of the trees: exactly one of ``embedded``, ``files``, ``nltk`` and ``dataset``."""
 
     advanced: ClassVar = frozenset({"limit"})
     embedded: Literal["english", "english:size=medium", "english:size=small"] | None = Field(

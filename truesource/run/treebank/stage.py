@@ -96,7 +96,7 @@ def _quoted(value: str) -> str:
 
 
 def _digests(path: Path) -> list[str]:
-    """Of a file, or of all files of a folder; none where nothing is there, which the reader then explains."""
+    """Return the digests of a file, or of all files of a folder; empty if there is none."""
     files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
     return [digest_file(file) for file in files]
 

@@ -22,7 +22,7 @@ TOLERANCE = 1e-6  #: relative, of what two files say about the truth
 
 
 def baselines_file(suite: Suite) -> Path:
-    """Where the baselines of a suite are that come with truesource."""
+    """Return where the baselines of a suite are that come with truesource."""
     return data_folder() / FOLDER / f"baselines-{suite.label}.json"
 
 

@@ -42,7 +42,7 @@ _REMEDY = "delete it and it will be made again"
 
 
 def network_curve(folder: Path) -> tuple[list[tuple[int, float]], int, int]:
-    """Of a trained network: training tokens and KL in nats a token at each line of its metrics; steps; tokens.
+    """Read the learning curve of a network: (tokens, KL in nats a token) pairs, steps, tokens.
 
     Raises:
         InputError: the metrics are damaged.
@@ -60,7 +60,7 @@ def network_curve(folder: Path) -> tuple[list[tuple[int, float]], int, int]:
 def counted_curve(
     corpus: Corpus, shape: ModelConfig, seed: int, monitor: OracleMonitor, target: Path
 ) -> list[tuple[int, float]]:
-    """Of a model that counts, trained on the first half of the train split, on half of that and so on.
+    """Measure the learning curve of a model that counts, trained on 1/2, 1/4, ... of the train split.
 
     Args:
         corpus: with splits train and dev.

@@ -58,7 +58,7 @@ class CheckedCell:
 
     @property
     def verdict(self) -> str:
-        """In a sentence."""
+        """Verdict in a sentence."""
         what = f"{self.model} on {self.language}, seed {self.seed}"
         if self.exact:
             return f"{what}: the same numbers (largest relative difference {self.difference:.1e})."

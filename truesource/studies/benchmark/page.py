@@ -116,7 +116,7 @@ def heat_map(standings: Standings, part: Literal["test", "longer"] = "test", *, 
 
 
 def heat_map_width(standings: Standings) -> float:
-    """Of a heat map, inches."""
+    """Return the width of a heat map, inches."""
     return max(WIDTH, NAMES + COLUMN * len(standings.languages))
 
 

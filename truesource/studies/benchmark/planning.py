@@ -44,7 +44,7 @@ class PlannedModel(Protocol):
 
     @property
     def name(self) -> str:
-        """In tables."""
+        """Name of the model in tables."""
 
     @property
     def trained(self) -> bool:
@@ -95,12 +95,12 @@ class ModelPlan:
         return self.seeds * sum(training.flops for training in self.trainings.values())
 
     def hours(self, rate: float) -> float:
-        """Of all trainings, one after the other, at so many floating-point operations a second."""
+        """Return the hours of all trainings in turn, at so many floating-point operations a second."""
         return self.flops / rate / 3600.0
 
     @property
     def hours_here(self) -> float | None:
-        """On the device that was timed; None: none was."""
+        """Hours on the device that was timed; None if none was."""
         return None if self.rate is None else self.hours(self.rate)
 
 
@@ -255,7 +255,7 @@ class _PlannedText:
         return cls(suite, language, CodedSentences.of(strings), kept)
 
     def tokenizer(self, objective: Objective) -> PreTrainedTokenizerFast:
-        """Of the words that models are expected to know."""
+        """Make the tokeniser of the words that models are expected to know."""
         from truesource.lmtrain.tokenizer import build_tokenizer
 
         return build_tokenizer([self.words], objective=objective)
@@ -278,7 +278,7 @@ class _PlannedText:
 
 
 def _counted(settings: TrainConfig) -> TrainConfig:
-    """The same training with batches that are small enough to be counted."""
+    """Return the same training with batches that are small enough to be counted."""
     return settings.model_copy(update={"batch_tokens": min(settings.batch_tokens, COUNTED_TOKENS), "accumulation": 1})
 
 

@@ -44,7 +44,7 @@ Nats = Annotated[float, Field(ge=-1e-9)]
 
 @with_config(STRICT)
 class SuiteRecord(TypedDict):
-    """Which suite."""
+    """The suite of a file of results."""
 
     name: str
     version: Positive

@@ -39,7 +39,7 @@ SUITE_FILE = "suite.json"
 
 @dataclass(frozen=True)
 class Selection:
-    """Which cells of a suite are asked for."""
+    """The cells of a suite that a call asks for."""
 
     suite: Suite
     candidates: Sequence[Candidate]

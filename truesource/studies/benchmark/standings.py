@@ -1,4 +1,4 @@
-"""Where models stand on a suite: from files of results, what tables and pages show."""
+"""Standings of models on a suite: from files of results to what tables and pages show."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Standing:
 
     @property
     def name(self) -> str:
-        """Of the model."""
+        """Name of the model."""
         return self.model["name"]
 
 

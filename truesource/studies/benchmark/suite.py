@@ -48,12 +48,12 @@ class SuiteLanguage(Settings):
 
     @property
     def range(self) -> LengthRange:
-        """Of the strings of training and test."""
+        """Lengths of the strings of training and test."""
         return _range(self.lengths)
 
     @property
     def longer_range(self) -> LengthRange | None:
-        """Of the longer strings."""
+        """Lengths of the longer strings; None if there are none."""
         return None if self.longer is None else _range(self.longer)
 
     @property
@@ -130,11 +130,11 @@ class Suite(Settings):
 
     @property
     def digest(self) -> str:
-        """Of all that decides results, hexadecimal; the words that describe languages and the baselines do not."""
+        """Digest of all that decides results, hexadecimal; descriptions of languages and baselines do not."""
         return self.digest_of(*self.languages)
 
     def digest_of(self, *languages: str) -> str:
-        """Of all that decides the results of some languages."""
+        """Return the digest of the settings that determine results of these languages."""
         values = self.model_dump(mode="json")
         decides = {key: values[key] for key in ("seed", "training", "sizes")}
         kept = {
@@ -190,7 +190,7 @@ class Candidate:
         return {"model": dict(self.model), "training": dict(self.training)}
 
     def by_objective(self) -> list[Candidate]:
-        """The same; a reference is there for the models of each objective, windows for causal ones."""
+        """Return one candidate for each objective of a reference, windows for causal models only."""
         if self.trained or self.folder is not None:
             return [self]
         objectives = OBJECTIVES[:1] if self.architecture in WINDOWS else OBJECTIVES

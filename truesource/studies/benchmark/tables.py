@@ -1,4 +1,4 @@
-"""Where models stand as tables, for the terminal, for files and for the page."""
+"""Standings as tables, for the terminal, for files and for the page."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def language_table(standings: Standings, suite: Suite, language: str, *, own: Se
 
 
 def ranks(standings: Standings) -> list[int | None]:
-    """From 1, in the order of the rows; None: a reference, or a model that was not measured on all languages."""
+    """Return ranks from 1, in row order; None for references and models not measured on all languages."""
     found: list[int | None] = []
     rank = 0
     for row in standings.rows:
@@ -155,7 +155,7 @@ def _parameters(row: Standing) -> Cell | None:
 
 
 def _why_no_longer(row: Standing, standings: Standings, suite: Suite) -> Cell | None:
-    """In place of the mean share on longer strings."""
+    """Return the remark that replaces the mean share on longer strings."""
     if any(found.longer_refused for found in row.languages.values()):
         return Cell(ABSENT, small=REFUSED)
     with_longer = [name for name in standings.languages if suite.languages[name].longer]
@@ -207,7 +207,7 @@ def _no_longer(standing: LanguageStanding, longer: str | None) -> Cell:
 
 
 def refusals(standings: Standings) -> Mapping[str, Sequence[str]]:
-    """Why models read no longer strings: reasons, and the names of the models of each."""
+    """Return the reason why models read no longer strings: reasons, and the names of the models of each."""
     found: dict[str, list[str]] = {}
     for row in standings.rows:
         for reason in {each.longer_refused: None for each in row.languages.values() if each.longer_refused}:

@@ -44,12 +44,12 @@ def truth_of(language: SuiteLanguage) -> Truth:
 
 
 def corpus_folder(folder: Path, name: str) -> Path:
-    """Where the corpus of a language lies in a folder of results."""
+    """Return where the corpus of a language lies in a folder of results."""
     return folder / "corpora" / name
 
 
 def longer_folder(folder: Path, name: str) -> Path:
-    """Where its longer strings lie."""
+    """Return where its longer strings lie."""
     return folder / "corpora" / f"{name}-longer"
 
 
@@ -155,7 +155,7 @@ class LanguageTruth:
 
     @cached_property
     def corpus(self) -> ReadCorpus:
-        """Of the language."""
+        """Corpus of the language."""
         return corpus_of(self._folder, self.name)
 
     @cached_property
@@ -198,7 +198,7 @@ class LanguageTruth:
         return measure_contexts(model, oracle, strings, blocks=self._kept[key].blocks(model))
 
     def counted(self, measured: Contexts, part: Part) -> BoolArray:
-        """Which contexts count, (T,)."""
+        """Return which contexts count, (T,)."""
         return measured.position >= (self.language.range.high if part == "longer" else 0)
 
     def blocks(self, measured: Contexts, part: Part, values: FloatArray) -> list[float]:

@@ -61,7 +61,7 @@ def comparison_page(runs: Sequence[Path], target: Path) -> tuple[str, list[str]]
 
 
 def _answer(comparison: ModelComparison) -> str:
-    """Which model of an objective is nearest to the truth, and how far the next one is; of one model how far it is."""
+    """Name the model of an objective that is nearest to the truth, with its distance and that of the next one."""
     rows = sorted(comparison.rows, key=lambda row: row.measures["kl"].value)
     best = rows[0].measures["relative_ppl"]
     ends = "" if best.low is None or best.high is None else f" [{best.low:.3f}, {best.high:.3f}]"

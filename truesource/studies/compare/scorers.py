@@ -24,7 +24,7 @@ MOST_WORDS = 256  #: that are generated where a request does not say
 
 
 class ScoredWords(NamedTuple):
-    """What stands at each position of a text, its end last: log probabilities, nats, and ranks, 1 the most probable."""
+    """Scores at each position of a text, its end last: log probabilities, nats, and ranks, 1 the most probable."""
 
     log_prob: FloatArray  #: (n+1,)
     rank: IntArray  #: (n+1,)
@@ -127,7 +127,7 @@ class TruthScorer:
         eos_token: bool = False,
         **ignored: Any,
     ) -> list[list[tuple[Any, ...]]]:
-        """Of each text, its words with their log probabilities, nats, and their ranks if asked for.
+        """Return of each text, its words with their log probabilities, nats, and their ranks if asked for.
 
         Raises:
             InputError: a text has no words.
@@ -170,7 +170,7 @@ class TruthRequests:
         self._end = end
 
     def loglikelihood(self, requests: Sequence[Any], **ignored: Any) -> list[tuple[float, bool]]:
-        """Of each request ``(context, continuation)``: ln P(continuation | context), and whether it is the best.
+        """Return ln P(continuation | context), and whether it is the best, of each ``(context, continuation)``.
 
         Raises:
             InputError: a continuation begins within a word, or has no words.
@@ -178,7 +178,7 @@ class TruthRequests:
         return self._answers([request.args for request in requests])
 
     def loglikelihood_rolling(self, requests: Sequence[Any], **ignored: Any) -> list[float]:
-        """Of each request ``(text,)``: ln P(text).
+        """Return of each request ``(text,)``: ln P(text).
 
         Raises:
             InputError: a text has no words.
@@ -186,7 +186,7 @@ class TruthRequests:
         return [log_prob for log_prob, _ in self._answers([("", request.args[0]) for request in requests])]
 
     def generate_until(self, requests: Sequence[Any], **ignored: Any) -> list[str]:
-        """Of each request ``(context, settings)``: the most probable word again and again, to the end of the sentence.
+        """Decode each request ``(context, settings)`` greedily, to the end of the sentence.
 
         Raises:
             InputError: sampling is asked for, or no sentence starts with the context.

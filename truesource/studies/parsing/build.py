@@ -241,7 +241,7 @@ def _finish(parsing: Parsing, entries: Entries, path: Path, about: dict[str, str
 
 
 def _refuse_others(path: Path, record: dict[str, Any]) -> None:
-    """Say in what finished trees differ from those that are asked for."""
+    """Name the difference between finished trees and the request."""
     if (path / "record.json").is_file() and not is_made(path, record):
         keys = ", ".join(differing_keys(path / "record.json", record)) or "record"
         raise InputError(

@@ -91,7 +91,7 @@ class ParsingGrammar(TypedDict):
 
 @with_config(STRICT)
 class ParsedCounts(TypedDict):
-    """Of all shards."""
+    """Counts over all shards."""
 
     sentences: Positive
     words: Count

@@ -1,4 +1,4 @@
-"""How a corpus is parsed, and what can become of a sentence."""
+"""Settings of parsing a corpus, and the outcomes of a sentence."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _THREAD = threading.local()
 
 
 def several(settings: ParseSettings) -> Literal["best", "samples"] | None:
-    """Which trees are asked for besides the best one."""
+    """Return which trees are asked for besides the best one."""
     return "best" if settings.best is not None else "samples" if settings.samples is not None else None
 
 

@@ -25,7 +25,7 @@ class SourceSentence(NamedTuple):
 
 
 class ParserInput(Protocol):
-    """Where sentences come from; it can be pickled, and workers find the same sentences in it."""
+    """Source of sentences that can be pickled; workers read the same sentences from it."""
 
     @property
     def path(self) -> Path:

@@ -92,7 +92,7 @@ def _records(composed: Composed, runs: Path) -> list[Found]:
 
 
 def _studied(row: Row, composed: Composed, runs: Path) -> list[Found]:
-    """What a row measures besides the evaluators; ``study.json`` keeps it."""
+    """Return what a row measures besides the evaluators; ``study.json`` keeps it."""
     if row.study is None:
         return []
     from truesource.grammar.support.atomic_files import write_json
@@ -106,7 +106,7 @@ def _studied(row: Row, composed: Composed, runs: Path) -> list[Found]:
 
 
 def seconds_of(composed: Composed, runs: Path) -> float:
-    """How long the stages of a configuration took when they were made, or the training of its cells."""
+    """Return how long the stages of a configuration took when they were made, or the training of its cells."""
     folder = composed.folder(runs)
     if not isinstance(composed.config, RunConfig):
         cells = sorted((folder / "cells").glob("*"))

@@ -190,7 +190,7 @@ def _read(
 
 
 def _source(name: str, quantity: Quantity, records: Mapping[str, Sequence[Found]]) -> tuple[str, dict[str, Any]]:
-    """Which run a quantity is read from, and the fields that its record must have."""
+    """Return which run a quantity is read from, and the fields that its record must have."""
     if len(records) == 1:
         return next(iter(records)), quantity.fields
     wanted = {key: value for key, value in quantity.fields.items() if key != "run"}
@@ -266,7 +266,7 @@ def _same(there: Any, wanted: Any) -> bool:
 
 
 def _latest(matching: list[Found], wanted: Mapping[str, Any]) -> list[Found]:
-    """Of the records that match, those with the largest value of each field that is asked for as the last."""
+    """Keep the records with the largest value of each field for which the row asks for the last."""
     for key in [key for key, value in wanted.items() if value == LAST]:
         steps = {each.fields[key] for each in matching}
         if matching:
@@ -298,7 +298,7 @@ def _parts(found: Found) -> set[str]:
 
 
 def _nothing(records: Sequence[Found], wanted: Mapping[str, Any]) -> str:
-    """Why no record matches: the first field of which none has the value, and the values that there are."""
+    """Return why no record matches: the first field whose value no record has, and the values that they have."""
     kept = list(records)
     for key, value in wanted.items():
         fitting = [each for each in kept if _matches(each.fields, {key: value})]
@@ -314,7 +314,7 @@ Contrasts = Callable[[str, str], QuantityValue | None]  #: a paired difference t
 
 
 class Verdict(StrEnum):
-    """Of a claim or of a row."""
+    """Verdict on a claim or a row."""
 
     HOLDS = "holds"
     CORRECTED = "holds with a correction"
@@ -373,7 +373,7 @@ def judged(claim: Claim, quantities: Mapping[str, QuantityValue], known: Contras
 
 
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:
-    """Of statements that must all hold."""
+    """Combine the verdicts on statements that must all hold."""
     if Verdict.REVERSED in verdicts:
         return Verdict.REVERSED
     return Verdict.HOLDS if all(each is Verdict.HOLDS for each in verdicts) else Verdict.UNDECIDED
@@ -400,7 +400,7 @@ def range_of(claim: Claim) -> tuple[float, float]:
 
 
 def seeds_to_decide(claim: Claim, by_seed: Sequence[float]) -> int | None:
-    """How many training seeds would decide a claim that is undecided, if more of them are like those there are.
+    """Return how many training seeds would decide a claim that is undecided, if more of them are like those there are.
 
     Args:
         claim: of a row.

@@ -165,7 +165,7 @@ class Claim(Settings):
 
     @property
     def test(self) -> str:
-        """Which test it has."""
+        """Name of its test."""
         return next(name for name in self.TESTS if getattr(self, name) is not None)
 
     @property
@@ -299,7 +299,7 @@ class Paper(Settings):
 
 
 def reproductions_folder() -> Path:
-    """Where rows, configurations and results are."""
+    """Return where rows, configurations and results are."""
     return data_folder() / "reproductions"
 
 
@@ -420,7 +420,7 @@ class Composed:
     config: RunConfig | SweepConfig
 
     def folder(self, runs: Path) -> Path:
-        """Where it runs."""
+        """Return where it runs."""
         return runs / self.config.name
 
 
@@ -445,7 +445,7 @@ def compose(row: Row, overrides: list[str] | None = None) -> list[Composed]:
 
 
 def digest_of(row: Row, composed: list[Composed]) -> str:
-    """Of all that the result of a row depends on."""
+    """Return the digest of everything that the result of a row depends on."""
     configs = {
         each.name: each.config.model_dump(mode="json", exclude={"title"}, exclude_none=True) for each in composed
     }

@@ -242,7 +242,7 @@ def load_sweep(path: str | Path, overrides: list[str] | None = None) -> SweepCon
 
 
 def _explain(error: ValidationError) -> str:
-    """As `explain`, of what was meant where a key may be text or a mapping."""
+    """Explain the mistake in what was meant if a key may be text or a mapping."""
     kept = [e for e in error.errors() if e["loc"][-1:] != ("str",)]
     if len(kept) == len(error.errors()) or not kept:
         return explain(error, model=SweepConfig)

@@ -36,7 +36,7 @@ class FirstSentences:
         return self.train if split == "train" else self.dev
 
     def sentences(self, split: str) -> CodedSentences:
-        """The same."""
+        """Return the coded sentences of a split."""
         return self.coded(split)
 
 

@@ -207,7 +207,7 @@ class Sweep:
         return found
 
     def _parts(self, law: str, method: str, rows: tuple[int, ...], failed: int, scatter: Scatter) -> dict[str, object]:
-        """Of the signature of a fit: the choices of its cells, and its own."""
+        """Return the signature parts of a fit: the choices of its cells, and its own."""
         kept = {key: value for key, value in self.rows[rows[0]]["parts"].items() if key != "ci"}
         kind = "seed-t" if scatter.replicated else "residual-t"
         ci = f"{kind}-and-sentence-bootstrap95/seed{self.fits.seed}/{self.fits.replicates - failed}"

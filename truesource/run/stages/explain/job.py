@@ -54,7 +54,7 @@ _WHAT = "the scores of this training"
 
 @dataclass(frozen=True, kw_only=True)
 class LeverCost:
-    """What one training of a lever costs, about."""
+    """Approximate cost of one training of a lever."""
 
     parameters: int  #: without word and position vectors; 0 of a model that counts
     steps: int
@@ -196,7 +196,7 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
 
     @property
     def seeds(self) -> list[int]:
-        """Of the model and of its levers; the first is the model's own."""
+        """Seeds of the model and of its levers; the first is the model's own."""
         own = int(self.record["seed"])
         return [own + i for i in range(self.settings.trainings)]
 
@@ -253,7 +253,7 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
         return digest_json({key: str(value) for key, value in parts.items()} | words)
 
     def plan(self) -> dict[str, Any]:
-        """What is trained, for JSON: settings, and what each lever changes and costs."""
+        """Return what is trained, for JSON: settings, and what each lever changes and costs."""
         levers = {lever.name: {"before": lever.before, "after": lever.after} for lever in self.levers[0]}
         return {
             "model": self.model.name,
@@ -385,5 +385,5 @@ class _WithDev:
         return (self._text if split == "train" else self._other).coded(split)
 
     def sentences(self, split: str) -> Sequence[Sequence[str]]:
-        """The same."""
+        """Return the words of the sentences of a split."""
         return self.coded(split)

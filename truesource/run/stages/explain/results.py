@@ -1,4 +1,4 @@
-"""What an explanation found: records, tables, figures, and the sentence that says what would help most."""
+"""Results of an explanation: records, tables, figures, and the sentence that says what would help most."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _levers(
 
 
 def _cost(cost: LeverCost) -> dict[str, Any]:
-    """What is the same on every machine."""
+    """Return what is the same on every machine."""
     return {name: value for name, value in asdict(cost).items() if name != "seconds"}
 
 
@@ -173,7 +173,7 @@ def records_of(record: Record) -> list[dict[str, Any]]:
 
 
 def plan_table(job: ExplainJob) -> ReportTable:
-    """What each lever costs, before anything is trained."""
+    """Return what each lever costs, before anything is trained."""
     kept, left_out = job.levers
     names = {lever.name for lever in kept}
     rows = []

@@ -1,4 +1,4 @@
-"""What rows measure beside the evaluators, in the folder of a finished run: functions by the name of a row's ``study``.
+"""Measurements of rows next to the evaluators, in the folder of a finished run, by the name of a row's ``study``.
 
 Each takes the folder and its configuration, and gives records with a seed where a network is one of several.
 """

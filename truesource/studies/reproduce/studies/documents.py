@@ -1,4 +1,4 @@
-"""What models and readers know of the language of a document."""
+"""Knowledge of models and readers about the language of a document."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def fresh_documents(folder: Path, config: RunConfig) -> list[Found]:
 
 
 def sentences_until_known(folder: Path, config: RunConfig) -> list[Found]:
-    """What models and the perfect reader know of the language of documents, by the number of the sentence.
+    """Return what models and the perfect reader know of the language of documents, by the number of the sentence.
 
     Records with ``sentence``, from 1 on, and intervals over documents: ``kl_told``, KL(reader who is told || model),
     nats a token, and ``weight_own``, the weight of the right language in what is expected as the first word. The model

@@ -70,7 +70,7 @@ def first_languages(folder: Path, config: RunConfig) -> list[Found]:
 
 
 def _texts(truth: Truth, config: RunConfig, tokens: int) -> Iterator[tuple[str, Text]]:
-    """What a first phase is on, by name: so many tokens each, or a few more."""
+    """Return what a first phase is on, by name: so many tokens each, or a few more."""
     for name, reference in BRACKETS.items():
         text = _drawn(load_truth(reference), LENGTHS, tokens, config.seed)
         yield name, text
