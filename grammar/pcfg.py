@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.inference.beliefs import Belief, Beliefs
-    from truesource.grammar.inference.exact import Exact, NextToken
+    from truesource.grammar.inference.exact import Exact
+    from truesource.grammar.inference.next_token import NextToken
     from truesource.grammar.inference.next_words import NextWords
     from truesource.grammar.tree import Tree
 

@@ -24,7 +24,7 @@ from typing_extensions import TypedDict
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import Batch, Distributions, encoded_batches
-from truesource.grammar.inference.exact import NextToken
+from truesource.grammar.inference.next_token import NextToken
 from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.archives import BYTES, read_arrays
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray

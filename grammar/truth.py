@@ -18,7 +18,7 @@ from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
-    from truesource.grammar.inference.exact import NextToken
+    from truesource.grammar.inference.next_token import NextToken
     from truesource.grammar.inference.next_words import NextWords
 
 

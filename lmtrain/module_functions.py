@@ -26,14 +26,14 @@ def distributions_of(
         targets: whose tokens the logits are over.
     """
     words, tokens = targets.columns
-    known = [word for word in words if word != UNK]
-    of_words = torch.from_numpy(np.array([tokens[words.index(word)] for word in known], dtype=np.int64))
+    tokenised = [word for word in words if word != UNK]
+    of_words = torch.from_numpy(np.array([tokens[words.index(word)] for word in tokenised], dtype=np.int64))
     unknown = int(tokens[words.index(UNK)]) if UNK in words else None
-    end, vocabulary = int(tokens[-1]), frozenset(known)
+    end, vocabulary = int(tokens[-1]), frozenset(tokenised)
 
     def readable(sentence: list[str]) -> list[str]:
         """Put any word in the place of one without a token, which has probability 0 whatever follows."""
-        return [word if word in vocabulary or unknown is not None else known[0] for word in sentence]
+        return [word if word in vocabulary or unknown is not None else tokenised[0] for word in sentence]
 
     def distributions(sentences: list[list[str]]) -> list[FloatArray]:
         device = next((weight.device for weight in module.parameters()), torch.device("cpu"))
@@ -56,4 +56,4 @@ def distributions_of(
         table = torch.cat([log_probs[..., of_words], of_unknown[..., None], log_probs[..., end, None]], dim=-1).numpy()
         return [table[i, : len(sentence) + 1] for i, sentence in enumerate(sentences)]
 
-    return known, distributions
+    return tokenised, distributions

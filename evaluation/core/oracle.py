@@ -25,7 +25,7 @@ from truesource.generator.plan import Transform, order
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_endings
 from truesource.grammar.inference.any_order import AnyOrder
-from truesource.grammar.inference.exact import NextToken
+from truesource.grammar.inference.next_token import NextToken
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray, random_state

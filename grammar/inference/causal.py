@@ -13,7 +13,7 @@ from truesource.grammar.inference.batch import Batch, Distributions
 from truesource.grammar.support.arrays import FloatArray
 
 if TYPE_CHECKING:
-    from truesource.grammar.inference.exact import NextToken
+    from truesource.grammar.inference.next_token import NextToken
 
 
 class ExactCausal(Protocol):

@@ -19,6 +19,7 @@ from truesource.grammar.inference._kernels import posterior as kernels
 from truesource.grammar.inference._kernels.linear import best_path
 from truesource.grammar.inference.batch import Batch, Distributions, NothingLeftError, require_memory, run
 from truesource.grammar.inference.charts import Charts, Leaves, LinearCharts
+from truesource.grammar.inference.next_token import NextToken
 from truesource.grammar.inference.tables import GrammarTables, LinearRules
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.sentences import takes_sentence, takes_sentences
@@ -31,37 +32,6 @@ if TYPE_CHECKING:
 
 
 Variant = Literal["default", "paper"]
-SHOWN = 5  #: words in the one line of a distribution
-
-
-@dataclass(frozen=True, repr=False)
-class NextToken:
-    """Distribution of the token after a prefix. ``probability`` and ``stop`` sum to one for a consistent grammar."""
-
-    words: tuple[str, ...]  #: (V,)
-    probability: FloatArray  #: (V,) of each word
-    stop: float  #: that the sentence ends here
-    states: FloatArray  #: (S,) expected number of each symbol starting here (Stolcke 1995)
-
-    def __getitem__(self, word: str) -> float:
-        """Return the probability of a word.
-
-        Raises:
-            KeyError: the grammar does not have it.
-        """
-        if word not in self.words:
-            raise KeyError(f"the grammar does not have the word {word!r}")
-        return float(self.probability[self.words.index(word)])
-
-    def top(self, k: int = 10) -> list[tuple[str, float]]:
-        """The k most probable words."""
-        order = np.argsort(-self.probability, kind="stable")[:k]
-        return [(self.words[i], float(self.probability[i])) for i in order]
-
-    def __repr__(self) -> str:
-        likely = ", ".join(f"{word!r}: {p:.4f}" for word, p in self.top(SHOWN))
-        more = f", {len(self.words) - SHOWN:,} more" if len(self.words) > SHOWN else ""
-        return f"NextToken({likely}{more}; stop: {self.stop:.4f})"
 
 
 class Exact(GrammarTables):
