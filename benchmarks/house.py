@@ -87,7 +87,9 @@ def modules(root: Path, package: str) -> Iterator[Module]:
             text = path.read_text(encoding="utf-8")
             parts = path.relative_to(root).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            yield Module(name, path, ast.parse(text), text.count("\n"))
+            stub = path.with_suffix(".pyi")  # what a package imports when it is first used
+            tree = ast.parse(text + stub.read_text(encoding="utf-8") if stub.is_file() else text)
+            yield Module(name, path, tree, text.count("\n"))
 
 
 def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
