@@ -26,5 +26,5 @@ class RecurrentStates:
         self.tensors = [tensor.index_select(self.dim, rows) for tensor in self.tensors]
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
-        """Reorder the states, under the name that beam search of `transformers` calls."""
+        """The same by the name that beam search of `transformers` calls it by."""
         self.batch_select_indices(beam_idx)
