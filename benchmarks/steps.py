@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -73,6 +74,19 @@ def _place(frame: FrameType) -> tuple[str, str, int] | None:
     return os.path.realpath(code.co_filename), code.co_name, code.co_firstlineno
 
 
+def steps_within(call: Callable[[], object]) -> Steps:
+    """Make a call of the library, and note what it enters."""
+    steps = Steps()
+    threading.setprofile(steps.watch)
+    sys.setprofile(steps.watch)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return steps
+
+
 def steps_of(*arguments: str) -> Steps:
     """Call the command in this process, and note what it enters.
 
@@ -81,21 +95,18 @@ def steps_of(*arguments: str) -> Steps:
     """
     from truesource.cli.main import main
 
-    steps, said, code = Steps(), StringIO(), 0
+    said = StringIO()
     sys.argv = ["truesource", *arguments]
-    threading.setprofile(steps.watch)
-    sys.setprofile(steps.watch)
-    try:
+
+    def call() -> None:
         with redirect_stdout(StringIO()), redirect_stderr(said):
-            main()
-    except SystemExit as stop:
-        code = stop.code if isinstance(stop.code, int) else 0
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-    if code:
-        raise RuntimeError(said.getvalue())
-    return steps
+            try:
+                main()
+            except SystemExit as stop:
+                if stop.code:
+                    raise RuntimeError(said.getvalue()) from stop
+
+    return steps_within(call)
 
 
 def table(calls: dict[str, tuple[str, ...]]) -> None:
@@ -117,10 +128,13 @@ def main() -> None:
         steps_of("convert", "g.txt", "g.npz")
         steps_of("sample", "g.npz", "-n", "200", "--lengths", "1..8", "--shares", "train=.5,eval=.5", "-o", "c")
         steps_of("train", "c", "--model", "ngram", "-o", "m")
-        on = ("m", "c", "--oracle", "g.npz")
+        on = ("m", "c")
         verbs = {"score": ("score", *on), "evaluate pplu": ("evaluate", "pplu", *on)}
         explain = ("explain", *on, "-o", "why", "--levers", "context")
         table({**verbs, "explain": explain, "run": ("run", "toy.yaml")})
+        import truesource
+
+        print(steps_within(lambda: truesource.compare("m", "c")).row("truesource.compare"))
 
 
 if __name__ == "__main__":
