@@ -3,7 +3,7 @@
 The other process here is this file itself, run as a script. It knows nothing of truesource: for each line, a list of
 words, it answers with a list of log probabilities, one per word and one of the end of the sentence.
 
-    WORDS="the a dog" truesource score subprocess_model.py:model corpus/ --oracle grammar.npz
+    WORDS="the a dog" truesource score subprocess_model.py:model corpus/
 """
 
 import json

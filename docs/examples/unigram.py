@@ -1,6 +1,6 @@
 """A unigram model: the share of each word in the training sentences of a corpus, whatever stands before it.
 
-CORPUS=corpus truesource score unigram.py:unigram corpus/ --oracle grammar.npz
+CORPUS=corpus truesource score unigram.py:unigram corpus/
 """
 
 import os

@@ -38,7 +38,7 @@ CONTEXT = Evaluator(
 
     A model below the line of k words must use more than k; one above it makes no full use of k.
 
-    Example: truesource evaluate context model/ corpus/ --oracle grammar.npz --lines 5 --figure context.svg
+    Example: truesource evaluate context model/ corpus/ --lines 5 --figure context.svg
     """,
     prose=(
         "No predictor that sees k words before a token has a smaller loss than the line of k words. A model below that"

@@ -56,7 +56,7 @@ CONTROL = Evaluator(
     The truth is steered by the best of some samples, by masking words that rule the event out, and by particle filters;
     the model, with --prices, is tuned by REINFORCE with a price on KL. No way can be below the frontier.
 
-    Example: truesource evaluate control model/ corpus/ --oracle grammar.npz --events the=3 --events '.* that .*'
+    Example: truesource evaluate control model/ corpus/ --events the=3 --events '.* that .*'
     """,
     prose=(
         "An event is something that a sentence may satisfy or not. Whatever makes sentences satisfy it more often moves"

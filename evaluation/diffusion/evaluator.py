@@ -47,7 +47,7 @@ DIFFUSION = Evaluator(
     Words that are filled in one step do not see each other, so few steps cost something even with exact probabilities.
     The table has that cost, and the one that the model adds to it. Of a causal model: what compares with both.
 
-    Example: truesource evaluate diffusion model/ corpus/ --oracle grammar.npz --figure diffusion.svg
+    Example: truesource evaluate diffusion model/ corpus/ --figure diffusion.svg
     """,
     prose=(
         "A sampler begins with gaps alone and fills some of them in each step. Words of one step do not see each other:"

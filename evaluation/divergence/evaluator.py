@@ -86,7 +86,7 @@ DIVERGENCE = Evaluator(
 
     The result does not depend on which words were sampled. Intervals are for other sentences from the same source.
 
-    Example: truesource evaluate divergence model/ corpus/ --oracle grammar.npz --json divergence.json
+    Example: truesource evaluate divergence model/ corpus/ --json divergence.json
     """,
     measures=MEASURES,
     needs=("distributions",),

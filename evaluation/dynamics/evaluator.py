@@ -78,7 +78,7 @@ DYNAMICS = Evaluator(
 
     The measure is ln Q - ln P of each token; 0 is perfect. `--set training.snapshots=log` in training keeps snapshots.
 
-    Example: truesource evaluate dynamics model/ corpus/ --oracle grammar.npz --figure dynamics.svg
+    Example: truesource evaluate dynamics model/ corpus/ --figure dynamics.svg
     """,
     frame=True,
     draws=True,

@@ -52,7 +52,7 @@ MEMORY = Evaluator(
     The ratio of the model's probability of a sentence to the exact one is the same for both where it has learned the
     language only.
 
-    Example: truesource evaluate memory model/ corpus/ --oracle grammar.npz --members train --figure memory.svg
+    Example: truesource evaluate memory model/ corpus/ --members train --figure memory.svg
     """,
     prose=(
         "A model that knows the language, and nothing of its training sentences, gives these the same ratios Q/P to the"

@@ -91,7 +91,7 @@ PPLU = Evaluator(
     For the truth, -ln PPLu is the mutual information of a token and its context. With --oracle the share that a model
     has learned is exact.
 
-    Example: truesource evaluate pplu model/ corpus/ --oracle grammar.npz --json pplu.json
+    Example: truesource evaluate pplu model/ corpus/ --json pplu.json
     """,
     measures=(
         Measure("ppl", "PPL", ",.2f", "per token; lower is better"),

@@ -59,7 +59,7 @@ PROBING = Evaluator(
 
     Probes learn the exact posterior of each label, and are measured against it.
 
-    Example: truesource evaluate probing model/ corpus/ --oracle grammar.npz --targets tag,span
+    Example: truesource evaluate probing model/ corpus/ --targets tag,span
     """,
     of_truth=("parses",),
     draws=True,
