@@ -125,9 +125,11 @@ def lever_table(record: Record) -> ReportTable:
         )
         for row in record["levers"]
     ]
-    reasons = "; ".join(
-        f"{TITLES[name]}: {REASONS[record['left_out'][name]]}" for name in LEVERS if name in record["left_out"]
-    )
+    titles: dict[str, list[str]] = {}  # by reason
+    for name in LEVERS:
+        if name in record["left_out"]:
+            titles.setdefault(REASONS[record["left_out"][name]], []).append(TITLES[name])
+    reasons = "; ".join(f"{listed(names)}: {reason}" for reason, names in titles.items())
     return ReportTable(
         title=f"What would help {record['model']} most (KL {record['kl']['value']:.4f} nats a token,"
         f" {record['sentences']:,} sentences)",
