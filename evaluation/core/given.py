@@ -71,10 +71,14 @@ def as_setting(
         scored: see `Setting.of`.
 
     Raises:
-        InputError: text or truth cannot be read.
+        InputError: text or truth cannot be read, or there is a condition and no truth (code ``no-grammar``).
     """
     if isinstance(given, Setting):
         return given.first(sentences)
     text = as_text(given, split).first(sentences).at_most(longest)
     truth = oracle if isinstance(oracle, bool) else as_truth(oracle)
-    return Setting.of(text, truth, lengths=lengths, frame=frame, seed=seed, scored=scored)
+    setting = Setting.of(text, truth, lengths=lengths, frame=frame, seed=seed, scored=scored)
+    if lengths is not None and setting.language is None:
+        reason = "lengths is the condition of the truth; name it, oracle=GRAMMAR, or remove lengths"
+        raise InputError(reason, code="no-grammar")
+    return setting

@@ -173,6 +173,7 @@ REFUSED: dict[str, tuple[Callable[[Any, Any], object], str]] = {
     "other inputs": (lambda m, c: ts.evaluate("pairs", m, c), "call truesource evaluate pairs"),
     "a sentence as a path": (lambda m, _: ts.compare(m, "the cat"), "pass sentences as a list"),
     "no truth": (lambda m, _: ts.evaluate("divergence", m, [["a"]]), "oracle=GRAMMAR"),
+    "lengths of no truth": (lambda m, _: ts.compare(m, [["a"]], lengths="1..3"), "oracle=GRAMMAR, or remove lengths"),
     "no truth of a bound": (lambda _, __: ts.bound([["a"]]), "oracle=GRAMMAR"),
     "a model as text": (lambda m, c: ts.compare(m, m), "the order is model, text"),
     "a network": (lambda _, c: ts.compare(torch.nn.Linear(2, 2), c), "FunctionModel.from_module"),
