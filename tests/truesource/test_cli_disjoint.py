@@ -94,6 +94,7 @@ evaluation: {pplu: true, divergence: true}
 """
 
 
+@pytest.mark.long
 def test_a_run_excludes_what_its_splits_exclude(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:

@@ -85,6 +85,7 @@ def test_the_kl_of_a_flat_model_is_that_by_hand(model: ts.FunctionModel, corpus:
     assert kl == pytest.approx((truth - flat) / (words + len(sentences)), rel=1e-10)
 
 
+@pytest.mark.long
 def test_every_result_has_the_same_methods(model: ts.FunctionModel, corpus: ts.Corpus, tmp_path: Path) -> None:
     results = {
         "compare": ts.compare(model, corpus),
@@ -117,6 +118,7 @@ def test_every_result_has_the_same_methods(model: ts.FunctionModel, corpus: ts.C
         _ = results["compare"]["nothing"]
 
 
+@pytest.mark.long
 def test_a_verb_and_its_call_give_the_same_records(
     corpus: ts.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
