@@ -510,7 +510,7 @@ def test_bound_of_a_corpus_is_conditioned_like_it(here: Path, command: Command) 
     )
     code, out, err = command("bound", "toy.npz", "corpus")
     assert (code, err) == (0, "")
-    assert "given:2..8" in out.splitlines()[0] and "sentences:30|impossible:0" in out
+    assert "causal_bound|given:2..8" in out and "sentences:30|impossible:0" in out
     assert out.splitlines()[-1].startswith("Nothing written; --json FILE keeps")
     free = command("bound", "toy.npz", "corpus", "--lengths", "none")
     assert "given:none" in free.out
