@@ -95,16 +95,16 @@ def steps_of(*arguments: str) -> Steps:
     """
     from truesource.cli.main import main
 
-    said = StringIO()
+    errors = StringIO()
     sys.argv = ["truesource", *arguments]
 
     def call() -> None:
-        with redirect_stdout(StringIO()), redirect_stderr(said):
+        with redirect_stdout(StringIO()), redirect_stderr(errors):
             try:
                 main()
             except SystemExit as stop:
                 if stop.code:
-                    raise RuntimeError(said.getvalue()) from stop
+                    raise RuntimeError(errors.getvalue()) from stop
 
     return steps_within(call)
 

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from truesource.evaluation.core.differences import differences, is_sampled_from
+from truesource.evaluation.core.differences import is_sampled_from, notes_on
 from truesource.evaluation.core.exact_bound import bound_records, unbounded
-from truesource.evaluation.core.given import as_setting
+from truesource.evaluation.core.given import as_setting, require_truth
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.sentence_records import sentence_records
 from truesource.evaluation.core.setting import Setting
@@ -19,7 +19,6 @@ from truesource.evaluation.core.windows import window_bounds
 from truesource.evaluation.show.result import Result
 from truesource.evaluation.show.table import ReportTable, TableRow, score_cell
 from truesource.generator.abilities import offers, require
-from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.unknown import read_words
 
@@ -78,7 +77,7 @@ def bound(
         split: of a corpus.
         sentences: number of sentences, from the first; None: all.
         longest: most words of a sentence; None: any number.
-        lengths: the condition of the truth, such as ``6..25``, ``(6, 25)`` or ``none``; None: that of the corpus.
+        lengths: the condition of the truth, such as ``6..25``, ``(6, 25)`` or ``none``; None: as the corpus.
         frame: which positions count.
         seed: of the intervals.
         causal: bound models that read from left to right.
@@ -98,20 +97,12 @@ def bound(
     """
     how: dict[str, Any] = {"split": split, "sentences": sentences, "longest": longest, "lengths": lengths}
     setting = as_setting(text, oracle, frame=frame, seed=seed, **how)
-    if setting.language is None:
-        raise InputError("the truth of this text is not known; name its grammar: oracle=GRAMMAR", code="no-grammar")
+    require_truth(setting)
     request = BoundRequest(
-        causal=causal,
-        masked=masked,
-        any_order=any_order,
-        lines=lines,
-        definitions=definitions,
-        vocabulary=vocabulary,
+        causal=causal, masked=masked, any_order=any_order, lines=lines, definitions=definitions, vocabulary=vocabulary
     )
-    score = partial(sentence_records, causal=causal, dtype=dtype, variant=definitions)
-    bounds = exact_bounds(setting, request, score)
-    notes = (*(() if setting.text is None else setting.text.notes), *differences(setting), *bounds.notes)
-    return replace(result_of(bounds), notes=notes)
+    bounds = exact_bounds(setting, request, partial(sentence_records, dtype=dtype))
+    return replace(result_of(bounds), notes=(*notes_on(setting), *bounds.notes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +131,8 @@ def exact_bounds(setting: Setting, request: BoundRequest, score: Scoring = sente
     setting, reading = read_unknown(setting)
     request, notes = _possible(request, setting)
     condition: dict[str, Any] = {"lengths": setting.lengths, "excluded": setting.excluded, "transform": transform}
-    records = score(truth, setting.sentences, masked=request.masked, any_order=request.any_order, **condition)
+    how: dict[str, Any] = {"causal": request.causal, "masked": request.masked, "any_order": request.any_order}
+    records = score(truth, setting.sentences, **how, variant=request.definitions, **condition)
     if records is None:
         return Bounds(sentences=(), scores=(), notes=(), complete=False)
     scores = bound_records(

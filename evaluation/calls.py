@@ -7,17 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
-from truesource.evaluation.core.differences import differences
-from truesource.evaluation.core.given import as_setting
+from truesource.evaluation.core.differences import notes_on
+from truesource.evaluation.core.given import as_setting, require_truth
 from truesource.evaluation.evaluators import EVALUATORS
 from truesource.evaluation.show.declared import measures_table, record_of
 from truesource.evaluation.show.result import Result
 from truesource.generator.abilities import require
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import listed
-from truesource.grammar.support.records import explain
+from truesource.grammar.support.records import made_settings
 from truesource.grammar.support.settings import DEFAULT_SEED, Settings, did_you_mean
 
 if TYPE_CHECKING:
@@ -52,7 +50,7 @@ def evaluate(
             folder; False: nobody knows the truth.
         split: of a corpus.
         sentences: number of sentences, from the first; None: as many as the evaluator takes by itself.
-        lengths: the condition of the truth, such as ``6..25``, ``(6, 25)`` or ``none``; None: that of the corpus.
+        lengths: the condition of the truth, such as ``6..25``, ``(6, 25)`` or ``none``; None: as the corpus.
         frame: which positions count.
         seed: of all that is random, such as intervals.
         settings: of the evaluator, as in a configuration.
@@ -68,11 +66,7 @@ def evaluate(
     evaluator = evaluator_named(name)
     if sentences is not None and "sentences" in evaluator.settings.model_fields:
         settings["sentences"], sentences = sentences, None
-    try:
-        chosen = evaluator.settings(**settings)
-    except ValidationError as error:
-        mistake = explain(error, model=evaluator.settings)
-        raise InputError(f"evaluate {name}: {mistake}", code="bad-setting") from error
+    chosen = made_settings(evaluator.settings, f"evaluate {name}", settings)
     setting = as_setting(
         text,
         oracle,
@@ -83,20 +77,19 @@ def evaluate(
         seed=seed,
         scored=evaluator.corrected,
     )
-    if evaluator.needs_truth(chosen) and setting.language is None:
-        raise InputError("the truth of this text is not known; name its grammar: oracle=GRAMMAR", code="no-grammar")
+    if evaluator.needs_truth(chosen):
+        require_truth(setting)
     uncorrected = evaluator.beside_settings("uncorrected")
     without = "" if uncorrected is None else uncorrected(chosen, setting.frame)
     result = measure(evaluator, loaded(evaluator, model, chosen), setting, chosen)
-    notes = (*(() if setting.text is None else setting.text.notes), *differences(setting, without), *result.notes)
-    return replace(result, notes=notes)
+    return replace(result, notes=(*notes_on(setting, without), *result.notes))
 
 
 def evaluator_named(name: str) -> Evaluator:
     """Return the evaluator of a name.
 
     Raises:
-        InputError: there is none (code ``unknown-evaluator``), or it takes other inputs than a model and a text
+        InputError: no evaluator has the name (code ``unknown-evaluator``), or it takes no model and text
             (``other-inputs``).
     """
     evaluators = {each.name: each for each in EVALUATORS}
@@ -119,20 +112,15 @@ def loaded(evaluator: Evaluator, model: LanguageModel | str | Path, settings: Se
     Raises:
         InputError: there is no such model, or it lacks an ability that the settings need.
     """
-    from truesource.generator.arguments import as_model
-
     if not evaluator.whole_models:
         from truesource.lmtrain.references import model_reference
 
         if not isinstance(model, str | Path):
             raise InputError(f"{evaluator.name} reads the snapshots of a training; name the folder of the model")
         return model_reference(model)
-    if isinstance(model, str | Path):
-        from truesource.lmtrain.models import load_model  # torch
+    from truesource.lmtrain.models import as_loaded  # torch
 
-        model = load_model(model)
-    else:
-        model = as_model(model)
+    model = as_loaded(model)
     needed = evaluator.beside_settings("needed")
     for ability, option in ({} if needed is None else needed(settings)).items():
         require(model, ability, option)

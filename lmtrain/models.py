@@ -9,6 +9,7 @@ import inspect
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from truesource.generator.arguments import as_model
 from truesource.generator.foreign_code import code_errors
 from truesource.generator.language_model import LanguageModel
 from truesource.generator.objectives import Objective
@@ -52,6 +53,16 @@ def load_model(
     with extras_for(f"the model {named.text}"):
         from truesource.lmtrain.trained_models import load_folder, load_own_model
     return load_folder(folder, device=device) if code is None else load_own_model(folder, code, device=device)
+
+
+def as_loaded(given: Any) -> LanguageModel:
+    """Return a model: as it is, or loaded by its reference.
+
+    Raises:
+        InputError: it is neither (code ``not-a-model``), or as `load_model`.
+    """
+    model: LanguageModel = load_model(given) if isinstance(given, str | Path) else as_model(given)
+    return model
 
 
 def ready_model(code: Code) -> LanguageModel:

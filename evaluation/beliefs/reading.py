@@ -195,7 +195,7 @@ def _from_layers(
 
 
 def hides(model: LanguageModel, target: Target) -> bool:
-    """Return True if a belief is read with its word masked; vectors of one's own code cannot be."""
+    """Return True if a belief is read with its word masked; vectors of custom code cannot be."""
     return target == "outside" and isinstance(model, Network)
 
 

@@ -139,7 +139,7 @@ def r2_table(record: Record, target: str) -> ReportTable:
 
 
 def _beside(vectors: str) -> str:
-    """Return what stands in the place of hidden states, for readers."""
+    """Return what replaces the hidden states, for readers."""
     if vectors == "own-next-word":
         return "the model's own next-word probabilities"
     where, number = vectors.split("-")[:2]

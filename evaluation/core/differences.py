@@ -15,6 +15,11 @@ from truesource.grammar.conditioning import LengthRange, condition_text
 from truesource.grammar.truth import Truth
 
 
+def notes_on(setting: Setting, uncorrected: str = "") -> list[str]:
+    """Return the notes of the text of a setting, and its differences from the truth; arguments as of `differences`."""
+    return [*(() if setting.text is None else setting.text.notes), *differences(setting, uncorrected)]
+
+
 def differences(setting: Setting, uncorrected: str = "") -> list[str]:
     """Name all differences between the corpus of a setting and its truth; of other texts nobody knows any.
 

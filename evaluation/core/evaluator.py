@@ -51,7 +51,7 @@ class Evaluator:
     Its functions are in the module ``code``, which is imported when it is needed:
 
     ============================================ ==================================================================
-    ``measure(model, setting, settings)``        a `EvaluatorOutput`: the model on the text of a `Setting`
+    ``measure(model, setting, settings)``        an `EvaluatorOutput`: the model on the text of a `Setting`
     ``tables(record, title)``                    tables for the terminal; without it, one of ``measures``
     ``figure(record, salt)``                     an ``<svg>``, or None if there is nothing to draw
     ``section(run)``                             content of the template; without it, ``measures`` and figures. None or

@@ -44,6 +44,16 @@ def as_text(given: Any, split: str = "eval") -> Text:
     return Text(as_sentences(given))
 
 
+def require_truth(setting: Setting) -> None:
+    """Refuse a text whose truth is not known.
+
+    Raises:
+        InputError: its truth is not known (code ``no-grammar``).
+    """
+    if setting.language is None:
+        raise InputError("the truth of this text is not known; name its grammar: oracle=GRAMMAR", code="no-grammar")
+
+
 def as_setting(
     given: Any,
     oracle: Truth | str | Path | bool = True,

@@ -68,8 +68,8 @@ class Setting:
         object.__setattr__(self, "lengths", as_lengths(self.lengths))
 
     def __repr__(self) -> str:
-        given = "" if self.lengths is None else f", {self.lengths} words"
-        return brief(f"Setting({len(self.sentences):,} sentences{given}, truth: {self.language!r})")
+        condition = "" if self.lengths is None else f", {self.lengths} words"
+        return brief(f"Setting({len(self.sentences):,} sentences{condition}, truth: {self.language!r})")
 
     @classmethod
     def of(

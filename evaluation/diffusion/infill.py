@@ -88,11 +88,9 @@ def _filler(model: LanguageModel | str | Path, pattern: Pattern) -> Filler:
     """
     if sum(word is None for word in pattern) > MOST_GAPS:
         raise InputError(f"a model is asked for all orders of the gaps, which may be {MOST_GAPS}; remove the model")
-    if isinstance(model, str | Path):
-        from truesource.lmtrain.models import load_model  # torch
+    from truesource.lmtrain.models import as_loaded  # torch
 
-        model = load_model(model)
-    loaded = model
+    loaded = as_loaded(model)
     require(loaded, "denoising", "infill --model")
     return Filler(loaded, loaded.vocabulary or ())  # type: ignore[arg-type]
 

@@ -72,17 +72,19 @@ class Result(ResultRecords):
         """
         from truesource.evaluation.show.figures import write_figure
 
-        draw = self.draw
-        svg = None if draw is None else draw()
-        if draw is None or svg is None:
-            raise InputError(
-                f"{self.kind} has no figure here; its numbers are in table() and to_pandas()", code="no-figure"
-            )
+        if path is not None and Path(path).suffix.lower() not in FIGURES:
+            raise InputError(f"the name of a figure ends in {', '.join(FIGURES)}", path)
+        svg = self.drawn()
+        if not svg:
+            reason = f"{self.kind} has no figure here; its numbers are in table() and to_pandas()"
+            raise InputError(reason, code="no-figure")
         if path is not None:
-            if Path(path).suffix.lower() not in FIGURES:
-                raise InputError(f"the name of a figure ends in {', '.join(FIGURES)}", path)
-            write_figure(Path(path), lambda: draw() or "")
+            write_figure(Path(path), self.drawn)
         return svg
+
+    def drawn(self) -> str:
+        """Return the figure, as ``<svg>``; empty if this result has none."""
+        return (self.draw and self.draw()) or ""
 
     def to_latex(self) -> str:
         """Return all tables as LaTeX (booktabs)."""
@@ -118,7 +120,7 @@ class Result(ResultRecords):
         return cls(
             kind=record["kind"],
             numbers=record["numbers"],
-            tables=[_table(each) for each in record["tables"]],
+            tables=[*map(_table, record["tables"])],
             notes=record["notes"],
         )
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _PLACES = re.compile(r"\.\df")
 ABSENT = "\N{EN DASH}"  #: where nothing was measured
 LONGEST_WORD = 200  #: characters of a word in a table
+WIDTH = 200  #: characters of a table as text
+LONGEST_TITLE = 80  #: characters of a run without a blank in the one line of a table
 FEW_COLUMNS = 8  #: beside which there is room for intervals
 
 
@@ -77,7 +79,7 @@ class ReportTable:
         return ". ".join(filter(None, (self.note.removesuffix(".") if said else self.note, said)))
 
     def __repr__(self) -> str:
-        name = f"{shortened(self.title, FEW_COLUMNS * 10)}: " if self.title else ""
+        name = f"{shortened(self.title, LONGEST_TITLE)}: " if self.title else ""
         return f"ReportTable({name}{len(self.rows):,} rows, {len(self.columns)} columns)"
 
     def __str__(self) -> str:
@@ -137,7 +139,7 @@ def plain_console(**options: Any) -> Console:
 
 def table_text(table: ReportTable) -> str:
     """Return a table as text; intervals are below their values if the table has many columns."""
-    console = plain_console(file=StringIO(), width=LONGEST_WORD)
+    console = plain_console(file=StringIO(), width=WIDTH)
     console.print(printable(table, "\n" if len(table.columns) > FEW_COLUMNS else " "))
     lines: str = console.file.getvalue()  # type: ignore[attr-defined]
     return "\n".join(line.rstrip() for line in lines.splitlines())

@@ -158,9 +158,8 @@ def _skip_dropped_items() -> None:
     """
     from joblib.externals.loky import process_executor
 
-    manager_thread: Any = getattr(
-        process_executor, "_ExecutorManagerThread", None
-    )  # private: later versions may differ
+    # private names, which later versions may not have
+    manager_thread: Any = getattr(process_executor, "_ExecutorManagerThread", None)
     fill = getattr(manager_thread, "add_call_item_to_queue", None)
     if fill is None:
         return

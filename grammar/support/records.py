@@ -213,6 +213,23 @@ def explain(error: ValidationError, section: str = "", *, model: Any = None) -> 
     return "; ".join(_line(each, section, model) for each in shown) + rest
 
 
+def made_settings(kind: type[T], what: str, values: dict[str, Any]) -> T:
+    """Make settings from the arguments of a call.
+
+    Args:
+        kind: of the settings.
+        what: the call, for messages.
+        values: the arguments.
+
+    Raises:
+        InputError: a value or a name is wrong (code ``bad-setting``).
+    """
+    try:
+        return kind(**values)
+    except ValidationError as error:
+        raise InputError(f"{what}: {explain(error, model=kind)}", code="bad-setting") from error
+
+
 def _line(detail: ErrorDetails, section: str, model: Any) -> str:
     where = ".".join(str(part)[:80] for part in ((section,) if section else ()) + detail["loc"])
     similar = ""

@@ -229,11 +229,7 @@ def _scoring(
     from truesource.grammar.support.parallel import Workers as Hands
     from truesource.terminal.output import hold
 
-    how: dict[str, Any] = {
-        "causal": settings.causal,
-        "dtype": settings.precision,
-        "variant": settings.definitions,
-    }
+    how: dict[str, Any] = {"dtype": settings.precision}
     if settings.device is not None:
         from truesource.lmtrain.accelerated import Accelerated
 

@@ -118,7 +118,7 @@ def command(
     from truesource.run.model_scores import scores_of_runs
     from truesource.run.treebank.text import text_of_file
     from truesource.studies.compare.calls import result_of
-    from truesource.studies.compare.tables import check_columns, comparison_figure
+    from truesource.studies.compare.tables import check_columns
     from truesource.terminal.inputs import warn
     from truesource.terminal.output import OutputFiles, figure_of, json_of
 
@@ -151,7 +151,7 @@ def command(
     result = result_of(found, chosen)
     _show(result)
     records = [*result.records(), *_further(asked.also, scored)]
-    files.finish("truesource cite", json=json_of(records), figure=figure_of(lambda: comparison_figure(found)))
+    files.finish("truesource cite", json=json_of(records), figure=figure_of(result.drawn))
 
 
 def _show(result: Result) -> None:

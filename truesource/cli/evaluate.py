@@ -84,7 +84,7 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
         files.finish(
             _then(evaluator, trained, setting, model, corpus, oracle),
             json=json_of(result.records()),
-            figure=figure_of(lambda: (result.draw and result.draw()) or ""),
+            figure=figure_of(result.drawn),
         )
 
     command.__doc__ = evaluator.help or evaluator.summary

@@ -77,9 +77,8 @@ def _job(
     from truesource.grammar.support.errors import InputError, require_extras
 
     require_extras("`truesource explain`", "lm", "report")
-    from truesource.lmtrain.models import load_model
-    from truesource.lmtrain.references import model_reference
-    from truesource.run.stages.explain.job import PLAN, ExplainJob
+    from truesource.run.stages.explain.call import job_of
+    from truesource.run.stages.explain.job import PLAN
     from truesource.run.tasks import refuse_foreign
     from truesource.terminal.inputs import asked_truth, read_setting, require_truth
 
@@ -90,16 +89,7 @@ def _job(
     if setting.text is None or setting.text.corpus is None:
         raise InputError("name the corpus folder that the model was trained on, not samples", corpus, code="no-corpus")
     require_truth(setting, corpus)
-    reference = model_reference(model)
-    trained_in = Path(model) if reference.folder is None else reference.folder
-    return ExplainJob(
-        folder=output,
-        trained_in=trained_in,
-        model=load_model(reference),
-        setting=setting,
-        corpus=setting.text.corpus,
-        settings=settings,
-    )
+    return job_of(model, setting, setting.text.corpus, output, settings)
 
 
 def _finish(job: ExplainJob, files: OutputFiles, failures: list[Failure[LeverCell]], *, shared: bool) -> None:

@@ -10,19 +10,19 @@ from typing import Any
 from truesource.evaluation.comparing import ModelComparison, ModelScores, SeedScores
 from truesource.evaluation.comparing import compare_models as compare_scores
 from truesource.evaluation.core.comparison import compare_in, score_alone
-from truesource.evaluation.core.differences import differences
-from truesource.evaluation.core.given import as_setting
+from truesource.evaluation.core.differences import notes_on
+from truesource.evaluation.core.given import as_setting, require_truth
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.vocabulary import Kind
 from truesource.evaluation.show.result import Result
 from truesource.evaluation.show.score_tables import alone_table, results_table
 from truesource.evaluation.show.words import bound_warning, left_out, too_few
-from truesource.generator.arguments import as_model, as_models
+from truesource.generator.arguments import as_models
 from truesource.generator.language_model import LanguageModel, ScoringFrame
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
+from truesource.lmtrain.models import as_loaded
 from truesource.studies.compare.groups import comparisons
 from truesource.studies.compare.scoring import require_seeds, score_seeds
 from truesource.studies.compare.tables import comparison_figure, comparison_table, warning_of
@@ -57,7 +57,7 @@ def compare(
         split: of a corpus.
         sentences: number of sentences, from the first; None: all.
         longest: most words of a sentence; None: any number.
-        lengths: the condition of the truth, such as ``6..25``, ``(6, 25)`` or ``none``; None: that of the corpus.
+        lengths: the condition of the truth, such as ``6..25``, ``(6, 25)`` or ``none``; None: as the corpus.
         frame: which positions count.
         seed: of the intervals.
         baseline: of several models, the name of the one that the others are compared with; None: the first.
@@ -78,15 +78,14 @@ def compare(
     how: dict[str, Any] = {"split": split, "sentences": sentences, "longest": longest, "lengths": lengths}
     several = isinstance(models, Mapping | list | tuple)
     seeds = _named(models) if several else {}
-    single = None if several else _loaded(models)
+    single = None if several else as_loaded(models)
     setting = as_setting(text, oracle, frame=frame, seed=seed, **how)
     if counts is not None:
         setting = replace(setting, counts=counts)
-    notes = (*(() if setting.text is None else setting.text.notes), *differences(setting))
+    notes = notes_on(setting)
     if single is not None:
         return score(single, setting, notes)
-    if setting.language is None:
-        raise InputError("the truth of this text is not known; name its grammar: oracle=GRAMMAR", code="no-grammar")
+    require_truth(setting)
     require_seeds(seeds, setting.known)
     vocabularies = setting.vocabularies([model for of_name in seeds.values() for model in of_name], vocabulary)
     scored = [score_seeds(name, of_name, setting, exact_kl, vocabularies) for name, of_name in seeds.items()]
@@ -144,17 +143,9 @@ def _named(models: Any) -> dict[str, list[LanguageModel]]:
     """Load the models that are references, by name."""
     if isinstance(models, Mapping):
         models = {
-            name: [*map(_loaded, each)] if isinstance(each, list | tuple) else _loaded(each)
+            name: [*map(as_loaded, each)] if isinstance(each, list | tuple) else as_loaded(each)
             for name, each in models.items()
         }
     else:
-        models = [_loaded(each) for each in models]
+        models = [*map(as_loaded, models)]
     return {name: each if isinstance(each, list) else [each] for name, each in as_models(models).items()}
-
-
-def _loaded(model: Any) -> Any:
-    if isinstance(model, str | Path):
-        from truesource.lmtrain.models import load_model  # torch
-
-        return load_model(model)
-    return as_model(model)

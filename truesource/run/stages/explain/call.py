@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.differences import differences
-from truesource.evaluation.core.given import as_setting
+from truesource.evaluation.core.given import as_setting, require_truth
 from truesource.evaluation.explain.evaluator import ExplainSettings
 from truesource.evaluation.explain.report import ladder_table, lever_table, sentence
 from truesource.evaluation.explain.where import memory_sentence, places_table
@@ -22,9 +20,13 @@ from truesource.generator.language_model import LanguageModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError, require_extras
 from truesource.grammar.support.parallel import Share
-from truesource.grammar.support.records import explain as mistake_of
+from truesource.grammar.support.records import made_settings
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
+
+if TYPE_CHECKING:
+    from truesource.evaluation.core.setting import Setting
+    from truesource.run.stages.explain.job import ExplainJob
 
 
 def explain(
@@ -46,7 +48,7 @@ def explain(
         folder: for the trainings; a call that was stopped resumes there. None: a temporary one.
         oracle: grammar or process that the corpus was sampled from, its file, or a language; True: that in its folder.
         split: to measure on.
-        lengths: the condition of the truth; None: that of the corpus.
+        lengths: the condition of the truth; None: as the corpus.
         seed: of the intervals.
         settings: see `ExplainSettings`, such as ``levers`` and ``budget`` (minutes).
 
@@ -57,37 +59,47 @@ def explain(
         InputError: a bad argument, or the truth of the text is not known.
     """
     require_extras("truesource.explain", "lm", "report")
-    from truesource.lmtrain.models import load_model
-    from truesource.lmtrain.references import model_reference
-    from truesource.run.stages.explain.job import ExplainJob
     from truesource.run.stages.explain.results import explained, records_of
 
-    try:
-        chosen = ExplainSettings(**settings)
-    except ValidationError as error:
-        raise InputError(f"explain: {mistake_of(error, model=ExplainSettings)}", code="bad-setting") from error
+    chosen = made_settings(ExplainSettings, "explain", settings)
     setting = as_setting(corpus, oracle, split=split, sentences=chosen.sentences, lengths=lengths, seed=seed)
     if setting.text is None or setting.text.corpus is None:
         raise InputError("name the corpus that the model was trained on, not a text", code="no-corpus")
-    if setting.language is None:
-        raise InputError("the truth of this text is not known; name its grammar: oracle=GRAMMAR", code="no-grammar")
-    trained_in, trained = Path("(in memory)"), model
-    if isinstance(model, str | Path):
-        reference = model_reference(model)
-        trained_in, trained = reference.folder or Path(reference.text), load_model(reference)
+    require_truth(setting)
     with TemporaryDirectory(prefix="truesource-") if folder is None else nullcontext(folder) as place:
-        job = ExplainJob(
-            folder=Path(place),
-            trained_in=trained_in,
-            model=as_model(trained),
-            setting=setting,
-            corpus=setting.text.corpus,
-            settings=chosen,
-        )
+        job = job_of(model, setting, setting.text.corpus, Path(place), chosen)
         failures = [f"failed: {each.task}: {each.reason}" for each in job.explain(Share())]
         record = explained(job)
         unknown = [] if job.unknown is None else [f"No setting is changed and trained again: {job.unknown.reason}."]
         return result_of(record, records_of(record), [*differences(setting), *unknown, *failures])
+
+
+def job_of(
+    model: LanguageModel | str | Path, setting: Setting, corpus: Corpus, folder: Path, settings: ExplainSettings
+) -> ExplainJob:
+    """Return the trainings that explain a model.
+
+    Args:
+        model: to explain, or its reference, by which the record of its training is found.
+        setting: text and truth to measure on.
+        corpus: that the model was trained on.
+        folder: for the trainings.
+        settings: of the explanation.
+
+    Raises:
+        InputError: there is no such model.
+    """
+    from truesource.lmtrain.models import load_model
+    from truesource.lmtrain.references import model_reference
+    from truesource.run.stages.explain.job import ExplainJob
+
+    trained_in = Path("(in memory)")
+    if isinstance(model, str | Path):
+        reference = model_reference(model)
+        trained_in, model = reference.folder or Path(reference.text), load_model(reference)
+    return ExplainJob(
+        folder=folder, trained_in=trained_in, model=as_model(model), setting=setting, corpus=corpus, settings=settings
+    )
 
 
 def result_of(record: Mapping[str, Any], numbers: Sequence[Mapping[str, Any]], notes: Sequence[str] = ()) -> Result:
