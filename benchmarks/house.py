@@ -197,6 +197,23 @@ def settings(every: list[Module]) -> int:
     )
 
 
+def untyped(module: Module) -> int:
+    """Count the lines that name ``dict[str, Any]``."""
+    nodes = (node for node in ast.walk(module.tree) if isinstance(node, ast.Subscript))
+    return len({node.lineno for node in nodes if ast.unparse(node) == "dict[str, Any]"})
+
+
+def typed_dictionaries(module: Module) -> int:
+    """Count the classes that derive from ``TypedDict``."""
+    every = (node for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef))
+    return sum("TypedDict" in map(ast.unparse, node.bases) for node in every)
+
+
+def methods(module: Module, name: str) -> int:
+    """Count the functions of a name."""
+    return sum(function.name == name for function in module.functions())
+
+
 def imports(every: list[Module]) -> nx.DiGraph:
     """Which module imports which."""
     known = {module.name: module for module in every}

@@ -1,4 +1,4 @@
-"""The English of the code: docstrings without a subject, names that say nothing, docstrings that name what is gone.
+"""Measure the English of the code: openings of docstrings, vague names, private phrases, names that are gone.
 
 python benchmarks/wording.py [ROOT]           how many there are
 python benchmarks/wording.py [ROOT] --list    each with its place
@@ -9,8 +9,10 @@ from __future__ import annotations
 import argparse
 import ast
 import builtins
+import io
 import keyword
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,10 +23,18 @@ ELLIPTIC = re.compile(
     r"(What|Which|Whether|How|Where|Why|Who|Those|These|The same|The other|That of|Of|For|From|With|In|On|At|Beside|Say"
     r"|Tell|As `)\b|As `"
 )
+#: kinds of tokens that people read; those of f-strings since Python 3.12
+PROSE = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
 #: names of variables that do not say what they hold
 VAGUE = {
     *("found", "made", "told", "asked", "kept", "given", "drawn", "known", "wanted", "said", "own", "shown"),
 }
+#: phrases with a plain form: if, is, next to, resume, custom
+PRIVATE = re.compile(
+    r"\bwhere (?:there|it|they|that)\b|\b(?:that|those) of\b|\bis none\b|\bbesides?\b|\b(?:go|goes|going) on\b"
+    r"|\bstands?\b|\bof one's own\b",
+    re.IGNORECASE,
+)
 #: packages and names of others that docstrings may name
 OTHERS = {
     *("nltk", "pathlib", "pydantic", "scipy", "torch", "huggingface_hub"),
@@ -43,6 +53,7 @@ def main() -> None:
     places = {
         "docstrings with an elliptic opening": elliptic(every),
         "assignments to a vague name": vague(every),
+        "private phrases": private(every),
         "docstrings that name what is gone": gone(every),
     }
     for title, each in places.items():
@@ -77,6 +88,18 @@ def vague(every: list[house.Module]) -> list[str]:
         for module in every
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in VAGUE
+    ]
+
+
+def private(every: list[house.Module]) -> list[str]:
+    """Phrases of `PRIVATE` in strings and comments."""
+    return [
+        f"{module.name}:{token.start[0]}: {' '.join(match[0].split())}"
+        for module in every
+        if module.name not in FROZEN
+        for token in tokenize.generate_tokens(io.StringIO(module.path.read_text(encoding="utf-8")).readline)
+        if token.type in PROSE
+        for match in PRIVATE.finditer(token.string)
     ]
 
 

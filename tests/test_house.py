@@ -155,6 +155,10 @@ PLANTED = {
     "docstrings that name what is gone": ("grammar/planted.py", '"""Use `vanished_function` for this."""\n'),
     "modules with late constants": ("grammar/planted.py", "def first():\n    pass\n\n\nMOST = 3\n"),
     "assignments to a vague name": ("grammar/planted.py", "found = 3\n"),
+    "private phrases": ("grammar/planted.py", '"""Return the rules that stand in a file."""\n'),
+    "lines with an untyped record": ("grammar/planted.py", "def first() -> dict[str, Any]:\n    return {}\n"),
+    "typed dictionaries": ("grammar/planted.py", "class First(TypedDict):\n    a: int\n"),
+    "methods named records": ("grammar/planted.py", "class First:\n    def records(self) -> None: ...\n"),
     "evaluators in two places": ("truesource/run/pplu.py", ""),
     "folders of verbs": ("lmtrain/planted.py", "def command() -> None:\n    pass\n"),
 }
@@ -169,5 +173,5 @@ def test_each_number_rises_when_its_fault_is_planted(
         (tmp_path / package).mkdir()
     (tmp_path / file).parent.mkdir(exist_ok=True)
     (tmp_path / file).write_text(text, encoding="utf-8")
-    numbers = program("ratchet").numbers
-    assert numbers([*every, *house.code(tmp_path)])[name] == numbers(every)[name] + 1
+    measure = program("ratchet").MEASURES[name]
+    assert measure([*every, *house.code(tmp_path)]) == measure(every) + 1
