@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,12 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import listed
 from truesource.grammar.support.records import made_settings
 from truesource.grammar.support.settings import DEFAULT_SEED, Settings, did_you_mean
+
+#: calls that measure what an evaluator of a run is named after
+OTHER_CALLS = {
+    "explain": "truesource.explain",
+    "treebank_baseline": "the command truesource compare",
+}
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.evaluator import Evaluator
@@ -33,7 +41,7 @@ def evaluate(
     text: Any,
     oracle: Truth | str | Path | bool = True,
     *,
-    split: str = "eval",
+    split: str | None = None,
     sentences: int | None = None,
     lengths: LengthRange | tuple[int, int] | str | None = None,
     frame: ScoringFrame | str = "default",
@@ -42,18 +50,22 @@ def evaluate(
 ) -> Result:
     """Measure a model on a text, as `truesource evaluate NAME` does.
 
+    Four evaluators measure something else: ``pairs`` a model and a grammar, ``tokenisation`` a model of pieces and a
+    text, ``tendencies`` samples and a grammar or text, ``naturalness`` texts and a treebank. See the functions
+    ``evaluate`` in `truesource.evaluation.pairs.call` and its kin.
+
     Args:
         name: of the evaluator, such as ``pplu`` or ``divergence``.
         model: to measure, or its reference: a folder, or code such as ``file.py:name``.
         text: a corpus, its folder, a text file, sentences, or a `Setting` with its own truth and frame.
         oracle: grammar or process that the text was sampled from, its file, or a language; True: the one in the corpus
             folder; False: nobody knows the truth.
-        split: of a corpus.
+        split: of a corpus; None: ``eval``; for naturalness ``train``, for tendencies ``test``.
         sentences: number of sentences, from the first; None: as many as the evaluator takes by itself.
         lengths: the condition of the truth, such as ``6..25``, ``(6, 25)`` or ``none``; None: as the corpus.
         frame: which positions count.
         seed: of all that is random, such as intervals.
-        settings: of the evaluator, as in a configuration.
+        settings: of the evaluator, as in a configuration; further arguments of the four.
 
     Returns:
         Numbers with intervals and signatures, tables, and a figure of evaluators that draw one; ``detail`` is the
@@ -64,6 +76,11 @@ def evaluate(
         NothingToMeasureError: there is nothing to measure.
     """
     evaluator = evaluator_named(name)
+    if not evaluator.declared:
+        inputs = {"split": split, "lengths": lengths, "sentences": sentences, "frame": frame}
+        return _call(evaluator, (model, text, oracle), inputs, settings, seed)
+    if split is None:
+        split = "eval"
     if sentences is not None and "sentences" in evaluator.settings.model_fields:
         settings["sentences"], sentences = sentences, None
     chosen = made_settings(evaluator.settings, f"evaluate {name}", settings)
@@ -85,6 +102,34 @@ def evaluate(
     return replace(result, notes=(*notes_on(setting, without), *result.notes))
 
 
+def _call(
+    evaluator: Evaluator,
+    measured: tuple[Any, Any, Truth | str | Path | bool],
+    inputs: dict[str, Any],
+    arguments: dict[str, Any],
+    seed: int,
+) -> Result:
+    """Call an evaluator that takes other inputs than a model and a text.
+
+    Raises:
+        InputError: as the call; or an argument that it does not take.
+    """
+    call = import_module(f"{evaluator.settings.__module__.removesuffix('.evaluator')}.call").evaluate
+    taken = signature(call).parameters
+    if inputs["sentences"] is not None and "sentences" in evaluator.settings.model_fields:
+        arguments["sentences"] = inputs.pop("sentences")
+    further = {name: arguments.pop(name) for name in [*arguments] if name in taken and name not in ("settings", "seed")}
+    for name, value in inputs.items():
+        if value is None or (name == "frame" and value == "default"):
+            continue
+        if name not in taken:
+            raise InputError(f"{evaluator.name} takes no {name}; remove it", code="other-inputs")
+        further[name] = value
+    settings = made_settings(evaluator.settings, f"evaluate {evaluator.name}", arguments)
+    result: Result = call(*measured, settings=settings, seed=seed, **further)
+    return result
+
+
 def evaluator_named(name: str) -> Evaluator:
     """Return the evaluator of a name.
 
@@ -94,15 +139,13 @@ def evaluator_named(name: str) -> Evaluator:
     """
     evaluators = {each.name: each for each in EVALUATORS}
     if name not in evaluators:
-        declared = [each.name for each in EVALUATORS if each.declared]
+        names = [each for each in evaluators if each not in OTHER_CALLS]
         raise InputError(
-            f"there is no evaluator {name!r}{did_you_mean(name, evaluators)}; there are {listed(declared)}",
+            f"there is no evaluator {name!r}{did_you_mean(name, evaluators)}; there are {listed(names)}",
             code="unknown-evaluator",
         )
-    if not evaluators[name].declared:
-        verb = evaluators[name].verb or f"evaluate {name}"
-        reason = f"{name} takes other inputs than a model and a text; call truesource {verb}"
-        raise InputError(reason, code="other-inputs")
+    if (elsewhere := OTHER_CALLS.get(name)) is not None:
+        raise InputError(f"{name} takes other inputs than a model and a text; call {elsewhere}", code="other-inputs")
     return evaluators[name]
 
 

@@ -44,6 +44,26 @@ def as_text(given: Any, split: str = "eval") -> Text:
     return Text(as_sentences(given))
 
 
+def given_truth(given: Any, oracle: Truth | str | Path | bool = True) -> tuple[Truth, LengthRange | None]:
+    """Return a truth, and the length condition of the corpus that it is of.
+
+    Args:
+        given: a grammar or process, its file, or a language; or a corpus, its folder or a `Text` of it.
+        oracle: another truth than these; True: theirs.
+
+    Raises:
+        InputError: there is no truth (code ``no-grammar`` or ``no-truth``), or it cannot be read.
+    """
+    other = None if isinstance(oracle, bool) else as_truth(oracle)
+    if isinstance(given, str | Path) and (Path(given) / "record.json").is_file():
+        given = Corpus.load(given)
+    if isinstance(given, Text):
+        given = given.corpus if given.corpus is not None else given
+    if isinstance(given, Corpus):
+        return given.truth if other is None else other, given.lengths
+    return as_truth(given) if other is None else other, None
+
+
 def require_truth(setting: Setting) -> None:
     """Refuse a text whose truth is not known.
 

@@ -210,7 +210,7 @@ def examples_table(examples: Sequence[Record]) -> ReportTable:
     """A pair of each phenomenon, the more probable sentence first.
 
     Args:
-        examples: as `truesource.run.stages.pairs.examples`.
+        examples: as `truesource.evaluation.pairs.call.examples`.
     """
     rows = []
     for pair in examples:

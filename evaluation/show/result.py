@@ -31,6 +31,7 @@ class Result(ResultRecords):
     kind: str  #: the call, such as ``compare`` or ``evaluate pplu``
     numbers: Sequence[Mapping[str, Any]]  #: one record a number, see `records`
     tables: Sequence[ReportTable]
+    inputs: Sequence[str] = ()  #: what was read or sampled, a line each, if the call read several texts
     notes: Sequence[str] = ()  #: sentences for the reader, such as differences between the text and its truth
     draw: Callable[[], str | None] | None = field(default=None, compare=False)  #: makes the figure, as ``<svg>``
     detail: Any = field(default=None, compare=False)  #: what the call measured, with all arrays; None after `load`

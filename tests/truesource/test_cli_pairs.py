@@ -147,7 +147,7 @@ def test_phenomena_are_chosen_and_absent_ones_told(here: Path, command: Command)
     found = command(*call, "--phenomena", "determiner-noun, word-order")
     assert found.code == 0
     assert found.err == (
-        "Note: no pairs of determiner-noun: the grammar has no determiner that shows number"
+        "no pairs of determiner-noun: the grammar has no determiner that shows number"
         " (this, these, that, those, a, an; tag DT).\n"
     )
     assert {json.loads(line)["phenomenon"] for line in (here / "p.jsonl").read_text("utf-8").splitlines()} == {

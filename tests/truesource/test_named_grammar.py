@@ -9,6 +9,7 @@ import pytest
 import yaml
 from command_line import Command
 
+from truesource.evaluation.sources import kind_of, named, read_source
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.languages import languages
@@ -19,7 +20,6 @@ from truesource.run.config import RunConfig
 from truesource.run.experiment import execute, load_config
 from truesource.studies.scaling.config import load_sweep
 from truesource.studies.scaling.run import truth_of
-from truesource.terminal.sources import kind_of, named, read_source
 
 REFERENCE = "dyck:k=2,depth=3"
 RUN = "name: toy\nmodels: []\ncorpus: {lengths: none, splits: {eval: 20}}\ngrammar: "

@@ -141,6 +141,58 @@ def test_a_verb_and_its_call_give_the_same_records(
     assert ts.compare("m", corpus, oracle=False).records() == json.loads(Path("alone.json").read_text("utf-8"))
 
 
+@pytest.mark.long
+def test_the_evaluators_of_other_inputs_are_calls_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    import json
+
+    from agreement_grammar import agreement_grammar
+    from saved_models import save_piece_model
+    from toy_english import BANK
+
+    monkeypatch.chdir(tmp_path)
+
+    def written(*call: object) -> Any:
+        outcome = command("evaluate", *call, "--json", "x.json", "--force")
+        assert outcome.code == 0, outcome.err
+        return json.loads(Path("x.json").read_text("utf-8"))
+
+    grammar = agreement_grammar()
+    grammar.save("g.npz")
+    corpus = ts.sample(grammar, 300, "c", lengths="3..9", shares="train=.8,eval=.1,test=.1")
+    model = ts.train(corpus, "ngram", None, "m")
+    few: dict[str, Any] = {"number": 6, "seed": 3, "tries": 60, "tolerance": 0.8}
+    loose = ("--tries", 60, "--tolerance", 0.8)
+    pairs = ts.evaluate("pairs", model, corpus, **few)
+    assert pairs.records() == written("pairs", "m", "--oracle", "g.npz", "-n", 6, "--seed", 3, *loose)
+    assert pairs.records() == ts.evaluate("pairs", "m", grammar, **few).records()
+    assert len(pairs.detail.pairs) == 30 and pairs.drawn().startswith("<svg")
+    alone = ts.evaluate("pairs", None, corpus, **few)
+    assert alone.detail.pairs == pairs.detail.pairs and "subject-verb" in str(alone)
+    short: dict[str, Any] = {"chance": 19, "permutations": 39, "number": 60}
+    options = ("--chance", 19, "--permutations", 39, "-n", 60)
+    exact = ts.evaluate("tendencies", "m", corpus, **short)
+    assert exact.records() == written("tendencies", "m", "--oracle", "g.npz", *options)
+    assert exact.inputs[0].startswith("lengths of the truth: 3..9")
+    assert [
+        each["value"] for each in ts.evaluate("tendencies", {"m": model}, grammar, lengths="3..9", **short).records()
+    ] == [each["value"] for each in exact.records()]
+    beside = ts.evaluate("tendencies", "m", corpus, oracle=False, **short)
+    assert beside.records() == written("tendencies", "m", "--reference", "c", *options)
+    assert beside.records() != exact.records() and beside.drawn().startswith("<svg")
+    Path("bank.mrg").write_text(BANK * 40, encoding="utf-8")
+    natural = ts.evaluate("naturalness", ["c", "g.npz"], "bank.mrg", sentences=200)
+    assert natural.records() == written("naturalness", "c", "g.npz", "--reference", "bank.mrg", "--sentences", 200)
+    by_name = ts.evaluate("naturalness", {"c": corpus, "g": grammar}, "bank.mrg", sentences=200)
+    assert [each["value"] for each in by_name.records()] == [each["value"] for each in natural.records()]
+    save_piece_model(tmp_path / "pieces", [grammar.terminals], "unigram", 60, max_positions=200)
+    some: dict[str, Any] = {"sentences": 5, "estimators": ("nbest", "wr"), "samples": 8}
+    sums = ts.evaluate("tokenisation", "pieces", corpus, **some)
+    call = ("tokenisation", "pieces", "c", "--sentences", 5, "--estimators", "nbest,wr", "--samples", 8)
+    assert sums.records() == written(*call) and sums.detail.measured.decomposition is not None
+
+
 def test_a_module_trained_with_exact_targets_is_a_model(corpus: ts.Corpus) -> None:
     targets = ExactTargets(GRAMMAR, lengths=(1, 9))
 
@@ -172,7 +224,14 @@ REFUSED: dict[str, tuple[Callable[[Any, Any], object], str]] = {
         lambda m, c: ts.evaluate("pplu", m, c, redcue=1),
         "redcue: unknown key; did you mean reduce",
     ),
-    "other inputs": (lambda m, c: ts.evaluate("pairs", m, c), "call truesource evaluate pairs"),
+    "other inputs": (lambda m, c: ts.evaluate("explain", m, c), "call truesource.explain"),
+    "an argument of others": (lambda m, c: ts.evaluate("pairs", m, c, frame="paper"), "pairs takes no frame"),
+    "pairs of a text": (lambda m, c: ts.evaluate("pairs", m, [["a"]]), "expecting a grammar or process as the truth"),
+    "two samples of one name": (
+        lambda m, c: ts.evaluate("tendencies", [ts.Text([["a"]]), ts.Text([["b"]])], GRAMMAR, lengths="none"),
+        "two samples are called 'sentences'",
+    ),
+    "samples without a condition": (lambda m, c: ts.evaluate("tendencies", [["a"]], GRAMMAR), "give --lengths"),
     "a sentence as a path": (lambda m, _: ts.compare(m, "the cat"), "pass sentences as a list"),
     "no truth": (lambda m, _: ts.evaluate("divergence", m, [["a"]]), "oracle=GRAMMAR"),
     "lengths of no truth": (lambda m, _: ts.compare(m, [["a"]], lengths="1..3"), "oracle=GRAMMAR, or remove lengths"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,10 +15,7 @@ from truesource.terminal.options import Convention, Figure, Force, Json, Seed, S
 from truesource.terminal.settings import with_options
 
 if TYPE_CHECKING:
-    from truesource.evaluation.naturalness.compare import Naturalness
-    from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.pcfg import PCFG
-    from truesource.terminal.sources import Source
+    from truesource.evaluation.sources import Source
 
 
 @with_options(NaturalnessSettings)
@@ -34,7 +32,10 @@ def command(
     ],
     settings: NaturalnessSettings,
     oracle: Annotated[
-        Path | None, typer.Option("--oracle", help="Grammar of the corpus folders, for their exact lengths.")
+        Path | None,
+        typer.Option(
+            "--oracle", help="Grammar of the corpus folders, for their exact lengths (default: the one in each)."
+        ),
     ] = None,
     lengths: Annotated[
         str | None,
@@ -51,63 +52,37 @@ def command(
 
     Example: truesource evaluate naturalness corpus/ grammar.npz --reference held_out.mrg --figure naturalness.svg
     """
-    from truesource.grammar.support.errors import InputError
+    from truesource.evaluation.naturalness.call import evaluate
+    from truesource.terminal.inputs import warn
     from truesource.terminal.output import OutputFiles, figure_of, json_of
-    from truesource.terminal.sources import first_condition, named, read_source
     from truesource.terminal.tables import show
+    from truesource.terminal.treebanks import show_reading
 
     files = OutputFiles(json=json, figure=figure, force=force)
-    given = (reference, *sources)
-    condition, n = first_condition(lengths, (named(text)[1] for text in given)), settings.sentences
-    read = [read_source(g, n=n, seed=seed, lengths=condition, split=split, convention=convention) for g in given]
-    names = [source.name for source in read]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise InputError(f"two sources are called {twice!r}; name them, NAME={sources[0]}")
-    from truesource.evaluation.naturalness.report import measures_table
-    from truesource.run.stages.naturalness import measure
-
-    for source in read:
-        echo(source)
-    found = measure(
-        {source.name: source.sentences for source in read},
-        _grammars(read, oracle, condition),
-        settings,
-        lengths=condition,
+    result = evaluate(
+        sources,
+        reference,
+        True if oracle is None else oracle,
+        settings=settings,
+        split=split,
+        lengths=lengths,
         seed=seed,
-        documents=read[0].documents,
+        convention=convention,
     )
-    show(measures_table(found.records(), found.sentences), 100 + 34 * len(read))
+    texts = result.detail.sources
+    for line in result.inputs:
+        echo(line)
+    for source in texts:
+        if source.bank is not None:
+            show_reading(source.bank, has_settings=False)
+    warn(result.notes)
+    show(result.table(), 100 + 34 * len(texts))
     for name in ("zipf_alpha", "ngram_spearman_2"):
-        if score := found.scores[found.reference].get(name):
+        if score := result.detail.comparison.scores[texts[0].name].get(name):
             echo(f"{name}|{score.signature}")
-    files.finish(_next(read[1:]), json=json_of(found.records()), figure=figure_of(lambda: _figure(found)))
+    files.finish(_next(texts[1:]), json=json_of(result.records()), figure=figure_of(result.drawn))
 
 
-def _grammars(read: list[Source], oracle: Path | None, lengths: LengthRange | None) -> dict[str, PCFG]:
-    """Grammars of the sources that were sampled here, and of the corpus folders that ``oracle`` is the grammar of."""
-    from truesource.evaluation.core.differences import of_grammar, of_lengths
-    from truesource.generator.corpus import Corpus
-    from truesource.grammar.pcfg import PCFG
-    from truesource.lmtrain.decoding.folder import is_sample_folder
-    from truesource.terminal.inputs import warn
-
-    grammars = {source.name: source.pcfg for source in read if source.pcfg is not None}
-    if oracle is not None:
-        pcfg = PCFG.load(oracle)
-        for source in read:
-            if (source.path / "record.json").is_file() and not is_sample_folder(source.path):
-                corpus = Corpus.load(source.path)
-                warn([*of_grammar(corpus, pcfg), *of_lengths(corpus, corpus.lengths, lengths)])
-                grammars[source.name] = pcfg
-    return grammars
-
-
-def _figure(found: Naturalness) -> str:
-    from truesource.evaluation.naturalness.report import drawn_of, naturalness_figure
-
-    return naturalness_figure(drawn_of(found))
-
-
-def _next(read: list[Source]) -> str:
-    grammar = next((source.path for source in read if source.pcfg is not None), None)
+def _next(texts: Sequence[Source]) -> str:
+    grammar = next((source.path for source in texts if source.pcfg is not None), None)
     return "truesource cite" if grammar is None else f"truesource sample {grammar} -n 100000 -o corpus/"

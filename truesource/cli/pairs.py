@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from truesource.evaluation.pairs import PairSettings
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.terminal.console import echo
 from truesource.terminal.options import Figure, Force, Json, Seed, grammar_there, model_there
 from truesource.terminal.settings import with_options
 
 if TYPE_CHECKING:
     from truesource.evaluation.pairs.pair import Pair
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 Oracle = Annotated[
     Path,
@@ -39,7 +39,9 @@ def command(
     ] = None,
     lengths: Annotated[
         str | None,
-        typer.Option("--lengths", help="Sentence lengths such as 6..25, or none (default: as MODEL records them)."),
+        typer.Option(
+            "--lengths", help="Sentence lengths such as 6..25, or none (default: as corpus or MODEL records them)."
+        ),
     ] = None,
     seed: Seed = DEFAULT_SEED,
     json: Json = None,
@@ -52,13 +54,10 @@ def command(
 
     Example: truesource evaluate pairs model/ --oracle grammar.npz --json pairs.json
     """
-    from truesource.evaluation.pairs import report
-    from truesource.evaluation.pairs.evaluate import evaluate_pairs
-    from truesource.grammar.pcfg import PCFG
+    from truesource.evaluation.pairs.call import evaluate
     from truesource.grammar.support.errors import InputError
-    from truesource.run.stages.pairs import examples, pairs_of
+    from truesource.terminal.inputs import warn
     from truesource.terminal.output import OutputFiles, figure_of, json_of
-    from truesource.terminal.sources import first_condition
     from truesource.terminal.tables import show
 
     if model is None and output is None:
@@ -67,29 +66,20 @@ def command(
         raise InputError("--json and --figure are for a model's scores; name a model, or leave them out")
     task, reader = _of_task(output)
     files = OutputFiles(output=output, task=task, reader=reader, json=json, figure=figure, force=force)
-    condition, pcfg = first_condition(lengths, () if model is None else (model,)), PCFG.load(oracle)
-    made = pairs_of(pcfg, settings, lengths=condition, seed=seed)
-    for note in made.notes:
-        echo(f"Note: {note}.", err=True)
-    written = _writers(output, made.pairs)
+    result = evaluate(model, oracle, settings=settings, lengths=lengths, seed=seed)
+    for line in result.inputs:
+        echo(line)
+    warn(result.notes)
+    for number, table in enumerate(result.tables):
+        show(table, width=130 if number == 1 else 120)
+    following = f"score {model} CORPUS --oracle {oracle}"
     if model is None:
-        show(report.examples_table(examples(made.pairs)))
-        files.finish(f"truesource evaluate pairs MODEL --oracle {oracle} --file {output}", **written)
-        return
-    from truesource.lmtrain.models import load_model  # torch, after the quick checks
-
-    found = evaluate_pairs(load_model(model), made.pairs, pcfg, lengths=condition, seed=seed)
-    for reason, number in found.left_out.items():
-        echo(f"{number} of {len(made.pairs)} pairs left out: {reason}", err=True)
-    models = {found.model: found.records()}
-    show(report.measures_table(models))
-    show(report.phenomena_table(found.model, models[found.model]), width=130)
-    show(report.parts_table(models))
+        following = f"evaluate pairs MODEL --oracle {oracle} --file {output}"
     files.finish(
-        f"truesource score {model} CORPUS --oracle {oracle}",
-        **written,
-        json=json_of(models[found.model]),
-        figure=figure_of(lambda: report.pairs_figure(found.objective, models)),
+        f"truesource {following}",
+        **_writers(output, result.detail.pairs),
+        json=json_of(result.records()),
+        figure=figure_of(result.drawn),
     )
 
 

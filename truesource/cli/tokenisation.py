@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from truesource.evaluation.sources import named
 from truesource.evaluation.tokenisation.evaluator import TokenisationSettings
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.terminal.console import echo
-from truesource.terminal.inputs import asked_truth, oracle_option, read_text, setting_of
+from truesource.terminal.inputs import asked_truth, grammar_inside, oracle_option, read_text
 from truesource.terminal.options import (
     Condition,
     Figure,
@@ -27,11 +29,8 @@ from truesource.terminal.options import (
 from truesource.terminal.settings import with_options
 
 if TYPE_CHECKING:
-    from truesource.evaluation.core.setting import Setting
-    from truesource.evaluation.core.text import Text
-    from truesource.evaluation.tokenisation.texts import TextSet
-    from truesource.generator.piece_model import TokenisedModel
-    from truesource.run.stages.tokenisation import Measurement
+    from truesource.evaluation.show.table import ReportTable
+    from truesource.evaluation.tokenisation.call import Measurement
     from truesource.terminal.output import OutputFiles
 
 DocumentTable = Annotated[
@@ -77,9 +76,10 @@ def command(
 
     Example: truesource evaluate tokenisation tokenizer.json text.txt --lattice
     """
+    from truesource.evaluation.tokenisation.call import evaluate, main_tables
     from truesource.grammar.support.errors import InputError
-    from truesource.run.stages.tokenisation import load
-    from truesource.terminal.output import OutputFiles
+    from truesource.terminal.inputs import warn
+    from truesource.terminal.output import OutputFiles, figure_of, json_of, rows_of
 
     if not lattice:
         if list_words is not None:
@@ -88,71 +88,66 @@ def command(
     files = OutputFiles(json=json, document_table=document_table, word_table=word_table, figure=figure, force=force)
     if lattice:
         _refuse_options_of_models(settings, oracle, lengths, document_table, word_table, figure, no_oracle or None)
-        from truesource.cli.tokenisation_lattice import sum_over_lattice
-
-        sum_over_lattice(
-            Path(model),
-            text,
-            read_text(text, split, lines=True).documents[: settings.sentences],
-            scores=settings.proposal,
-            inverse_temperature=settings.inverse_temperature,
-            n_words=10 if list_words is None else list_words,
-            files=files,
-        )
+        _sum_over_lattice(model, text, settings, split, 10 if list_words is None else list_words, files)
         return
-    texts, first = _read(text, settings, split)
-    words = word_table is not None
-    if not settings.end and (oracle is not None or words):
-        raise InputError("--oracle and --word-table need the end of a text; remove --no-end")
-    setting = setting_of(first, asked_truth(oracle, no_oracle or not settings.end), lengths=lengths)
-    _check(settings, truth=setting.language is not None)
-    then = _next(model, texts[0].path, setting)
-    _measure(load(model, settings), texts, settings, setting, files, seed=seed, words=words, then=then)
+    estimates: list[Measurement] = []
 
+    def show_estimates(measurement: Measurement) -> None:
+        estimates.append(measurement)
+        _show(main_tables(measurement))
 
-def _measure(
-    model: TokenisedModel,
-    texts: list[TextSet],
-    settings: TokenisationSettings,
-    setting: Setting,
-    files: OutputFiles,
-    *,
-    seed: int,
-    words: bool,
-    then: str,
-) -> None:
-    """Measure a model, print it and write the files; what was measured before an error is written too."""
-    from truesource.grammar.support.errors import InputError
-    from truesource.run.stages.tokenisation import measure
-    from truesource.terminal.output import figure_of, json_of, rows_of
-
-    steps = measure(
-        model,
-        texts,
-        settings,
-        seed=seed,
-        truth=setting.language,
-        lengths=setting.lengths,
-        excluded=setting.excluded,
-        transform=setting.transform,
-        words=words,
-        warn=lambda warning: echo(f"Warning: {warning}", err=True),
-    )
-    measurement = next(steps)
-    _show(measurement)
     try:
-        measurement = next(steps)
+        result = evaluate(
+            model,
+            text,
+            asked_truth(oracle, no_oracle),
+            settings=settings,
+            split=split,
+            lengths=lengths,
+            seed=seed,
+            words=word_table is not None,
+            after_estimates=show_estimates,
+            warn=lambda warning: echo(f"Warning: {warning}", err=True),
+        )
     except InputError:  # what was measured may have taken hours
-        files.write(json=json_of(measurement.records()), document_table=rows_of(measurement.rows))
+        if estimates:
+            files.write(json=json_of(estimates[0].records()), document_table=rows_of(estimates[0].rows))
         raise
-    _show_further(measurement)
+    warn(result.notes)
+    measurement = result.detail
+    _show(result.tables[len(main_tables(measurement)) :])
+    scores = measurement.measured.ppl[measurement.measured.marginal]
+    score = scores.get("ppl", scores["bits_per_character"])
+    echo(f"{score.name}|{score.signature}")
     files.finish(
-        then,
-        json=json_of(measurement.records()),
+        _next(model, text, oracle, no_oracle),
+        json=json_of(result.records()),
         document_table=rows_of(measurement.rows),
         word_table=rows_of(measurement.word_rows),
-        figure=figure_of(lambda: _figure(measurement)),
+        figure=figure_of(result.drawn),
     )
+
+
+def _sum_over_lattice(
+    tokeniser: str, text: Path, settings: TokenisationSettings, split: str, words: int, files: OutputFiles
+) -> None:
+    """Print and write the sums over all segmentations."""
+    from truesource.evaluation.tokenisation.segmentations import sum_over_lattice
+    from truesource.terminal.output import json_of
+
+    result = sum_over_lattice(tokeniser, text, read_text(text, split, lines=True).documents, settings, list_words=words)
+    for note in result.notes:
+        echo(f"Warning: {note}", err=True)
+    _show(result.tables)
+    echo(f"entropy|{result['entropy'].signature}")
+    files.finish(f"truesource evaluate tokenisation MODEL {text}", json=json_of(result.records()))
+
+
+def _show(tables: Sequence[ReportTable]) -> None:
+    from truesource.terminal.tables import show
+
+    for table in tables:
+        show(table, WIDTH)
 
 
 def _refuse_options_of_models(settings: TokenisationSettings, *others: object) -> None:
@@ -171,68 +166,8 @@ def _refuse_options_of_models(settings: TokenisationSettings, *others: object) -
         raise InputError(f"--lattice runs no model, so it takes no {names}; remove it")
 
 
-def _check(settings: TokenisationSettings, *, truth: bool) -> None:
-    """Refuse options that need others.
-
-    Raises:
-        InputError: which.
-    """
-    from truesource.grammar.support.errors import InputError
-
-    needs = {"--out-of-domain": bool(settings.out_of_domain), "--per-document": settings.per_document > 1}
-    for option, asked in needs.items():
-        if asked and not truth:
-            raise InputError(f"{option} needs the grammar of the text; name it with --oracle")
-
-
-def _read(text: Path, settings: TokenisationSettings, split: str) -> tuple[list[TextSet], Text]:
-    """Read the text and those of --also: their documents, and the first with all that is known of it."""
-    from truesource.evaluation.tokenisation.measure_sets import check_set_names
-    from truesource.evaluation.tokenisation.texts import TextSet, is_treebank, sentences_of_trees
-    from truesource.terminal.sources import named
-
-    title, path = named(str(text))
-    if settings.also:
-        check_set_names([title, *settings.also])
-    first = read_text(path, split, lines=True)
-    texts = [TextSet(title, path, first.documents)]
-    for name, other in settings.also.items():
-        trees = is_treebank(other)
-        documents = sentences_of_trees(other) if trees else read_text(other, split, lines=True).documents
-        texts.append(TextSet(name, other, documents))
-    return texts, first
-
-
-def _show(found: Measurement) -> None:
-    from truesource.evaluation.tokenisation.report import estimators_table, measures_table
-    from truesource.terminal.tables import show
-
-    record = found.as_record()
-    show(estimators_table(record), WIDTH)
-    show(measures_table({record["model"]: record}), WIDTH)
-
-
-def _show_further(found: Measurement) -> None:
-    from truesource.evaluation.tokenisation.report import costs_table, further_tables
-    from truesource.terminal.tables import show
-
-    record = found.as_record()
-    for table in (*further_tables(record), costs_table(record)):
-        if table.rows:
-            show(table, WIDTH)
-    scores = found.measured.ppl[found.measured.marginal]
-    score = scores.get("ppl", scores["bits_per_character"])
-    echo(f"{score.name}|{score.signature}")
-
-
-def _figure(found: Measurement) -> str:
-    from truesource.evaluation.tokenisation.figures import tokenisation_figure
-
-    record = found.as_record()
-    return tokenisation_figure(record["records"], record["gaps"])
-
-
-def _next(model: str, text: Path, setting: Setting) -> str:
-    if setting.language is not None:
+def _next(model: str, text: Path, oracle: Path | None, no_oracle: bool) -> str:
+    path = named(str(text))[1]
+    if oracle is not None or (not no_oracle and grammar_inside(path) is not None):
         return "truesource cite"
-    return f"truesource evaluate tokenisation {shlex.quote(model)} {shlex.quote(str(text))}{oracle_option(None, text)}"
+    return f"truesource evaluate tokenisation {shlex.quote(model)} {shlex.quote(str(path))}{oracle_option(None, path)}"

@@ -14,11 +14,11 @@ from annotated_types import Ge, Le
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from truesource.evaluation.sources import named
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import explain
 from truesource.grammar.support.settings import NONE, Settings, is_advanced, option_name
 from truesource.terminal.help import ADVANCED
-from truesource.terminal.sources import named
 
 Command = TypeVar("Command", bound=Callable[..., None])
 

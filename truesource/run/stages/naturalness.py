@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.naturalness.compare import Naturalness, compare_naturalness
+from truesource.evaluation.naturalness.call import measure
 from truesource.evaluation.naturalness.evaluator import NaturalnessSettings
 from truesource.generator.sampler import Sampler
 from truesource.grammar.support.arrays import random_state
@@ -16,44 +15,12 @@ from truesource.grammar.treebank import Treebank
 from truesource.run.stage import Stage, of_settings
 
 if TYPE_CHECKING:
-    from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
 
 REFERENCE = "held-out trees"
 _STREAM = 0x4A7A  #: keeps the sample of the raw grammar apart from the corpus, drawn with the same seed
-
-
-def measure(
-    sources: Mapping[str, Sequence[Sequence[str]]],
-    grammars: Mapping[str, PCFG],
-    settings: NaturalnessSettings,
-    *,
-    lengths: LengthRange | None,
-    seed: int,
-    documents: Sequence[int] | None = None,
-) -> Naturalness:
-    """Compare the first sentences; see `truesource.evaluation.naturalness.compare.compare_naturalness`.
-
-    Args:
-        sources: sentences by name, the reference first.
-        grammars: by name of the source that each generated under ``lengths``.
-        settings: of the comparison.
-        lengths: condition of the grammars.
-        seed: of all that is random.
-        documents: of the reference, the number of the document of each sentence; None: not known.
-    """
-    used = {name: sentences[: settings.sentences] for name, sentences in sources.items()}
-    high = max((len(sentence) for sentences in used.values() for sentence in sentences), default=0)
-    return compare_naturalness(
-        used,
-        next(iter(used)),
-        exact={name: pcfg.exact.length_pmf(high, lengths) for name, pcfg in grammars.items()},
-        variant=settings.definitions,
-        seed=seed,
-        documents=None if documents is None else documents[: settings.sentences],
-    )
 
 
 def stages(config: RunConfig) -> list[Stage]:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pairs import PairSettings
+from truesource.evaluation.pairs.call import examples, pairs_of
 from truesource.evaluation.pairs.evaluate import OUTSIDE, NoPairsError, evaluate_pairs
-from truesource.evaluation.pairs.generate import GeneratedPairs, make_pairs
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import with_truth
-from truesource.evaluation.pairs.pair import TaskFiles, filter_pairs, read_pairs, write_pairs, write_reader
+from truesource.evaluation.pairs.pair import TaskFiles, read_pairs, write_pairs, write_reader
 from truesource.evaluation.show.declared import under_name
 from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import NothingToMeasureError
@@ -22,38 +22,9 @@ from truesource.run.stage import Stage, of_settings
 if TYPE_CHECKING:
     from truesource.evaluation.pairs.pair import Pair
     from truesource.generator.language_model import LanguageModel
-    from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.pcfg import PCFG
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
     from truesource.run.models import ModelEntry
-
-
-def pairs_of(pcfg: PCFG, settings: PairSettings, *, lengths: LengthRange | None, seed: int) -> GeneratedPairs:
-    """The pairs of the file that the settings name, or generated ones.
-
-    Raises:
-        NothingToMeasureError: there are none.
-        InputError: as `truesource.evaluation.pairs.pair.read_pairs` and `filter_pairs`.
-    """
-    if settings.file is None:
-        return make_pairs(pcfg, lengths, settings, seed=seed)
-    pairs = with_truth(read_pairs(settings.file, pcfg.terminals, lengths), Lexicon(pcfg, lengths))
-    kept = filter_pairs(
-        pairs, settings.file, phenomena=settings.phenomena, number=settings.number, possible=settings.possible
-    )
-    return GeneratedPairs(kept, [])
-
-
-def examples(pairs: Sequence[Pair]) -> list[dict[str, Any]]:
-    """The first pair of each phenomenon, with two possible sentences where there is one, and how many there are."""
-    found = []
-    for name in dict.fromkeys(pair.phenomenon for pair in pairs):
-        own = [pair for pair in pairs if pair.phenomenon == name]
-        first = next((pair for pair in own if pair.possible), own[0])
-        impossible = sum(not pair.possible for pair in own)
-        found.append({**first.as_record(), "pairs": len(own), "impossible_pairs": impossible})
-    return found
 
 
 log = logging.getLogger("truesource")

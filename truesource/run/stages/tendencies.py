@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.tendencies import TendencySettings
-from truesource.evaluation.tendencies.decoding_schemes import ModelSample, classes_for, compare, record_of, same_size
+from truesource.evaluation.tendencies.call import engine_settings
+from truesource.evaluation.tendencies.decoding_schemes import ModelSample, compare, record_of, same_size
 from truesource.evaluation.tendencies.evaluator import TendenciesSettings
 from truesource.evaluation.tendencies.truth import TrueText
-from truesource.grammar.embedded import read_stopwords
 from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.files import digest_json
@@ -84,26 +82,6 @@ def _standing(path: Path, n: int, decoding: Decoding, seed: int, digest: str) ->
     there = {key: value for key, value in call["decoding"].items() if key in wanted or key != "max_tokens"}
     same = (call["sentences"], call["seed"], there, samples.record["model"]["digest"]) == (n, seed, wanted, digest)
     return samples if same else None
-
-
-def engine_settings(
-    settings: TendenciesSettings, texts: Sequence[list[list[str]]], words: Sequence[str], seed: int
-) -> TendencySettings:
-    """Settings of the comparison; it has a class of stopwords only where the texts or the grammar have some.
-
-    Args:
-        settings: of the evaluator.
-        texts: that are compared.
-        words: of the grammar; none where it is not known.
-        seed: of all that is random.
-    """
-    return TendencySettings(
-        classes_for(read_stopwords(settings.stopwords, settings.definitions), [*texts, [list(words)]]),
-        chance=settings.chance,
-        permutations=settings.permutations,
-        variant=settings.definitions,
-        seed=seed,
-    )
 
 
 def inputs(run: RunFolder) -> Any:
