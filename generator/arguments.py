@@ -61,11 +61,11 @@ def as_model(given: Any) -> Any:
 def _remedy(given: Any) -> str:
     """Return how to make a model of an object."""
     if hasattr(given, "save_pretrained"):
-        return "save it with save_pretrained, and its tokeniser too, and name the folder"
+        return "pass it with its tokeniser, as a pair: (model, tokenizer)"
     if hasattr(given, "parameters") and hasattr(given, "forward"):
-        return "FunctionModel.from_module(module, targets) makes one of a module that was trained with ExactTargets"
+        return "pass it with its words in the order of their numbers, as a pair: (module, words)"
     if callable(given):
-        return "FunctionModel(function, vocabulary=words) makes one of a function from sentences to log probabilities"
+        return "pass it with its words, as a pair: (function, words); it maps sentences to log probabilities"
     return "load_model(reference) loads one, FunctionModel makes one"
 
 

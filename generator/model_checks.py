@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -251,3 +252,34 @@ def require_log_probability(value: float, where: str) -> None:
 def shape_of(table: FloatArray) -> str:
     """``3x5``, for messages."""
     return "x".join(map(str, table.shape)) or "of a single number"
+
+
+def require_words(vocabulary: tuple[Any, ...] | list[Any], name: str, source: Path | None = None) -> None:
+    """Refuse a vocabulary that is not one of different words.
+
+    Raises:
+        InputError: an entry is no text, empty, or repeated (code ``vocabulary``).
+    """
+    seen: set[str] = set()
+    for number, word in enumerate(vocabulary, start=1):
+        if not isinstance(word, str):
+            problem = f"is {word!r}, not a string"
+        elif not word or word != "".join(word.split()):
+            problem = f"is {word!r}, which is not a word: words are not empty and have no white space"
+        elif not is_text(word):
+            problem = f"is {word!r}, which has half of a character (a lone surrogate); give it text"
+        elif word in seen:
+            problem = f"is {word!r}, which is there twice; keep one"
+        else:
+            seen.add(word)
+            continue
+        raise InputError(f"entry {number} of the vocabulary of {name} {problem}", source, code="vocabulary")
+
+
+def is_text(text: str) -> bool:
+    """Return True if a string can be written to a file: it has no lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

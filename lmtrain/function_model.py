@@ -17,18 +17,17 @@ from truesource.generator.language_model import (
     check_sentences,
     real_numbers,
 )
-from truesource.generator.model_checks import checked_table, require_log_probability, shape_of
+from truesource.generator.model_checks import checked_table, require_log_probability, require_words, shape_of
 from truesource.generator.objectives import Objective
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.models import require_words
 
 if TYPE_CHECKING:
     import torch
 
     from truesource.lmtrain.decoding.decode import Alphabet
     from truesource.lmtrain.decoding.steppers import PrefixStepper
-    from truesource.lmtrain.truth import ExactTargets
+    from truesource.lmtrain.module_functions import WordColumns
 
 Sentences = Sequence[Sequence[str]]
 #: from sentences (lists of words) to one array per sentence
@@ -109,16 +108,17 @@ class FunctionModel:
         self._end = int(objective == "causal")  # positions beyond the words
 
     @classmethod
-    def from_module(cls, module: torch.nn.Module, targets: ExactTargets, *, name: str | None = None) -> FunctionModel:
-        """Make a model of a PyTorch module that was trained with exact targets.
+    def from_module(cls, module: torch.nn.Module, targets: WordColumns, *, name: str | None = None) -> FunctionModel:
+        """Make a model of a PyTorch module and the words that its logits are over.
 
-        The words are those of the targets; a word without a token is impossible. The module is called in evaluation
+        A word without a token is impossible. The module is called in evaluation
         mode, on its own device, without gradients.
 
         Args:
             module: from ``input_ids`` (B, L) to logits (B, L, E) over the tokens of ``targets``, or to an object with
                 such ``logits``. Logits at a position must not depend on later ones.
-            targets: that it was trained with, see `truesource.lmtrain.truth.ExactTargets`.
+            targets: that it was trained with, see `truesource.lmtrain.truth.ExactTargets`; or words with the same
+                ``columns``, ``size`` and ``inputs``.
             name: in tables; None: that of the class.
         """
         from truesource.lmtrain.module_functions import distributions_of

@@ -12,6 +12,7 @@ from typing import Any, cast, get_args
 from truesource.generator.arguments import as_model
 from truesource.generator.foreign_code import code_errors
 from truesource.generator.language_model import LanguageModel
+from truesource.generator.model_checks import is_text, require_words
 from truesource.generator.objectives import Objective
 from truesource.grammar.support.errors import InputError, extras_for
 from truesource.lmtrain.references import Code, ModelReference, load_code, model_reference
@@ -20,27 +21,40 @@ _NEEDED = "a model has name, objective, vocabulary and score(sentences, frame)"
 
 
 def load_model(
-    reference: str | Path | ModelReference, *, base: Path | None = None, device: str | None = None
+    reference: Any,
+    vocabulary: Any = None,
+    *,
+    name: str | None = None,
+    base: Path | None = None,
+    device: str | None = None,
 ) -> LanguageModel:
-    """Load any model: a folder, code, an entry point, or an architecture of one's own that was trained here.
+    """Load any model: a folder, code, an entry point, a custom architecture that was trained here, or an object.
 
     * a folder, see `truesource.lmtrain.trained_models.load_folder`;
     * a file of n-grams, ``lm.arpa``, see `truesource.lmtrain.architectures.ngram.arpa.load_arpa`; any other `Path` is a
       folder;
     * ``file.py:name`` or ``package.module:name``: a model that is ready, see `truesource.lmtrain.models.ready_model`;
     * the name of an entry point of the group ``truesource.models``, which names such code;
-    * ``CODE@FOLDER``: the architecture that ``CODE`` names, trained in ``FOLDER``.
+    * ``CODE@FOLDER``: the architecture that ``CODE`` names, trained in ``FOLDER``;
+    * a model, which is returned as it is; or with a ``vocabulary`` a network of transformers, a PyTorch module or a
+      function, see `truesource.lmtrain.in_memory.model_of`.
 
     Code is run only where the reference names it, never because a folder does.
 
     Args:
         reference: as above.
+        vocabulary: of an object: its tokeniser, or its words.
+        name: of an object, in tables.
         base: folder that relative paths start from; None: the working folder.
         device: of networks in folders, such as ``"cpu"``; None: see `truesource.lmtrain.device`.
 
     Raises:
         InputError: there is no such model, or it cannot be used; see the functions above.
     """
+    if not isinstance(reference, str | Path | ModelReference):
+        return _of_object(reference, vocabulary, name)
+    if vocabulary is not None:
+        raise InputError("a vocabulary goes with an object; a folder or code has its own, so remove it")
     named = model_reference(reference, base)
     code = None if named.code is None else load_code(named.code, named.base)
     if code is not None and named.folder is None:
@@ -56,13 +70,25 @@ def load_model(
 
 
 def as_loaded(given: Any) -> LanguageModel:
-    """Return a model: as it is, or loaded by its reference.
+    """Return a model: as it is, loaded by its reference, or of an object and its vocabulary, as a pair.
 
     Raises:
         InputError: it is neither (code ``not-a-model``), or as `load_model`.
     """
-    model: LanguageModel = load_model(given) if isinstance(given, str | Path) else as_model(given)
-    return model
+    from truesource.lmtrain.in_memory import is_pair
+
+    return load_model(*given) if is_pair(given) else load_model(given)
+
+
+def _of_object(source: Any, vocabulary: Any, name: str | None) -> LanguageModel:
+    if vocabulary is None and hasattr(source, "model") and hasattr(source, "tokenizer"):  # a pipeline
+        source, vocabulary = source.model, source.tokenizer
+    if vocabulary is None or hasattr(source, "score"):
+        model: LanguageModel = as_model(source)
+        return model
+    from truesource.lmtrain.in_memory import model_of
+
+    return model_of(source, vocabulary, name)
 
 
 def ready_model(code: Code) -> LanguageModel:
@@ -102,7 +128,7 @@ def require_model(model: Any, name: str, source: Path | None = None) -> Language
         raise refuse(f"its score is a {type(model.score).__name__}, not a method; {_NEEDED}")
     if not isinstance(called, str) or not called:
         raise refuse(f"its name is {called!r}; give it some text")
-    if not _is_text(called):
+    if not is_text(called):
         raise refuse(f"its name {called!r} has half of a character (a lone surrogate); give it text")
     if objective not in get_args(Objective):
         raise refuse(f"its objective is {objective!r}; it has to be 'causal', 'masked' or 'any-order'")
@@ -111,37 +137,6 @@ def require_model(model: Any, name: str, source: Path | None = None) -> Language
             raise refuse(f"its vocabulary is a {type(vocabulary).__name__}; it has to be a tuple of words, or None")
         require_words(vocabulary, name, source)
     return cast(LanguageModel, model)
-
-
-def require_words(vocabulary: tuple[Any, ...] | list[Any], name: str, source: Path | None = None) -> None:
-    """Stop where a vocabulary is not one of different words.
-
-    Raises:
-        InputError: an entry is no text, empty, or there twice (code ``vocabulary``).
-    """
-    seen: set[str] = set()
-    for number, word in enumerate(vocabulary, start=1):
-        if not isinstance(word, str):
-            problem = f"is {word!r}, not a string"
-        elif not word or word != "".join(word.split()):
-            problem = f"is {word!r}, which is not a word: words are not empty and have no white space"
-        elif not _is_text(word):
-            problem = f"is {word!r}, which has half of a character (a lone surrogate); give it text"
-        elif word in seen:
-            problem = f"is {word!r}, which is there twice; keep one"
-        else:
-            seen.add(word)
-            continue
-        raise InputError(f"entry {number} of the vocabulary of {name} {problem}", source, code="vocabulary")
-
-
-def _is_text(text: str) -> bool:
-    """True if a string can be written to a file: it has no lone surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _require_no_arguments(code: Code) -> None:

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 import torch
 
-from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.tokenizer import UNK
 
-if TYPE_CHECKING:
-    from truesource.lmtrain.truth import ExactTargets
+
+class WordColumns(Protocol):
+    """Words that a module tells apart, and how it reads sentences."""
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], IntArray]:
+        """Words, ``<unk>`` among them if it has a token; the token of each, then of the end, (V+1,)."""
+
+    @property
+    def size(self) -> int:
+        """Number of tokens."""
+
+    def inputs(self, sentences: Sequence[Sequence[str]]) -> torch.Tensor:
+        """Return ``<bos> w1 .. wn`` of each sentence, padded, (B, L)."""
 
 
 def distributions_of(
-    module: torch.nn.Module, targets: ExactTargets
+    module: torch.nn.Module, targets: WordColumns
 ) -> tuple[list[str], Callable[[list[list[str]]], list[FloatArray]]]:
     """Return the words of a module, and a function that gives its distributions as `FunctionModel` takes them.
 
     Args:
         module: from ``input_ids`` (B, L) to logits (B, L, E), or to an object that has them.
-        targets: whose tokens the logits are over.
+        targets: the words and tokens that the logits are over.
     """
     words, tokens = targets.columns
     tokenised = [word for word in words if word != UNK]

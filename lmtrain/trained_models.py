@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from pathlib import Path
 
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.models import NGRAM, NgramModel, NgramPieceModel, load_ngram
@@ -21,6 +21,7 @@ from truesource.lmtrain.pieces.models import (
     MaskedPieceModel,
     load_checkpoint,
     objective_of,
+    piece_model,
     subword_model,
 )
 from truesource.lmtrain.references import Code
@@ -28,7 +29,7 @@ from truesource.lmtrain.subword_vocabulary import is_ours, is_subword
 from truesource.lmtrain.tokenizer import with_specials
 from truesource.lmtrain.training_record import model_name
 from truesource.lmtrain.word_models import KINDS, AnyOrderModel, CausalModel, MaskedModel
-from truesource.lmtrain.word_vocabulary import WordVocabulary, whole_words
+from truesource.lmtrain.word_vocabulary import WholeWords, WordVocabulary, whole_words
 
 TrainedModel = (
     CausalModel | MaskedModel | AnyOrderModel | CausalPieceModel | MaskedPieceModel | NgramModel | NgramPieceModel
@@ -74,12 +75,7 @@ def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedMode
     config = load_config(folder)
     architecture = network_of(config)
     tokenizer = load_tokenizer(folder)
-    encoder: WordVocabulary | None = None
-    if architecture is not None and not is_subword(tokenizer):
-        if is_ours(tokenizer):
-            encoder = WordVocabulary(tokenizer)
-        elif architecture.objective in (objective_of(config, folder), "any-order"):
-            encoder = whole_words(tokenizer, architecture.objective)
+    encoder = _words_of(tokenizer, config, folder)
     if architecture is None or encoder is None:
         pieces = load_checkpoint(folder, config, tokenizer, model_name(folder), device=device)
         set_precision(pieces.model)
@@ -88,6 +84,44 @@ def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedMode
     kind = KINDS[architecture.objective]
     set_precision(network)  # after all checks, which are of the weights as they are
     return kind(network, tokenizer, model_name(folder), encoder=encoder)
+
+
+def model_of_network(network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, name: str) -> TrainedModel:
+    """Make a model of a network in memory and its tokeniser, as `load_folder` does of a folder of both.
+
+    The network is used as it is, in evaluation mode; its weights are not copied.
+
+    Args:
+        network: causal or masked.
+        tokenizer: that goes with it.
+        name: in tables.
+
+    Raises:
+        InputError: the two do not go together, or the network reads later words.
+    """
+    config = network.config
+    if not getattr(config, "architectures", None):
+        config.architectures = [type(network).__name__]  # save_pretrained writes the same
+    require_token_numbers(tokenizer, network)
+    network.eval()
+    architecture, encoder = network_of(config), _words_of(tokenizer, config, None)
+    if architecture is None or encoder is None:
+        return piece_model(network, tokenizer, name, objective_of(config, None))
+    return KINDS[architecture.objective](network, tokenizer, name, encoder=encoder)
+
+
+def _words_of(
+    tokenizer: PreTrainedTokenizerFast, config: PreTrainedConfig, folder: Path | None
+) -> WordVocabulary | WholeWords | None:
+    """Return the words of a tokeniser of whole words, for an architecture known here; None: it is one of pieces."""
+    architecture = network_of(config)
+    if architecture is None or is_subword(tokenizer):
+        return None
+    if is_ours(tokenizer):
+        return WordVocabulary(tokenizer)
+    if architecture.objective in (objective_of(config, folder), "any-order"):
+        return whole_words(tokenizer, architecture.objective)
+    return None
 
 
 def load_trained(folder: Path, settings: ModelConfig) -> TrainedModel:

@@ -17,9 +17,11 @@ from __future__ import annotations
 import shutil
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import mkdtemp
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +37,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import refuse_occupied
 from truesource.grammar.support.hub_card import checked_license
 from truesource.grammar.support.locks import exclusive
-from truesource.grammar.support.records import holds
+from truesource.grammar.support.records import holds, made_settings
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.lmtrain.architectures.ngram.training import train_ngram
 from truesource.lmtrain.architectures.settings import NgramSettings
@@ -43,7 +45,8 @@ from truesource.lmtrain.card import folder_card, versions
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all
 from truesource.lmtrain.model_code import why_code_stays
-from truesource.lmtrain.model_registry import completed, model_settings
+from truesource.lmtrain.model_registry import completed
+from truesource.lmtrain.model_registry import preset as of_preset
 from truesource.lmtrain.saving import save_model, step_of
 from truesource.lmtrain.snapshots import copy_all
 from truesource.lmtrain.tokenizer import SPECIALS
@@ -62,9 +65,10 @@ if TYPE_CHECKING:
 def train(
     corpus: SentenceSource | Sequence[Sequence[str]],
     model: ModelConfig | str,
-    training: TrainConfig | None,
-    out: Path | str,
+    training: TrainConfig | Mapping[str, Any] | None = None,
+    out: Path | str | None = None,
     *,
+    preset: str = "tiny",
     seed: int = DEFAULT_SEED,
     monitor: ModelMonitor | None = None,
     tokenizer: PreTrainedTokenizerFast | None = None,
@@ -79,9 +83,11 @@ def train(
 
     Args:
         corpus: a source of the splits train and, if there is one, dev; or train sentences themselves.
-        model: settings of the model and its vocabulary, or the name of an architecture, with its defaults.
-        training: duration, optimiser, batches; None for a model that counts.
-        out: folder to make.
+        model: settings of the model and its vocabulary, or the name of an architecture, such as ``"gpt2"``.
+        training: duration, optimiser, batches, such as ``{"epochs": 2}``; None: of an architecture by name, those of
+            the preset. Not for a model that counts.
+        out: folder to make; None: a temporary one, which goes with the model.
+        preset: settings of an architecture by name, see `truesource.lmtrain.model_registry.preset`.
         seed: of weights, batches, masks and dropout, 0 or more.
         monitor: measures the model at every line of ``metrics.jsonl``, in the first process alone. It gets the model
             in evaluation mode (under bf16 in that precision) and must not change weights; random states are restored.
@@ -102,8 +108,9 @@ def train(
             cannot do bf16, ``out`` exists, ``weights`` are of another network (code ``other-network``), a loss or a
             measurement is not finite, or another process of a distributed run has ended.
     """
-    model = completed(model_settings(model) if isinstance(model, str) else model)
-    out = Path(out)
+    model, training = _requested(model, training, preset)
+    temporary = Path(mkdtemp(prefix="truesource-")) if out is None else None
+    out = temporary / "model" if temporary is not None else Path(str(out))
     with process_group(), ExitStack() as held:
         from_main_process(lambda: _claim(out, held, force=force))
         train_split, dev_split = splits_of(corpus)
@@ -119,7 +126,7 @@ def train(
             if weights is not None:
                 raise InputError(f"{model.architecture} is counted, so it starts from no weights", code="other-network")
             from_main_process(lambda: train_ngram(model, train_split, dev_split, record, out, monitor, tokenizer))
-            return load_folder(out)
+            return _kept(load_folder(out), temporary)
         if training is None:
             raise InputError(f"{model.architecture} needs training settings, such as epochs")
         run = TrainingRun(
@@ -129,7 +136,40 @@ def train(
         checkpoint = from_main_process(lambda: _prepare(out, request, force=force, resume=resume))
         _go(run, out, checkpoint)
         from_main_process(lambda: _finish(run, record, out))
-    return load_trained(out, model)
+    return _kept(load_trained(out, model), temporary)
+
+
+def _requested(
+    model: ModelConfig | str, training: TrainConfig | Mapping[str, Any] | None, start: str
+) -> tuple[ModelConfig, TrainConfig | None]:
+    """Return the full settings of a call.
+
+    Raises:
+        InputError: there is no such architecture, preset or setting.
+    """
+    settings: dict[str, Any] = {}
+    if isinstance(model, str):
+        try:
+            chosen = of_preset(start, model)
+        except ValueError as error:
+            raise InputError(str(error), code="bad-setting") from error
+        model = chosen.model
+        if training is None:
+            return completed(model), chosen.training
+        settings = {} if chosen.training is None else chosen.training.model_dump()
+    if training is None or isinstance(training, TrainConfig):
+        return completed(model), training
+    for name, other in (("epochs", "max_steps"), ("max_steps", "epochs"), ("batch_tokens", "batch_sentences")):
+        if name in training:
+            settings.pop(other, None)
+    return completed(model), made_settings(TrainConfig, "training", {**settings, **training})
+
+
+def _kept(model: TrainedModel, temporary: Path | None) -> TrainedModel:
+    """Return a model; its temporary folder, if it is in one, is removed with it."""
+    if temporary is not None:
+        weakref.finalize(model, shutil.rmtree, temporary, ignore_errors=True)
+    return model
 
 
 def _claim(out: Path, held: ExitStack, *, force: bool) -> None:

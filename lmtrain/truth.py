@@ -1,9 +1,10 @@
 """The truth inside a training loop of one's own: fresh sentences, exact targets, and the divergence from the truth.
 
 A text begins with the token of a new text and each position predicts what comes next, as in GPT-2: the input of
-``w1 .. wn`` is ``<bos> w1 .. wn``, and its targets are the n+1 exact distributions, of which the last is that of the
-end. In the order of the truth the words have their numbers there, 0 to V-1, and V is both the token before a text and
-the end. In that of a tokeniser all tokens are its own, and the words that it does not know are ``<unk>`` to the truth.
+``w1 .. wn`` is ``<bos> w1 .. wn <eos>``, and its targets are n+1 exact distributions, of which the last is the one
+after ``wn``; nothing is predicted after the end. In the order of the truth the words have their numbers there, 0 to
+V-1, and V is both the token before a text and the end. In the order of a tokeniser all tokens are its own, and the
+words that it does not know are ``<unk>`` to the truth.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 _STREAM = 7  #: of random numbers; held-out sentences have another
 _HELD_OUT = 8
+IGNORED = -100  #: label of a position that a loss leaves out, in PyTorch and transformers
 AT_ONCE = 32  #: held-out sentences in one batch
 
 
@@ -113,9 +115,11 @@ class TokenOrder:
 class ExactTargets(Dataset[Batch]):
     """Sentences with the exact distribution of the next token at each of their positions.
 
-    An element is ``input_ids`` (n+1,) and ``labels`` (n+1, E): the true probability of each of the E tokens. `collate`
-    pads elements to a batch; rows of padding are zero, and `kl_to_truth` leaves them out. A `DataLoader` asks for whole
-    batches at once, which are computed together.
+    An element is ``input_ids`` (n+2,), ``attention_mask`` (n+2,), ``labels`` (n+2,) and ``target_probs`` (n+2, E). The
+    first three are what a causal model of transformers takes: its loss moves the labels by one position. Row t of
+    ``target_probs`` is the exact distribution of the token at position t+1; the row of the end is zero. `collate` pads
+    elements to a batch: labels of padding are -100, rows of ``target_probs`` zero, and `kl_to_truth` leaves them out. A
+    `DataLoader` asks for whole batches at once, which are computed together.
 
     Args:
         truth: the grammar or process.
@@ -144,7 +148,7 @@ class ExactTargets(Dataset[Batch]):
 
     @property
     def size(self) -> int:
-        """Number of tokens, the last dimension of ``labels``."""
+        """Number of tokens, the last dimension of ``target_probs``."""
         return self._order.size
 
     def __len__(self) -> int:
@@ -157,7 +161,7 @@ class ExactTargets(Dataset[Batch]):
         """Several elements; a `DataLoader` asks so for a batch."""
         sentences = [self._sentences[i] for i in numbers]
         whole = self.batch(sentences)
-        ends = [len(sentence) + 1 for sentence in sentences]
+        ends = [len(sentence) + 2 for sentence in sentences]
         return [{name: table[i, :end] for name, table in whole.items()} for i, end in enumerate(ends)]
 
     def inputs(self, sentences: Sequence[Sequence[str]]) -> torch.Tensor:
@@ -181,34 +185,57 @@ class ExactTargets(Dataset[Batch]):
 
     @takes_sentences
     def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
-        """Any sentences as padded tensors, such as those of `endless`.
+        """Return any sentences as padded tensors, such as those of `endless`; see the class.
 
         Raises:
             InputError: the truth cannot make a sentence.
         """
         order = self._order
         read = [order.read(sentence) for sentence in sentences]
-        found = order.truth.next_words(read, self._lengths)
-        inside = np.arange(found.possible.shape[1]) <= found.lengths[:, None]
-        if not found.possible[inside].all():
-            wrong = int(np.argmax((inside & ~found.possible).any(axis=1)))
+        exact = order.truth.next_words(read, self._lengths)
+        inside = np.arange(exact.possible.shape[1]) <= exact.lengths[:, None]
+        if not exact.possible[inside].all():
+            wrong = int(np.argmax((inside & ~exact.possible).any(axis=1)))
             raise InputError(f"the truth cannot make {' '.join(sentences[wrong])!r}; train on sentences of the truth")
-        labels = torch.zeros((*found.possible.shape, order.size), dtype=self._dtype)
-        exact = torch.from_numpy(found.probability).to(self._dtype)
-        labels.index_add_(2, torch.from_numpy(order.tokens), exact)
+        number, positions = exact.possible.shape
+        probs = torch.zeros((number, positions + 1, order.size), dtype=self._dtype)
+        of_words = torch.from_numpy(exact.probability).to(self._dtype)
+        probs[:, :positions].index_add_(2, torch.from_numpy(order.tokens), of_words)
+        end = int(order.tokens[-1])
         rows = [order.tokens[order.truth.encode(sentence)] for sentence in read]
-        inputs, _ = pack(rows, int(order.tokens[-1]), before=order.before)
-        return {"input_ids": torch.from_numpy(inputs), "labels": labels}
+        inputs, _ = pack(rows, end, before=order.before, after=end)
+        mask = torch.from_numpy(np.arange(positions + 1) < exact.lengths[:, None] + 2)
+        return _batch(torch.from_numpy(inputs), mask, probs)
 
     def collate(self, elements: Sequence[Batch]) -> Batch:
-        """Elements as padded tensors, ``input_ids`` (B, L) and ``labels`` (B, L, E)."""
-        longest = max(len(element["input_ids"]) for element in elements)
-        inputs = torch.full((len(elements), longest), int(self._order.tokens[-1]))
-        labels = torch.zeros((len(elements), longest, self.size), dtype=self._dtype)
+        """Return elements as padded tensors, (B, L), and ``target_probs`` (B, L, E) if they have any.
+
+        `transformers.Trainer` takes columns that its model does not name out of the elements, and so these.
+        """
+        shape = len(elements), max(len(element["input_ids"]) for element in elements)
+        inputs = torch.full(shape, int(self._order.tokens[-1]))
+        mask = torch.zeros(shape, dtype=torch.bool)
+        probs = torch.zeros((*shape, self.size), dtype=self._dtype) if "target_probs" in elements[0] else None
         for row, element in enumerate(elements):
-            inputs[row, : len(element["input_ids"])] = element["input_ids"]
-            labels[row, : len(element["labels"])] = element["labels"]
-        return {"input_ids": inputs, "labels": labels}
+            end = len(element["input_ids"])
+            inputs[row, :end], mask[row, :end] = element["input_ids"], True
+            if probs is not None:
+                probs[row, :end] = element["target_probs"]
+        return _batch(inputs, mask, probs)
+
+    def collate_soft(self, elements: Sequence[Batch]) -> Batch:
+        """Return elements as `collate` does, with the exact distributions as ``labels``.
+
+        This is the collator of a `transformers.Trainer` with ``compute_loss_func`` and ``remove_unused_columns=False``.
+        """
+        batch = self.collate(elements)
+        return {**batch, "labels": batch.pop("target_probs")}
+
+
+def _batch(inputs: Tensor, mask: Tensor, probs: Tensor | None) -> Batch:
+    """Join the parts of a batch."""
+    batch = {"input_ids": inputs, "attention_mask": mask.long(), "labels": inputs.masked_fill(~mask, IGNORED)}
+    return batch if probs is None else {**batch, "target_probs": probs}
 
 
 def kl_to_truth(logits: Tensor, expected: Tensor, reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
@@ -312,8 +339,8 @@ class TruthCallback(TrainerCallback):  # type: ignore[misc]
                 for batch in self._batches:
                     device = next(model.parameters()).device
                     logits = model(input_ids=batch["input_ids"].to(device)).logits
-                    total += float(kl_to_truth(logits.double(), batch["labels"].to(device).double(), "sum"))
-                    positions += int((batch["labels"] > 0).any(-1).sum())
+                    total += float(kl_to_truth(logits.double(), batch["target_probs"].to(device).double(), "sum"))
+                    positions += int((batch["target_probs"] > 0).any(-1).sum())
         finally:
             model.train(training)
         if math.isnan(total):

@@ -278,8 +278,29 @@ def load_checkpoint(
             of its configuration (see `lmtrain.loading.load_network`), or the tokeniser does not belong to it.
     """
     objective = objective_of(config, folder)
-    model = load_network(folder, config, tokenizer, objective, device)
-    if is_ours(tokenizer) and is_subword(tokenizer) and network_of(config) is not None:
+    return piece_model(load_network(folder, config, tokenizer, objective, device), tokenizer, name, objective, folder)
+
+
+def piece_model(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    name: str,
+    objective: Objective,
+    folder: Path | None = None,
+) -> CausalPieceModel | MaskedPieceModel:
+    """Join a network and its fast tokeniser.
+
+    Args:
+        model: ready to be run.
+        tokenizer: that goes with it.
+        name: in tables.
+        objective: of the network, see `objective_of`.
+        folder: for messages.
+
+    Raises:
+        InputError: the network reads later words, or the tokeniser does not belong to it.
+    """
+    if is_ours(tokenizer) and is_subword(tokenizer) and network_of(model.config) is not None:
         return subword_model(model, tokenizer, name)
     kind = CausalPieceModel if objective == "causal" else MaskedPieceModel
     aligner = OffsetAligner(tokenizer, objective)
@@ -307,7 +328,7 @@ def subword_model(
     return kind(model, tokenizer, SubwordVocabulary(tokenizer), name, head=architecture.head, longest=longest)
 
 
-def objective_of(config: Any, folder: Path) -> Objective:
+def objective_of(config: Any, folder: Path | None) -> Objective:
     """The objective of a checkpoint, by the class that its configuration names.
 
     Raises:

@@ -54,15 +54,18 @@ def test_targets_in_the_order_of_the_truth(truth: PCFG, seed: int) -> None:
     data = ExactTargets(truth, sentences, dtype=torch.float64)
     end = len(truth.terminals)
     (batch,) = DataLoader(data, batch_size=4, collate_fn=data.collate)
-    assert batch["labels"].shape == (*batch["input_ids"].shape, end + 1)
+    assert batch["target_probs"].shape == (*batch["input_ids"].shape, end + 1)
     for i, sentence in enumerate(sentences):
-        alone = data[i]
-        assert alone["input_ids"].tolist() == [end, *truth.encode(sentence).tolist()]
-        assert batch["input_ids"][i, : len(sentence) + 1].tolist() == alone["input_ids"].tolist()
-        assert not batch["labels"][i, len(sentence) + 1 :].any()
+        alone, n = data[i], len(sentence)
+        tokens = [end, *truth.encode(sentence).tolist(), end]
+        assert alone["input_ids"].tolist() == tokens == alone["labels"].tolist()
+        assert batch["input_ids"][i].tolist() == tokens + [end] * (batch["input_ids"].shape[1] - n - 2)
+        assert batch["labels"][i].tolist() == tokens + [-100] * (batch["input_ids"].shape[1] - n - 2)
+        assert batch["attention_mask"][i].sum() == n + 2 == alone["attention_mask"].sum()
+        assert not batch["target_probs"][i, n + 1 :].any()
         for j in range(len(sentence) + 1):
             one = truth.next_token(sentence[:j])
-            for row in (alone["labels"][j], batch["labels"][i, j]):
+            for row in (alone["target_probs"][j], batch["target_probs"][i, j]):
                 np.testing.assert_allclose(row.numpy(), [*one.probability, one.stop], rtol=0, atol=1e-12)
 
 
@@ -72,14 +75,14 @@ def test_targets_in_the_order_of_a_tokeniser() -> None:
     targets = ExactTargets(GRAMMAR, [*text, ["the", "cat", "sleeps"]], vocabulary, dtype=torch.float64)
     element = targets[2]
     ids = vocabulary.ids
-    assert element["input_ids"].tolist() == [vocabulary.bos, ids["the"], vocabulary.unk, ids["sleeps"]]
+    assert element["input_ids"].tolist() == [vocabulary.bos, ids["the"], vocabulary.unk, ids["sleeps"], vocabulary.eos]
     assert targets.size == len(vocabulary)
-    wanted = torch.zeros(4, len(vocabulary), dtype=torch.float64)
+    wanted = torch.zeros(5, len(vocabulary), dtype=torch.float64)
     wanted[0, ids["the"]] = 1.0
     wanted[1, ids["dog"]], wanted[1, vocabulary.unk] = 0.7, 0.3
     wanted[2, ids["sees"]], wanted[2, ids["sleeps"]] = 0.6, 0.4
     wanted[3, vocabulary.eos] = 1.0
-    torch.testing.assert_close(element["labels"], wanted, rtol=0, atol=1e-12)
+    torch.testing.assert_close(element["target_probs"], wanted, rtol=0, atol=1e-12)
     with pytest.raises(InputError, match="process"):
         ExactTargets(DYCK, (), vocabulary)
     with pytest.raises(InputError, match="the truth cannot make 'dog the'"):
@@ -108,12 +111,31 @@ def test_kl_is_the_sum_over_words() -> None:
 
 def test_kl_of_the_truth_itself_is_zero_and_its_gradient_is_finite() -> None:
     batch = ExactTargets(GRAMMAR, dtype=torch.float64).batch([["the", "dog", "sleeps"], ["the", "cat"]])
-    assert float(kl_to_truth(batch["labels"].log(), batch["labels"])) == pytest.approx(0.0, abs=1e-12)
-    logits = torch.zeros_like(batch["labels"], requires_grad=True)
-    kl_to_truth(logits, batch["labels"]).backward()
+    assert float(kl_to_truth(batch["target_probs"].log(), batch["target_probs"])) == pytest.approx(0.0, abs=1e-12)
+    logits = torch.zeros_like(batch["target_probs"], requires_grad=True)
+    kl_to_truth(logits, batch["target_probs"]).backward()
     uniform = torch.full_like(logits, 1 / logits.shape[-1])
-    inside = batch["labels"].any(-1, keepdim=True)
-    torch.testing.assert_close(logits.grad, (uniform - batch["labels"]) * inside / inside.sum())
+    inside = batch["target_probs"].any(-1, keepdim=True)
+    torch.testing.assert_close(logits.grad, (uniform - batch["target_probs"]) * inside / inside.sum())
+
+
+def test_a_model_of_transformers_takes_a_batch_as_it_is() -> None:
+    """Its own loss is the mean of -ln of each word and of the end, whatever the padding."""
+    sentences = [["the", "dog", "sleeps"], ["the", "cat", "sees", "the", "dog"]]
+    targets, model = ExactTargets(GRAMMAR), gpt2(len(GRAMMAR.terminals) + 1)
+    model.eval()
+    batch = targets.batch(sentences)
+    probs = batch.pop("target_probs")
+    with torch.no_grad():
+        output = model(**batch)
+        wanted = []
+        for sentence in sentences:
+            alone = targets.batch([sentence])["input_ids"]
+            log_q = torch.log_softmax(model(alone).logits[0], -1)
+            wanted += [-float(log_q[t, token]) for t, token in enumerate(alone[0, 1:])]
+    assert len(wanted) == 4 + 6
+    assert float(output.loss) == pytest.approx(sum(wanted) / 10, abs=1e-5)
+    assert kl_to_truth(output.logits, probs, "none").shape == batch["labels"].shape
 
 
 def test_other_shapes_are_refused() -> None:
@@ -142,10 +164,10 @@ def test_a_script_of_transformers_needs_few_more_lines(tmp_path: Any) -> None:
         gpt2(data.size),
         TrainingArguments(
             str(tmp_path), max_steps=20, logging_steps=10, learning_rate=1e-2, use_cpu=True, report_to=[],
-            save_strategy="no", disable_tqdm=True,
+            save_strategy="no", disable_tqdm=True, remove_unused_columns=False,
         ),
         train_dataset=data,
-        data_collator=data.collate,
+        data_collator=data.collate_soft,
         compute_loss_func=lambda outputs, labels, **_: kl_to_truth(outputs.logits, labels),
     )  # fmt: skip
     callback = TruthCallback(trainer, GRAMMAR, steps=5, sentences=40)
@@ -159,6 +181,24 @@ def test_a_script_of_transformers_needs_few_more_lines(tmp_path: Any) -> None:
     assert found[-1] == callback.measure(trainer.model)
 
 
+@pytest.mark.usefixtures("one_thread")
+def test_the_trainer_learns_words_and_ends_from_hard_labels(tmp_path: Any) -> None:
+    from transformers import Trainer, TrainingArguments
+
+    data = ExactTargets(GRAMMAR, next(endless(GRAMMAR, batch=64, seed=1)))
+    settings = {"max_steps": 30, "learning_rate": 3e-2, "use_cpu": True, "report_to": [], "disable_tqdm": True}
+    trainer = Trainer(
+        gpt2(data.size),
+        TrainingArguments(str(tmp_path), save_strategy="no", **settings),
+        train_dataset=data,
+        data_collator=data.collate,
+    )
+    callback = TruthCallback(trainer, GRAMMAR, steps=30, sentences=40)
+    before = callback.measure(trainer.model)
+    trainer.train()
+    assert callback.measure(trainer.model) < before / 4
+
+
 def test_the_callback_measures_what_enumeration_gives() -> None:
     model = gpt2(len(GRAMMAR.terminals) + 1)
     callback = TruthCallback(None, GRAMMAR, steps=1, sentences=40, seed=2)
@@ -168,7 +208,7 @@ def test_the_callback_measures_what_enumeration_gives() -> None:
     model.eval()
     total, positions = 0.0, 0
     for batch in callback._batches:
-        for ids, labels in zip(batch["input_ids"], batch["labels"], strict=True):
+        for ids, labels in zip(batch["input_ids"], batch["target_probs"], strict=True):
             n = int((labels > 0).any(-1).sum())
             with torch.no_grad():
                 log_q = torch.log_softmax(model(ids[None, :n]).logits[0].double(), -1).numpy()

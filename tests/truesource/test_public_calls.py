@@ -193,6 +193,59 @@ def test_the_evaluators_of_other_inputs_are_calls_too(
     assert sums.records() == written(*call) and sums.detail.measured.decomposition is not None
 
 
+def _log_probs(sentences: list[list[str]]) -> list[np.ndarray]:
+    known = {"a": math.log(0.4), "b": math.log(0.3)}
+    return [np.array([*(known[word] for word in sentence), math.log(0.3)]) for sentence in sentences]
+
+
+def test_models_are_taken_as_people_have_them(model: ts.FunctionModel, corpus: ts.Corpus) -> None:
+    kl = ts.compare(model, corpus)["kl"].value
+    assert ts.compare((_log_probs, WORDS), corpus)["kl"].value == pytest.approx(kl, abs=1e-9)
+    assert ts.load_model(model) is model
+
+    class Logits(torch.nn.Module):
+        """The same distribution everywhere."""
+
+        def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+            """Return weights of a, b and the end."""
+            return torch.tensor([0.4, 0.3, 0.3], dtype=torch.float64).log().expand(*input_ids.shape, 3)
+
+    network = Logits()
+    mine = ts.load_model(network, WORDS, name="mine")
+    assert mine.name == "mine" and ts.compare(mine, corpus)["kl"].value == pytest.approx(kl, abs=1e-9)
+    several = ts.compare({"mine": (network, WORDS), "flat": model}, corpus)
+    assert several["mine", "kl"].value == pytest.approx(kl, abs=1e-9)
+    listed = ts.compare([(network, WORDS), model], corpus)
+    assert listed["Logits", "kl"].value == pytest.approx(kl, abs=1e-9)
+    assert ts.evaluate("divergence", (network, WORDS), corpus).records()[0]["model"] == "Logits"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("pieces", [False, True])
+def test_a_network_of_transformers_with_its_tokeniser_is_what_its_folder_is(
+    pieces: bool, corpus: ts.Corpus, tmp_path: Path
+) -> None:
+    from saved_models import save_piece_model
+    from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
+
+    folder = tmp_path / "net"
+    if pieces:
+        save_piece_model(folder, [WORDS], "unigram", 12, max_positions=60)
+    else:
+        ts.train(corpus, "gpt2", {"max_steps": 20}, folder)
+    network, tokeniser = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    network.train()
+    saved, memory = ts.compare(folder, corpus), ts.compare((network, tokeniser), corpus)
+    assert memory["kl"].value == pytest.approx(saved["kl"].value, rel=1e-6)
+    assert memory.numbers[0]["model"] == type(network).__name__
+    if pieces:
+        piped = ts.load_model(pipeline("text-generation", model=network, tokenizer=tokeniser))
+        assert ts.compare(piped, corpus)["kl"].value == memory["kl"].value
+        assert ts.evaluate("tokenisation", (network, tokeniser), corpus, sentences=4, samples=4).records()
+    with pytest.raises(ts.InputError, match="needs its fast tokeniser"):
+        ts.load_model(network, WORDS)
+
+
 def test_a_module_trained_with_exact_targets_is_a_model(corpus: ts.Corpus) -> None:
     targets = ExactTargets(GRAMMAR, lengths=(1, 9))
 
@@ -237,8 +290,13 @@ REFUSED: dict[str, tuple[Callable[[Any, Any], object], str]] = {
     "lengths of no truth": (lambda m, _: ts.compare(m, [["a"]], lengths="1..3"), "oracle=GRAMMAR, or remove lengths"),
     "no truth of a bound": (lambda _, __: ts.bound([["a"]]), "oracle=GRAMMAR"),
     "a model as text": (lambda m, c: ts.compare(m, m), "the order is model, text"),
-    "a network": (lambda _, c: ts.compare(torch.nn.Linear(2, 2), c), "FunctionModel.from_module"),
-    "a function": (lambda _, c: ts.compare(trigrams, c), r"FunctionModel\(function"),
+    "a network": (lambda _, c: ts.compare(torch.nn.Linear(2, 2), c), r"as a pair: \(module, words\)"),
+    "a function alone": (lambda _, c: ts.compare(trigrams, c), r"as a pair: \(function, words\)"),
+    "a module with one string": (
+        lambda _, c: ts.load_model(torch.nn.Linear(2, 2), "ab"),
+        "list of words",
+    ),
+    "a vocabulary of a folder": (lambda _, c: ts.load_model("m", ["a"]), "a vocabulary goes with an object"),
     "no words": (lambda _, __: ts.infill(GRAMMAR, "a b"), "there is no gap"),
     "a number of sentences": (lambda _, __: ts.sample(GRAMMAR, 0), "1 or more"),
     "shares": (lambda _, __: ts.sample(GRAMMAR, 10, shares={"train": 0.5}), "sum to 0.5"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,6 +29,7 @@ from truesource.terminal.options import (
 from truesource.terminal.settings import with_options
 
 if TYPE_CHECKING:
+    from truesource.evaluation.show.result import Result
     from truesource.evaluation.show.table import ReportTable
     from truesource.evaluation.tokenisation.call import Measurement
     from truesource.terminal.output import OutputFiles
@@ -76,7 +77,7 @@ def command(
 
     Example: truesource evaluate tokenisation tokenizer.json text.txt --lattice
     """
-    from truesource.evaluation.tokenisation.call import evaluate, main_tables
+    from truesource.evaluation.tokenisation.call import main_tables
     from truesource.grammar.support.errors import InputError
     from truesource.terminal.inputs import warn
     from truesource.terminal.output import OutputFiles, figure_of, json_of, rows_of
@@ -90,29 +91,9 @@ def command(
         _refuse_options_of_models(settings, oracle, lengths, document_table, word_table, figure, no_oracle or None)
         _sum_over_lattice(model, text, settings, split, 10 if list_words is None else list_words, files)
         return
-    estimates: list[Measurement] = []
-
-    def show_estimates(measurement: Measurement) -> None:
-        estimates.append(measurement)
-        _show(main_tables(measurement))
-
-    try:
-        result = evaluate(
-            model,
-            text,
-            asked_truth(oracle, no_oracle),
-            settings=settings,
-            split=split,
-            lengths=lengths,
-            seed=seed,
-            words=word_table is not None,
-            after_estimates=show_estimates,
-            warn=lambda warning: echo(f"Warning: {warning}", err=True),
-        )
-    except InputError:  # what was measured may have taken hours
-        if estimates:
-            files.write(json=json_of(estimates[0].records()), document_table=rows_of(estimates[0].rows))
-        raise
+    request: dict[str, object] = {"settings": settings, "split": split, "lengths": lengths, "seed": seed}
+    truth = asked_truth(oracle, no_oracle)
+    result = _measured(files, model, text, truth, **request, words=word_table is not None)
     warn(result.notes)
     measurement = result.detail
     _show(result.tables[len(main_tables(measurement)) :])
@@ -126,6 +107,31 @@ def command(
         word_table=rows_of(measurement.word_rows),
         figure=figure_of(result.drawn),
     )
+
+
+def _measured(files: OutputFiles, *measured: Any, **request: Any) -> Result:
+    """Measure a model; print its estimates as soon as they are known, and write them if an error follows."""
+    from truesource.evaluation.tokenisation.call import evaluate, main_tables
+    from truesource.grammar.support.errors import InputError
+    from truesource.terminal.output import json_of, rows_of
+
+    estimates: list[Measurement] = []
+
+    def show_estimates(measurement: Measurement) -> None:
+        estimates.append(measurement)
+        _show(main_tables(measurement))
+
+    try:
+        return evaluate(
+            *measured,
+            **request,
+            after_estimates=show_estimates,
+            warn=lambda warning: echo(f"Warning: {warning}", err=True),
+        )
+    except InputError:  # what was measured may have taken hours
+        if estimates:
+            files.write(json=json_of(estimates[0].records()), document_table=rows_of(estimates[0].rows))
+        raise
 
 
 def _sum_over_lattice(

@@ -22,6 +22,7 @@ from truesource.generator.language_model import LanguageModel, ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
+from truesource.lmtrain.in_memory import is_pair
 from truesource.lmtrain.models import as_loaded
 from truesource.studies.compare.groups import comparisons
 from truesource.studies.compare.scoring import require_seeds, score_seeds
@@ -50,7 +51,8 @@ def compare(
 
     Args:
         models: one model, a list of models with names, or models by name; several of one name are its training seeds.
-            A text is a reference: a folder, or code such as ``file.py:name``.
+            A text is a reference: a folder, or code such as ``file.py:name``. A pair is an object and its vocabulary,
+            such as ``(network, tokenizer)``, see `truesource.lmtrain.in_memory.model_of`.
         text: a corpus, its folder, a text file, sentences, or a `Setting` with its own truth and frame.
         oracle: grammar or process that the text was sampled from, its file, or a language; True: the one in the corpus
             folder; False: nobody knows the truth, and the perplexity of one model is measured alone.
@@ -76,7 +78,7 @@ def compare(
         NothingToCompareError: a model, or all models together, can make no sentence.
     """
     how: dict[str, Any] = {"split": split, "sentences": sentences, "longest": longest, "lengths": lengths}
-    several = isinstance(models, Mapping | list | tuple)
+    several = isinstance(models, Mapping | list | tuple) and not is_pair(models)
     seeds = _named(models) if several else {}
     single = None if several else as_loaded(models)
     setting = as_setting(text, oracle, frame=frame, seed=seed, **how)
@@ -143,7 +145,7 @@ def _named(models: Any) -> dict[str, list[LanguageModel]]:
     """Load the models that are references, by name."""
     if isinstance(models, Mapping):
         models = {
-            name: [*map(as_loaded, each)] if isinstance(each, list | tuple) else as_loaded(each)
+            name: [*map(as_loaded, each)] if isinstance(each, list | tuple) and not is_pair(each) else as_loaded(each)
             for name, each in models.items()
         }
     else:
