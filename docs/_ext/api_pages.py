@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 
 import truesource
+from truesource.cli.app import CALLS, EVALUATE
+from truesource.evaluation.evaluators import EVALUATORS
 
 ROOT = Path(truesource.__file__).parent
 #: pages of nouns
@@ -145,6 +147,21 @@ def _named(title: str, summaries: Mapping[str, str]) -> str:
     return f"## {title}\n\n| name | what it is |\n| --- | --- |\n{table}\n"
 
 
+def _verbs() -> str:
+    """A part of the index: each verb of the command beside its call."""
+    rows = [f"| `truesource {verb}` | {_call(call)} |\n" for verb, (call, _) in CALLS.items()]
+    names = (each.name for each in EVALUATORS if not each.verb)
+    rows += [f"| `truesource evaluate {name}` | {_call(EVALUATE, repr(name))} |\n" for name in names]
+    text = "The body of a verb ends in a call that a notebook can make too. `truesource new` writes files to edit."
+    return f"## Verbs and calls\n\n{text}\n\n| verb | call |\n| --- | --- |\n{''.join(rows)}\n"
+
+
+def _call(name: str, first: str = "") -> str:
+    title, argument = name.removeprefix("truesource."), f" with `{first}`" if first else ""
+    has_page = title in NOUNS or title.partition(".")[0] in PACKAGES
+    return (f"{{py:obj}}`{title} <{name}>`" if has_page else f"`{name}`") + argument
+
+
 def _noun_summary(noun: str) -> str:
     """The first line of the docstring of a name of `truesource`."""
     home, name = getattr(truesource, noun).__module__, getattr(truesource, noun).__name__
@@ -188,6 +205,7 @@ def api_pages() -> dict[str, str]:
     for title, inside in INNER.items():
         homes = [name.rpartition(".") for name in inside]
         index += _named(title, {f"{home}.{name}": _summaries(home)[name] for home, _, name in homes})
+    index += _verbs()
     nouns = {page: ", ".join(f"`{noun}`" for noun, on in NOUNS.items() if on == page) for page in TITLES}
     index += _contents("Pages", "What `from truesource import ...` offers.", "page | names", nouns)
     for package, text in PACKAGES.items():

@@ -45,6 +45,34 @@ VERBS = {
     "cite": ("truesource.cli.cite", "List the publications to cite."),
     "evaluate": ("truesource.cli.app:evaluators", "Measure corpora and models, one evaluator at a time."),
 }
+#: of each verb, the call of Python that does the same, and the function that the bodies of both call
+CALLS = {
+    "run": ("truesource.run.experiment.execute", "truesource.run.experiment.execute"),
+    "language": ("truesource.grammar.truth.load_truth", "truesource.grammar.truth.load_truth"),
+    "split": ("truesource.run.treebank.text.write_text_folder", "truesource.run.treebank.text.write_text_folder"),
+    "induce": ("truesource.run.grammar.induce.induce", "truesource.run.grammar.induce.induce"),
+    "sample": ("truesource.sample", "truesource.generator.corpus_builder.make_corpus"),
+    "parse": ("truesource.studies.parsing.build.make_trees", "truesource.studies.parsing.build.make_trees"),
+    "bound": ("truesource.bound", "truesource.evaluation.bounds.result_of"),
+    "train": ("truesource.train", "truesource.lmtrain.training.train"),
+    "score": ("truesource.compare", "truesource.studies.compare.calls.score"),
+    "compare": ("truesource.compare", "truesource.studies.compare.calls.result_of"),
+    "explain": ("truesource.explain", "truesource.run.stages.explain.call.result_of"),
+    "benchmark": ("truesource.studies.benchmark.run.execute", "truesource.studies.benchmark.run.execute"),
+    "reproduce": ("truesource.studies.reproduce.making.reproduce", "truesource.studies.reproduce.making.reproduce"),
+    "generate": (
+        "truesource.lmtrain.decoding.sample_builder.make_samples",
+        "truesource.lmtrain.decoding.sample_builder.make_samples",
+    ),
+    "report": ("truesource.run.experiment.build_report", "truesource.run.experiment.build_report"),
+    "convert": ("truesource.grammar.formats.save_grammar", "truesource.grammar.formats.save_grammar"),
+    "infill": ("truesource.infill", "truesource.evaluation.diffusion.infill.infill"),
+    "vary": ("truesource.grammar.variants.parse_variant", "truesource.grammar.variants.parse_variant"),
+    "tilt": ("truesource.grammar.tilting.tilt.Tilting", "truesource.grammar.tilting.tilt.Tilting"),
+    "inspect": ("truesource.grammar.diagnostics.diagnose", "truesource.grammar.diagnostics.diagnose"),
+    "cite": ("truesource.report.works.works", "truesource.report.works.works"),
+}
+EVALUATE = "truesource.evaluate"  #: the call of every verb below ``evaluate``
 GROUP = "evaluate"  #: a verb that is a group of verbs, which its function makes
 #: the verbs as help groups them, in the order in which a newcomer needs them
 GROUPS = {
