@@ -162,7 +162,7 @@ def result_of(bounds: Bounds) -> Result:
     columns, note = ("measure", "perplexity", "meaning"), "95% intervals from resampling sentences"
     return Result(
         kind="bound",
-        numbers=[each.as_record() for each in bounds.scores],
+        scores=bounds.scores,
         tables=[ReportTable(columns=columns, keys=("measure", "value", "meaning"), text=(0, -1), rows=rows, note=note)],
         notes=bounds.notes,
         detail=bounds,

@@ -181,7 +181,7 @@ def measure(evaluator: Evaluator, model: Any, setting: Setting, settings: Settin
     first, *others = tables(record, title)
     return Result(
         kind=f"evaluate {evaluator.name}",
-        numbers=record["records"],
+        scores=output.scores,
         tables=[with_extent(first, evaluator.extent(settings, len(setting.sentences))), *others],
         notes=tuple(output.notes),
         draw=_figure(evaluator, record),

@@ -9,8 +9,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
-from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.score import Score, keyed
 from truesource.evaluation.core.signature import signature, unit_part
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends, perplexities
 from truesource.evaluation.measures.contrast import Contrast, PairFamily, SeedSums, difference, mean_over_seeds, negated
@@ -157,14 +158,15 @@ class ModelComparison(ResultRecords):
     sentences: int  #: that all models and the oracle can make
     n_sentences: int  #: given
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a number: of the oracle, of each model and each of several seeds, and of each pair of models.
+    @override
+    def as_scores(self) -> list[Score]:
+        """Return the scores of the oracle, of each model and each of several seeds, and of each pair of models.
 
         The pairs with the baseline come first.
         """
         return [
-            *(record for row in (self.oracle, *self.rows) for record in _row_records(row)),
-            *(_difference_record(self, pair) for pair in (*self.differences, *self.other_pairs)),
+            *(score for row in (self.oracle, *self.rows) for score in _row_scores(row)),
+            *(_difference(self, pair) for pair in (*self.differences, *self.other_pairs)),
         ]
 
     def pair(self, first: str, second: str) -> PairedDifference:
@@ -187,37 +189,33 @@ class ModelComparison(ResultRecords):
         return f"ModelComparison({one_line(f'{self.objective}, {self.sentences:,} sentences; {rows}{more}')})"
 
 
-def _row_records(row: ModelRow) -> list[dict[str, Any]]:
-    """A record a measure, with the number of seeds and the standard deviation over them; then those of each seed."""
+def _row_scores(row: ModelRow) -> list[Score]:
+    """Return every measure, with the number of seeds and the standard deviation over them; then those of each seed."""
     k = len(row.model.seeds)
-    objective = row.model.objective
-    head = {"model": row.name, "objective": objective, "seeds": k}
-    records = []
+    head = {"model": row.name, "objective": row.model.objective}
+    every: list[Score] = []
     for name, value in row.measures.items():
         own = {**row.parts, **unit_part(name), **({"estimator": "paired"} if name == "kl" else {})}
         score = Score(name, value.value, signature(own), value.low, value.high)
-        records.append({**head, **score.as_record(), "sd": row.deviations.get(name)})
+        every.append(score.at(**head, seeds=k).with_more(sd=row.deviations.get(name)))
     for scores in row.model.seeds:
         if scores.exact is not None:
-            one = {"model": row.name, "objective": objective, "seed_of": scores.label, "seed": scores.seed}
-            records.append({**one, **scores.exact.as_record(), "name": f"exact_{scores.exact.name}"})
+            exact = replace(scores.exact, name=f"exact_{scores.exact.name}")
+            every.append(exact.at(**head, seed_of=scores.label, seed=scores.seed))
     if k > 1:
         for scores, values in zip(row.model.seeds, row.by_seed, strict=True):
-            one = {"model": row.name, "objective": objective, "seed_of": scores.label, "seed": scores.seed}
             own = {**row.parts, "seeds": 1, "ci": "none/one-seed"}
-            records += [
-                {**one, "name": name, "value": value, "signature": signature({**own, **unit_part(name)})}
-                for name, value in values.items()
-            ]
-    return records
+            of_seed = (Score(name, value, signature({**own, **unit_part(name)})) for name, value in values.items())
+            every += keyed(of_seed, **head, seed_of=scores.label, seed=scores.seed)
+    return every
 
 
-def _difference_record(comparison: ModelComparison, pair: PairedDifference) -> dict[str, Any]:
-    """``kl_difference``, nats a token, with its p-value as it is and adjusted."""
+def _difference(comparison: ModelComparison, pair: PairedDifference) -> Score:
+    """Return ``kl_difference``, nats a token, with its p-value as it is and adjusted."""
     contrast = pair.contrast
     score = Score("kl_difference", contrast.value, signature(pair.parts), contrast.low, contrast.high)
-    head = {"model": pair.model, "baseline": pair.baseline, "objective": comparison.objective}
-    return {**head, **score.as_record(), "p": contrast.p, "p_adjusted": pair.p_adjusted}
+    score = score.at(model=pair.model, baseline=pair.baseline, objective=comparison.objective)
+    return score.with_more(p=contrast.p, p_adjusted=pair.p_adjusted)
 
 
 def compare_models(

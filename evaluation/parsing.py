@@ -24,12 +24,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
-from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.score import Score, keyed
 from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.measures.bootstrap import ci_part, counting, ends, proportion, resampled_ratios
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import ResultRecords
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.tree import Tree
 
@@ -354,8 +356,8 @@ SHORT = LengthBand(1, 40)  #: the sentences that evalb gives scores of besides t
 BANDS = (LengthBand(1, 10), LengthBand(11, 20), LengthBand(21, 30), LengthBand(31, 40), LengthBand(41, None))
 
 
-@dataclass(frozen=True, kw_only=True)
-class ParseScores:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ParseScores(ResultRecords):
     """Result of `score_parses`."""
 
     parser: str  #: how the sentences were parsed
@@ -363,39 +365,36 @@ class ParseScores:
     parts: Mapping[str, object] = field(repr=False)  #: of the signature
     seed: int  #: of the bootstrap
 
-    def records(self, *, by_sentence: bool = False) -> dict[str, Any]:
-        """Plain values for JSON.
+    @override
+    def as_scores(self) -> list[Score]:
+        """Return every number with ``parser`` among its keys.
 
-        ``summary`` holds one record a number: ``parser``, ``name``, ``value``, ``low``, ``high``, ``signature``.
-        Records of a part of the sentences, brackets or words also say ``by`` (``length``, ``label``, ``tag``,
+        Numbers of a part of the sentences, brackets or words also have ``by`` (``length``, ``label``, ``tag``,
         ``confusion``) and ``group``, such as ``11..20`` or ``NP``. Precision, recall and F1 of a label or tag have
-        the counts ``gold``, ``proposed`` and ``matched`` beside them; a confusion has two tags, ``gold`` and
-        ``proposed``. Shares are in [0, 1]. What has nothing to count has no record.
-
-        Args:
-            by_sentence: also give ``sentences``, a row of counts for each.
+        the counts ``gold``, ``proposed`` and ``matched``; a confusion has two tags, ``gold`` and ``proposed``. Shares
+        are in [0, 1]. A measure with nothing to count has no score.
         """
-        head = {"parser": self.parser}
-        records: dict[str, Any] = {"summary": [{**head, **record} for record in self._summary()]}
-        if by_sentence:
-            records["sentences"] = [row._asdict() for row in self.brackets.by_sentence]
-        return records
+        return keyed(self._summary(), parser=self.parser)
 
-    def _summary(self) -> Iterator[dict[str, Any]]:
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row of counts a sentence."""
+        return [row._asdict() for row in self.brackets.by_sentence]
+
+    def _summary(self) -> Iterator[Score]:
         rows = self.brackets.by_sentence
         yield from _measures(rows, self.parts, self.seed)
         for band in (SHORT, *BANDS):
             place = {"by": "length", "group": str(band)}
             inside = [row for row in rows if row.length in band]
             signed = {**self.parts, "by": "length", "band": str(band)}
-            yield from ({**place, **record} for record in _measures(inside, signed, self.seed))
+            yield from keyed(_measures(inside, signed, self.seed), **place)
         for by, groups in (("label", self.brackets.by_label), ("tag", self.brackets.by_tag)):
             for name, matches in groups.items():
                 yield from _of_group(by, name, matches, self.parts)
         for (gold, proposed), times in self.brackets.confusions.items():
             place = {"by": "confusion", "group": f"{gold} {proposed}"}
             score = Score("words", times, signature({**self.parts, **place, "ci": "none"}))
-            yield {**place, "gold": gold, "proposed": proposed, **score.as_record()}
+            yield score.at(**place, gold=gold, proposed=proposed)
 
 
 def score_parses(
@@ -432,8 +431,8 @@ def treebank_parts(gold: Sequence[Tree]) -> dict[str, object]:
     }
 
 
-def _measures(rows: Sequence[SentenceBrackets], parts: Mapping[str, object], seed: int) -> Iterator[dict[str, Any]]:
-    """Records of all measures of some sentences."""
+def _measures(rows: Sequence[SentenceBrackets], parts: Mapping[str, object], seed: int) -> Iterator[Score]:
+    """Yield all measures of some sentences."""
     if not rows:
         return
     table = {
@@ -451,15 +450,15 @@ def _measures(rows: Sequence[SentenceBrackets], parts: Mapping[str, object], see
         above, below = fractions[name]
         highest = np.inf if name == "crossing_brackets" else 1.0
         low, high = ends(*np.clip(interval, 0.0, highest))
-        yield Score(name, float(above.sum() / below.sum()), sampled, low, high).as_record()
+        yield Score(name, float(above.sum() / below.sum()), sampled, low, high)
     for name in SHARES:
         if name in fractions and (share := proportion(*fractions[name])) is not None:
             told = signature({**signed, "ci": ci_part(counting(fractions[name][1]), seed, method="wilson")})
-            yield Score(name, share.value, told, share.low, share.high).as_record()
+            yield Score(name, share.value, told, share.low, share.high)
     counted = signature({**signed, "ci": "none"})
     counts = (n, n - table["parsed"].sum(), *(table[key].sum() for key in ("words", "gold", "proposed", "matched")))
     for name, count in zip(COUNTS, counts, strict=True):
-        yield Score(name, int(count), counted).as_record()
+        yield Score(name, int(count), counted)
 
 
 def _fractions(table: Mapping[str, FloatArray]) -> dict[str, tuple[FloatArray, FloatArray]]:
@@ -480,8 +479,8 @@ def _fractions(table: Mapping[str, FloatArray]) -> dict[str, tuple[FloatArray, F
     }
 
 
-def _of_group(by: str, name: str, matches: Matches, parts: Mapping[str, object]) -> Iterator[dict[str, Any]]:
-    """Records of a label or a tag."""
+def _of_group(by: str, name: str, matches: Matches, parts: Mapping[str, object]) -> Iterator[Score]:
+    """Yield the measures of a label or a tag."""
     place = {"by": by, "group": name}
     told = signature({**parts, **place, "ci": "none"})
     counts = {"gold": matches.gold, "proposed": matches.proposed, "matched": matches.matched}
@@ -489,4 +488,4 @@ def _of_group(by: str, name: str, matches: Matches, parts: Mapping[str, object])
     values["f1"] = (matches.f1, matches.gold + matches.proposed)
     for measure, (value, counted) in values.items():
         if counted:
-            yield {**place, **counts, **Score(measure, value, told).as_record()}
+            yield Score(measure, value, told).at(**place, **counts)

@@ -12,6 +12,7 @@ from truesource.evaluation.beliefs.measure import picture
 from truesource.evaluation.beliefs.reading import BeliefReading, BeliefText, Patched, patch, read_beliefs
 from truesource.evaluation.core.evaluator import EvaluatorOutput
 from truesource.evaluation.core.run_view import MeasuredRun
+from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import require_order
 from truesource.evaluation.measures.bootstrap import Interval, ci_part
@@ -50,11 +51,11 @@ def measure(model: LanguageModel, setting: Setting, settings: BeliefSettings) ->
     """
     require_order(setting.transform, "evaluate beliefs")
     text = BeliefText(model, setting, settings)
-    records: list[Record] = []
+    scores: list[Score] = []
     pictures: dict[str, Any] = {}
     for reading in read_beliefs(text):
         target = reading.target
-        records += _read(setting, model, reading, text)
+        scores += _read(setting, model, reading, text)
         pictures[target] = _picture(reading)
         require_items(text.settings.pairs, "pairs of prefixes", 32)
         try:
@@ -63,11 +64,11 @@ def measure(model: LanguageModel, setting: Setting, settings: BeliefSettings) ->
             text.notes.append(f"Note: no beliefs are written into layers: {error}")
             continue
         if patched is not None:
-            records += _written(setting, model, target, patched)
-    return EvaluatorOutput(records=records, entries={"pictures": pictures}, notes=text.notes)
+            scores += _written(setting, model, target, patched)
+    return EvaluatorOutput(scores=scores, entries={"pictures": pictures}, notes=text.notes)
 
 
-def _read(setting: Setting, model: LanguageModel, reading: BeliefReading, text: BeliefText) -> Iterator[Record]:
+def _read(setting: Setting, model: LanguageModel, reading: BeliefReading, text: BeliefText) -> Iterator[Score]:
     """One record a number."""
     parts, words = reading.parts, text.sentence
     shared = {
@@ -79,11 +80,11 @@ def _read(setting: Setting, model: LanguageModel, reading: BeliefReading, text: 
         "ci": ci_part(len(np.unique(words[parts.test])), text.seed),
     }
 
-    def of(value: Interval, vectors: str, layer: int | None = None, **more: object) -> Record:
+    def of(value: Interval, vectors: str, layer: int | None = None, **more: object) -> Score:
         place = {} if layer is None else {"layer": layer}
         signed = {**shared, "vectors": vectors, **place, **more}
         own = {"target": reading.target, "vectors": vectors, "layer": layer, "numbers": len(reading.beliefs.columns)}
-        return {**own, **setting.record(model, "r2", value.value, value.low, value.high, **signed)}
+        return setting.score(model, "r2", value.value, value.low, value.high, **signed).at(**own)
 
     for layer in reading.layers:
         yield of(layer.value, "word", layer.number, decay=f"{layer.decay:g}")
@@ -95,13 +96,13 @@ def _read(setting: Setting, model: LanguageModel, reading: BeliefReading, text: 
         yield of(reading.own, "own-next-word")
 
 
-def _written(setting: Setting, model: LanguageModel, target: str, patched: Patched) -> Iterator[Record]:
+def _written(setting: Setting, model: LanguageModel, target: str, patched: Patched) -> Iterator[Score]:
     shared = {"unit": "nats/token", "ci": ci_part(patched.pairs, setting.seed, "pair")}
     for name in PATCHED:
         value: Interval = getattr(patched, name)
         signed: dict[str, Any] = {"target": target, "layer": patched.layer, "vectors": name, "pairs": patched.pairs}
-        made = setting.record(model, "patched_kl", value.value, value.low, value.high, **signed, **shared)
-        yield {"target": target, "vectors": name, "layer": patched.layer, **made}
+        score = setting.score(model, "patched_kl", value.value, value.low, value.high, **signed, **shared)
+        yield score.at(target=target, vectors=name, layer=patched.layer)
 
 
 def _picture(reading: BeliefReading) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
-from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.score import Score, keyed
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.core.transformed import require_tokens
@@ -40,13 +40,12 @@ class ContextUse(ResultRecords):
     contexts: int  #: that were compared
     impossible: IntArray  #: sentences that the truth cannot make
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a number, for JSON; those of a line have ``by`` and ``group`` as well."""
-        head = {"model": self.model, "objective": self.objective}
-        records = [{**head, **score.as_record()} for score in self.scores.values()]
-        for seen, scores in self.lines.items():
-            records += [{**head, "by": "words", "group": seen, **score.as_record()} for score in scores.values()]
-        return records
+    @override
+    def as_scores(self) -> list[Score]:
+        scores = list(self.scores.values())
+        for seen, line in self.lines.items():
+            scores += keyed(line.values(), by="words", group=seen)
+        return keyed(scores, model=self.model, objective=self.objective)
 
 
 def context_use(model: DistributionModel, setting: Setting, *, words: int = 4, placed: bool = False) -> ContextUse:

@@ -37,7 +37,7 @@ def measure(model: DistributionModel, setting: Setting, settings: ContextSetting
     """Compare with predictors; see `truesource.evaluation.context.measure.context_use`."""
     found = context_use(model, setting, words=settings.lines - 1, placed=settings.placed)
     return EvaluatorOutput(
-        records=found.records(),
+        scores=found.as_scores(),
         entries={"contexts": found.contexts, "excluded": len(found.impossible)},
         impossible=((), found.impossible.tolist()),
         title=f"{found.model}, {found.contexts:,} contexts",

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from truesource.evaluation.control.steering import Steering, best_of
-from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.score import Key, Score, keyed
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.core.transformed import require_order
@@ -70,17 +71,16 @@ class ControlReading(ResultRecords):
     ways: list[Way]
     estimators: list[KlEstimate]
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a number, for JSON."""
-        head = {"model": self.model, "objective": self.objective}
-        found = []
+    @override
+    def as_scores(self) -> list[Score]:
+        scores: list[Score] = []
         for way in self.ways:
-            line = {"by": "way", "event": way.event, "way": way.name, "at": way.at}
-            found += [{**head, **line, **score.as_record()} for score in way.scores.values()]
+            line: dict[str, Key] = {"by": "way", "event": way.event, "way": way.name, "at": way.at}
+            scores += keyed(way.scores.values(), **line)
         for each in self.estimators:
             line = {"by": "estimator", "event": each.event, "of": each.of, "at": each.beta, "estimator": each.name}
-            found += [{**head, **line, "spread": each.spread, **score.as_record()} for score in each.scores.values()]
-        return found
+            scores += keyed(each.scores.values(), **line, spread=each.spread)
+        return keyed(scores, model=self.model, objective=self.objective)
 
 
 def control(

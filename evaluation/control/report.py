@@ -68,7 +68,7 @@ def measure(model: DistributionModel, setting: Setting, settings: ControlSetting
         tune=tuned,
     )
     notes = [f"{model.name} is no network of words, so it was not tuned"] if settings.prices and network is None else []
-    return EvaluatorOutput(records=found.records(), notes=notes, title=found.model)
+    return EvaluatorOutput(scores=found.as_scores(), notes=notes, title=found.model)
 
 
 def ways_of(record: Record) -> dict[str, dict[tuple[str, float | None], dict[str, Record]]]:

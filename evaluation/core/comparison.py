@@ -13,7 +13,7 @@ import numpy as np
 
 from truesource.evaluation.core.exclusion import disjoint_part
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.core.score import Score, no_interval_entry
+from truesource.evaluation.core.score import Score, keyed, no_interval_entry
 from truesource.evaluation.core.setting import Setting, oracle_for
 from truesource.evaluation.core.signature import dependence_part, digest_sentences, frame_parts, signature, unit_part
 from truesource.evaluation.core.token_table import token_columns
@@ -56,17 +56,14 @@ class ScoredAlone(ResultRecords):
             "excluded": len(self.scores.impossible),
             "impossible_model": len(self.scores.impossible),
         }
-        return [
+        scores = [
             Score("ppl", self.ppl.value, self._signature_of("ppl"), self.ppl.low, self.ppl.high),
             *(Score(name, value, self._signature_of(name)) for name, value in counts.items()),
         ]
+        return keyed(scores, model=self.model, objective=self.objective)
 
     def _signature_of(self, measure: str) -> str:
         return signature({**self.parts, **unit_part(measure)})
-
-    def records(self) -> list[dict[str, Any]]:
-        """One record a measure, for JSON."""
-        return [{"model": self.model, "objective": self.objective, **score.as_record()} for score in self.as_scores()]
 
 
 def score_alone(
@@ -184,11 +181,7 @@ class Comparison(ResultRecords):
             for name, interval in values.items()
         ]
         counts = [Score(name, value, signature({**self.parts, **unit_part(name)})) for name, value in counted.items()]
-        return scores + counts
-
-    def records(self) -> list[dict[str, Any]]:
-        """One record a measure, for JSON: model, objective, name, value, low, high, signature."""
-        return [{"model": self.model, "objective": self.objective, **score.as_record()} for score in self.as_scores()]
+        return keyed(scores + counts, model=self.model, objective=self.objective)
 
     def token_columns(self) -> dict[str, Any]:
         """A row for each position that both sides score, see `truesource.evaluation.core.token_table.token_columns`."""

@@ -19,6 +19,7 @@ from truesource.grammar.support.settings import Settings
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.run_view import ModelRequest, RunRequest
+    from truesource.evaluation.core.score import NoScore, Score
     from truesource.evaluation.core.setting import Setting
 
 
@@ -36,7 +37,7 @@ class Measure:
 class EvaluatorOutput:
     """The measurement of one model."""
 
-    records: Sequence[Mapping[str, Any]]  #: one a number, for JSON: ``name``, ``value`` and more
+    scores: Sequence[Score | NoScore]  #: with ``model`` and ``objective`` among their keys
     entries: Mapping[str, Any] = field(default_factory=dict)  #: what a run keeps beside them, JSON values
     impossible: tuple[Collection[int], Collection[int]] = ((), ())  #: sentences that model, and truth, cannot make
     notes: Sequence[str] = ()  #: sentences about it

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NotRequired
 
 from pydantic import with_config
@@ -41,9 +42,15 @@ class ScoreRecord(TypedDict):
     no_interval: NotRequired[str]
 
 
+Key = str | int | float | bool | None | Sequence[object]  #: a JSON value that says what a score is of
+SCORE = ("name", "value", "low", "high", "signature", "no_interval")  #: keys that every record has, or may have
+
+
 @dataclass(frozen=True)
 class Score:
     """One measured value, its interval where it has one, which encloses the value, and its signature.
+
+    ``score["by"]`` is an entry of its record.
 
     Raises:
         ValueError: the value or an end of the interval is NaN or infinite.
@@ -51,9 +58,13 @@ class Score:
 
     name: str
     value: float
-    signature: str  #: every choice that could change the value, and a hash of what was scored
+    signature: str = ""  #: every choice that could change the value, and a hash of what was scored
     low: float | None = None  #: lower end of the interval
     high: float | None = None  #: upper end of the interval
+    #: what it is of, such as model, objective and group; ahead in records
+    keys: Mapping[str, Key] = field(default_factory=dict, hash=False)
+    #: what else is known of it, such as a p-value; last in records
+    more: Mapping[str, Key] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         for number in (self.value, self.low, self.high):
@@ -63,19 +74,55 @@ class Score:
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Score:
+        """Read the record of `as_record`.
+
+        Raises:
+            KeyError: it has no name or no value.
+            ValueError: the value is None, or a number is not finite.
+        """
+        score = read_score(record)
+        if not isinstance(score, cls):
+            raise ValueError(f"{record['name']} has no value")
+        return score
+
+    def at(self, **keys: Key) -> Score:
+        """Return the same score with further keys ahead of its own."""
+        return replace(self, keys={**keys, **self.keys})
+
+    def with_more(self, **more: Key) -> Score:
+        """Return the same score with more that is said of it."""
+        return replace(self, more={**self.more, **more})
+
+    def __getitem__(self, key: str) -> Key:
+        """Return an entry of the record.
+
+        Raises:
+            KeyError: it has no such entry.
+        """
+        entry: Key = self.as_record()[key]
+        return entry
+
+    def get(self, key: str, default: Key = None) -> Key:
+        """Return one of the keys, or more that is said; ``default`` without it."""
+        return self.keys.get(key, self.more.get(key, default))
+
     def without_interval(self, code: str) -> Score:
         """Return the same value without an interval, and in the signature why.
 
         Args:
             code: of the reason, see `truesource.grammar.support.printable`.
         """
-        return Score(self.name, self.value, re.sub(r"(^|\|)ci:[^|]+", rf"\1ci:none/{code}", self.signature))
+        signature = re.sub(r"(^|\|)ci:[^|]+", rf"\1ci:none/{code}", self.signature)
+        return replace(self, signature=signature, low=None, high=None)
 
     def as_record(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON: the keys, the score, and more."""
         record = {"name": self.name, "value": self.value, "low": self.low, "high": self.high}
         why = {} if self.no_interval is None else {"no_interval": self.no_interval}
-        return {**record, "signature": self.signature, **why}
+        signed = {"signature": self.signature} if self.signature else {}
+        return {**self.keys, **record, **signed, **why, **self.more}
 
     @property
     def no_interval(self) -> str | None:
@@ -89,3 +136,50 @@ class Score:
     def __str__(self) -> str:
         interval = "" if self.low is None or self.high is None else f" [{self.low:.4f}, {self.high:.4f}]"
         return f"{self.name}|{self.signature} = {self.value:.4f}{interval}"
+
+
+@dataclass(frozen=True)
+class NoScore:
+    """A measure without a value, such as the step of a threshold that was not reached; see `Score`."""
+
+    name: str
+    signature: str = ""
+    low: float | None = None  #: lower end of the interval of the value, if there is one
+    high: float | None = None
+    keys: Mapping[str, Key] = field(default_factory=dict, hash=False)
+    more: Mapping[str, Key] = field(default_factory=dict, hash=False)
+
+    def at(self, **keys: Key) -> NoScore:
+        """Return the same with further keys ahead of its own."""
+        return replace(self, keys={**keys, **self.keys})
+
+    def get(self, key: str, default: Key = None) -> Key:
+        """Return one of the keys, or more that is said; ``default`` without it."""
+        return self.keys.get(key, self.more.get(key, default))
+
+    def as_record(self) -> dict[str, Any]:
+        """Return plain values for JSON: the record of a score with the value None."""
+        record = {"name": self.name, "value": None, "low": self.low, "high": self.high}
+        return {**self.keys, **record, "signature": self.signature, **self.more}
+
+
+def read_score(record: Mapping[str, Any]) -> Score | NoScore:
+    """Read the record of a score, or of a measure without a value.
+
+    Raises:
+        KeyError: it has no name or no value.
+        ValueError: a number is not finite.
+    """
+    names = list(record)
+    place = names.index("name")
+    keys = {key: record[key] for key in names[:place]}
+    more = {key: record[key] for key in names[place:] if key not in SCORE}
+    name, ends, signed = record["name"], (record.get("low"), record.get("high")), record.get("signature") or ""
+    if record["value"] is None:
+        return NoScore(name, signed, *ends, keys, more)
+    return Score(name, record["value"], signed, *ends, keys, more)
+
+
+def keyed(scores: Iterable[Score], **keys: Key) -> list[Score]:
+    """Return scores with the same further keys ahead of their own."""
+    return [score.at(**keys) for score in scores]

@@ -232,7 +232,7 @@ class Setting:
             "grammar": "none" if self.language is None else self.language.identity,
         }
 
-    def record(
+    def score(
         self,
         model: LanguageModel,
         name: str,
@@ -240,8 +240,8 @@ class Setting:
         low: float | None = None,
         high: float | None = None,
         **parts: object,
-    ) -> dict[str, Any]:
-        """A number about a model in this setting, for JSON.
+    ) -> Score:
+        """Return a number about a model in this setting.
 
         Args:
             model: that it is about.
@@ -251,8 +251,8 @@ class Setting:
             high: upper end.
             parts: further parts of its signature, keys of `truesource.evaluation.core.signature.KEYS`.
         """
-        score = Score(name, value, signature({**self.parts(model), **parts}), low, high)
-        return {"model": model.name, "objective": model.objective, **score.as_record()}
+        keys = {"model": model.name, "objective": model.objective}
+        return Score(name, value, signature({**self.parts(model), **parts}), low, high, keys)
 
     def truth(self, model: LanguageModel) -> TokenScores:
         """The scores of the truth as such a model sees it, nats; the same object for all such models."""

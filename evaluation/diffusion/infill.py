@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from truesource.evaluation.core.score import Score
 from truesource.evaluation.diffusion.measure import ALL, HIDDEN, Filler, Schedule
 from truesource.evaluation.measures.paired import unknown_words, words_missing
 from truesource.evaluation.show.result import Result
@@ -67,17 +68,16 @@ def infill(
     if filler is not None:
         record = _with_model(record, filler, truth, pattern, number, np.random.default_rng(seed))
     record = {**record, "samples": [" ".join(words) for words in samples]}
-    return Result(kind="infill", numbers=[*_numbers(record)], tables=_tables(record), notes=notes, detail=record)
+    return Result(kind="infill", scores=[*_scores(record)], tables=_tables(record), notes=notes, detail=record)
 
 
-def _numbers(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield {"name": "log_prob", "value": record["log_prob"]}
+def _scores(record: dict[str, Any]) -> Iterator[Score]:
+    yield Score("log_prob", record["log_prob"])
     for each in record["fillings"]:
-        yield {"table": "fillings", "sentence": each["sentence"], "name": "log_prob", "value": each["log_prob"]}
+        yield Score("log_prob", each["log_prob"]).at(table="fillings", sentence=each["sentence"])
     for gap in record["gaps"]:
         for word in gap["words"]:
-            place = {"table": "gaps", "place": gap["place"], "word": word["word"]}
-            yield {**place, "name": "probability", "value": word["probability"]}
+            yield Score("probability", word["probability"]).at(table="gaps", place=gap["place"], word=word["word"])
 
 
 def _filler(model: LanguageModel | str | Path, pattern: Pattern) -> Filler:

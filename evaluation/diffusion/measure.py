@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from typing import Literal, Protocol, get_args
 
 import numpy as np
+from typing_extensions import override
 
 from truesource.evaluation.core.comparison import score_by_model
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
-from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.score import Score, keyed
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import require_order
 from truesource.evaluation.divergence.compare import Column, mean_scores, share_of
@@ -229,14 +230,14 @@ class StepwiseFilling(ResultRecords):
     sentences: int  #: that were measured
     impossible: IntArray  #: sentences that the truth cannot make
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a number, for JSON; those of a sampler have ``order``, ``fills`` and ``denoiser`` as well."""
-        head = {"model": self.model, "objective": self.objective}
-        records = [{**head, **score.as_record()} for score in self.scores.values()]
-        for schedule, denoiser, scores in self.lines:
-            line = {"by": "sampler", "order": schedule.order, "fills": schedule.fills, "denoiser": denoiser}
-            records += [{**head, **line, **score.as_record()} for score in scores.values()]
-        return records
+    @override
+    def as_scores(self) -> list[Score]:
+        """Return all scores; those of a sampler have ``order``, ``fills`` and ``denoiser``."""
+        scores = list(self.scores.values())
+        for schedule, denoiser, of_line in self.lines:
+            line = {"order": schedule.order, "fills": schedule.fills, "denoiser": denoiser}
+            scores += keyed(of_line.values(), by="sampler", **line)
+        return keyed(scores, model=self.model, objective=self.objective)
 
 
 def filling(

@@ -36,7 +36,7 @@ def measure(model: LanguageModel, setting: Setting, settings: DiffusionSettings)
             short=settings.short,
         )
     return EvaluatorOutput(
-        records=found.records(),
+        scores=found.as_scores(),
         entries={"sentences": found.sentences},
         impossible=((), found.impossible.tolist()),
         title=f"{found.model}, {found.sentences:,} sentences",

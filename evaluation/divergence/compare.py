@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from truesource.evaluation.core.comparison import vocabulary_part
 from truesource.evaluation.core.exclusion import disjoint_part
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.score import Score, keyed
 from truesource.evaluation.core.setting import Setting, oracle_for
 from truesource.evaluation.core.signature import dependence_part, digest_sentences, frame_parts, signature
 from truesource.evaluation.core.transformed import require_tokens, transform_parts
@@ -170,15 +171,13 @@ class ModelDivergence(ResultRecords):
         """Sentences that are left out."""
         return len(self.impossible)
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a measure, for JSON; those of tables have ``by``, ``group`` and ``tokens`` as well."""
-        head = {"model": self.model, "objective": self.objective}
-        records = [{**head, **score.as_record()} for score in self.scores.values()]
+    @override
+    def as_scores(self) -> list[Score]:
+        scores = list(self.scores.values())
         for by, rows in self.tables.items():
             for row in rows:
-                place = {"by": by, "group": row.group, "tokens": row.tokens}
-                records += [{**head, **place, **score.as_record()} for score in row.scores.values()]
-        return records
+                scores += keyed(row.scores.values(), by=by, group=row.group, tokens=row.tokens)
+        return keyed(scores, model=self.model, objective=self.objective)
 
 
 def compare_distributions(

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from truesource.evaluation.core.evaluator import EvaluatorOutput, Measure
 from truesource.evaluation.core.run_view import MeasuredRun
-from truesource.evaluation.core.score import ScoreRecord
+from truesource.evaluation.core.score import ScoreRecord, keyed
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.divergence import USUAL, By
@@ -103,10 +103,9 @@ def measure(model: DistributionModel, setting: Setting, settings: DivergenceSett
     reverse = {}
     if own is not None:
         reverse = reverse_divergence(model, setting.known, own, lengths=setting.lengths, seed=setting.seed)
-    head = {"model": compared.model, "objective": compared.objective}
     main = compared.scores.get("kl") or compared.scores["kl_infinite"]
     return EvaluatorOutput(
-        records=[*compared.records(), *({**head, **score.as_record()} for score in reverse.values())],
+        scores=[*compared.as_scores(), *keyed(reverse.values(), model=compared.model, objective=compared.objective)],
         entries={
             "contexts": compared.contexts,
             "excluded": compared.excluded,

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
-from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.score import Score, keyed
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.core.transformed import require_tokens
@@ -293,21 +293,17 @@ class DocumentReading(ResultRecords):
     impossible: IntArray  #: documents that the truth cannot make
     told: bool  #: whether the language of each document is known, so that there is a regret
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a number, for JSON.
-
-        Those of groups have ``by`` and ``group``, and of a family ``reader``; those of a family at all positions are
-        the groups by ``reader``.
-        """
-        head = {"model": self.model, "objective": self.objective}
+    @override
+    def as_scores(self) -> list[Score]:
+        """Return all scores; a family at all positions is a group by ``reader``, in other groups it is a key."""
         by_reader = {name: {TRUTH: scores} for name, scores in self.scores.items() if name != TRUTH}
-        records = [{**head, **score.as_record()} for score in self.scores[TRUTH].values()]
+        every = list(self.scores[TRUTH].values())
         for by, groups in {"reader": by_reader, **self.tables}.items():
             for group, readers in groups.items():
                 for reader, scores in readers.items():
-                    place = {"by": by, "group": group, **({} if reader == TRUTH else {"reader": reader})}
-                    records += [{**head, **place, **score.as_record()} for score in scores.values()]
-        return records
+                    family = {} if reader == TRUTH else {"reader": reader}
+                    every += keyed(scores.values(), by=by, group=group, **family)
+        return keyed(every, model=self.model, objective=self.objective)
 
 
 def documents_read(

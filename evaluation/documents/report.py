@@ -77,7 +77,7 @@ def measure(model: Any, setting: Setting, settings: DocumentsSettings) -> Evalua
     )
     scores = found.scores[OF_TRUTH]
     return EvaluatorOutput(
-        records=found.records(),
+        scores=found.as_scores(),
         entries={"contexts": found.contexts, "excluded": len(found.impossible)},
         impossible=((), found.impossible.tolist()),
         notes=_notes(found),

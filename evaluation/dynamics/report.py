@@ -99,7 +99,7 @@ def measure(reference: ModelReference, setting: Setting, settings: DynamicsSetti
     measured = "mean" if settings.measure == "kl" and not result.contexts else settings.measure
     without_kl = settings.contexts and frame != "default"
     return EvaluatorOutput(
-        records=result.records(),
+        scores=result.as_scores(),
         entries={**result.as_record(), "measure": measured, "only": list(settings.only), "findings": told},
         impossible=(result.impossible_model.tolist(), result.impossible_truth.tolist()),
         notes=[f"No exact KL divergence: the frame {frame} leaves out positions"] if without_kl else [],

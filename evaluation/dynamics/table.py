@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
 from truesource.evaluation.core.oracle import UNKNOWN
-from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.score import NoScore, Score
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.core.windows import window_name
 from truesource.evaluation.divergence.blocks import END
@@ -195,45 +196,42 @@ class Dynamics(ResultRecords):
         signed = signature({**self._signed(by, g), **self._percentile, "step": self.steps[c], **why})
         return Score("log_ratio_median", float(curves.median[c, g]), signed, low, high)
 
-    def records(self) -> list[dict[str, Any]]:
-        """A record a checkpoint, group and measure, then the milestones (value None: not reached), for JSON."""
-        rows: list[dict[str, Any]] = []
+    @override
+    def as_scores(self) -> list[Score | NoScore]:
+        """Return a score for each checkpoint, group and measure, then the milestones, without value if not reached."""
+        every: list[Score | NoScore] = []
         for by, curves in self.curves.items():
             for c, step in enumerate(self.steps):
                 for g, name in enumerate(curves.names):
                     head = self._head(by, g) | {"step": step}
                     scores = [self.score(by, g, c, m) for m in ("log_ratio", "log_ratio_median", "kl")]
-                    rows += [{**head, **score.as_record()} for score in scores if score is not None]
+                    rows = [score.at(**head) for score in scores if score is not None]
                     if scores[-1] is not None:
-                        rows[-1]["tokens"] = curves.kl_tokens[name]
+                        rows[-1] = replace(rows[-1], keys={**rows[-1].keys, "tokens": curves.kl_tokens[name]})
                     if infinite := curves.infinite[c].get(name, 0):
-                        rows[-1]["infinite"] = infinite
+                        rows[-1] = rows[-1].with_more(infinite=infinite)
+                    every += rows
         for by, curves in self.curves.items():
             for g in range(len(curves.names)):
-                rows += [
-                    {
-                        **self._head(by, g),
-                        "name": name,
-                        "value": reached[g].step,
-                        "low": reached[g].low,
-                        "high": reached[g].high,
-                        "signature": signature(
-                            {
-                                **self._signed(by, g),
-                                **self._percentile,
-                                **({"ci": f"none/{few_code()}"} if np.isnan(curves.median_ends[0, g]) else {}),
-                                "unit": "steps",
-                                "steps": "/".join(map(str, self.steps)),
-                                **told,
-                            }
-                        ),
-                    }
-                    for name, reached, told in (
-                        ("half_step", curves.half, {}),
-                        ("threshold_step", curves.threshold, {"below": self.level}),
-                    )
-                ]
-        return rows
+                every.append(self._milestone(by, g, "half_step", curves.half[g]))
+                every.append(self._milestone(by, g, "threshold_step", curves.threshold[g], below=self.level))
+        return every
+
+    def _milestone(self, by: By, group: int, name: str, reached: Milestone, **parts: object) -> Score | NoScore:
+        signed = signature(
+            {
+                **self._signed(by, group),
+                **self._percentile,
+                **({"ci": f"none/{few_code()}"} if np.isnan(self.curves[by].median_ends[0, group]) else {}),
+                "unit": "steps",
+                "steps": "/".join(map(str, self.steps)),
+                **parts,
+            }
+        )
+        keys = self._head(by, group)
+        if reached.step is None:
+            return NoScore(name, signed, reached.low, reached.high, keys)
+        return Score(name, reached.step, signed, reached.low, reached.high, keys)
 
     def as_record(self) -> dict[str, Any]:
         """The curves as plain lists, for figures and reports."""

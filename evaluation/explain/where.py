@@ -59,7 +59,7 @@ def memory_of(model: LanguageModel, setting: Setting, trained: Sequence[Sequence
         found = memory(model, setting, trained, sentences=MEMBERS)
     except NothingToMeasureError:
         return []
-    return [each for each in found.records() if "by" not in each]
+    return [each.as_record() for each in found.as_scores() if each.get("by") is None]
 
 
 def places_table(record: Record) -> ReportTable | None:

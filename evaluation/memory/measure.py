@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from truesource.evaluation.core.comparison import score_both
-from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.score import Score, keyed
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.measures.bootstrap import (
@@ -75,13 +75,12 @@ class Memorised(ResultRecords):
     shared: int  #: fresh sentences that stand in the training text, too
     repetitions: dict[str, int]  #: training sentences of each group that count
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a number, for JSON; those of a group have ``by`` and ``group`` as well."""
-        head = {"model": self.model, "objective": self.objective}
-        records = [{**head, **score.as_record()} for score in self.scores.values()]
-        for group, scores in self.groups.items():
-            records += [{**head, "by": "repetitions", "group": group, **s.as_record()} for s in scores.values()]
-        return records
+    @override
+    def as_scores(self) -> list[Score]:
+        scores = list(self.scores.values())
+        for group, of_group in self.groups.items():
+            scores += keyed(of_group.values(), by="repetitions", group=group)
+        return keyed(scores, model=self.model, objective=self.objective)
 
 
 def memory(

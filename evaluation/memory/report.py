@@ -30,7 +30,7 @@ def measure(model: LanguageModel, setting: Setting, settings: MemorySettings) ->
     found = memory(model, setting, trained, sentences=settings.sentences, unseen=settings.unseen)
     members, fresh = found.members, found.fresh
     return EvaluatorOutput(
-        records=found.records(),
+        scores=found.as_scores(),
         entries={
             "members": len(members.values),
             "fresh": len(fresh.values),

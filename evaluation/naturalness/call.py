@@ -83,7 +83,7 @@ def evaluate(
     records = comparison.records()
     return Result(
         kind=KIND,
-        numbers=records,
+        scores=comparison.as_scores(),
         tables=[measures_table(records, comparison.sentences)],
         inputs=[*filter(None, [line]), *map(str, texts)],
         notes=[*(note for source in texts for note in source.notes), *notes],

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
-from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.score import Score, keyed
 from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
 from truesource.evaluation.measures.correlation import spearman
@@ -141,11 +141,9 @@ class Naturalness(ResultRecords):
         """Number of sentences by source."""
         return {source: int(counts.sum()) for source, counts in self.lengths.items()}
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record per source and measure, for JSON."""
-        return [
-            {"source": source, **score.as_record()} for source, row in self.scores.items() for score in row.values()
-        ]
+    @override
+    def as_scores(self) -> list[Score]:
+        return [score for source, row in self.scores.items() for score in keyed(row.values(), source=source)]
 
 
 def compare_naturalness(
@@ -190,7 +188,8 @@ def compare_naturalness(
 
     def add(source: str, name: str, value: float, parts: Mapping[str, object], *interval: float | None) -> None:
         data = {"data": digests[source], "reference": digests[reference], "seed": seed}
-        naturalness.scores[source][name] = Score(name, value, signature({**parts, **data}), *interval)
+        low, high = interval or (None, None)
+        naturalness.scores[source][name] = Score(name, value, signature({**parts, **data}), low, high)
 
     _add_sizes(corpora, add, seed)
     _add_lengths(corpora, naturalness, add, seed)

@@ -76,7 +76,7 @@ def evaluate(
     if model is None:
         table = report.examples_table(examples(generated.pairs))
         detail = MeasuredPairs(generated.pairs, None)
-        return Result(kind=KIND, numbers=[], tables=[table], inputs=lines, notes=notes, detail=detail)
+        return Result(kind=KIND, scores=[], tables=[table], inputs=lines, notes=notes, detail=detail)
     from truesource.lmtrain.models import as_loaded  # torch
 
     measured = evaluate_pairs(as_loaded(model), generated.pairs, pcfg, lengths=condition, seed=seed)
@@ -86,7 +86,7 @@ def evaluate(
     models = {measured.model: records}
     return Result(
         kind=KIND,
-        numbers=records,
+        scores=measured.as_scores(),
         tables=[
             report.measures_table(models),
             report.phenomena_table(measured.model, records),

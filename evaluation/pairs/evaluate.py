@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.special import expit
+from typing_extensions import override
 
 from truesource.evaluation.core.comparison import reading_part
 from truesource.evaluation.core.score import Score
@@ -86,10 +87,10 @@ class PairEvaluation(ResultRecords):
                     scores.append((at, Score("pairs", int(member.sum()), signature({**self.parts, **at}))))
         return scores
 
-    def records(self) -> list[dict[str, Any]]:
-        """`scores` for JSON: model, objective, phenomenon, ``by`` and ``group`` of a part, and the score."""
+    @override
+    def as_scores(self) -> list[Score]:
         head = {"model": self.model, "objective": self.objective}
-        return [{**head, **of, **score.as_record()} for of, score in self.scores()]
+        return [score.at(**head, **of) for of, score in self.scores()]
 
     def points(self) -> list[dict[str, Any]]:
         """Log odds of every pair that counts, nats, sides as in the pairs; null where infinite or unknown."""

@@ -14,14 +14,15 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
+from typing_extensions import override
 
 from truesource.evaluation.core.comparison import BothScored, alone_parts, nothing_scored, score_both, score_by_model
 from truesource.evaluation.core.exclusion import ROUNDING
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
-from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.score import Score, keyed
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import digest_sentences, signature, unit_part
 from truesource.evaluation.core.transformed import require_order
@@ -173,9 +174,9 @@ class UnigramPerplexity(ResultRecords):
         """Sentences that either side gives probability zero."""
         return len(np.union1d(self.impossible_model, self.impossible_truth))
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a measure, for JSON."""
-        return [{"model": self.model, "objective": self.objective, **s.as_record()} for s in self.scores.values()]
+    @override
+    def as_scores(self) -> list[Score]:
+        return keyed(self.scores.values(), model=self.model, objective=self.objective)
 
 
 @dataclass(frozen=True, kw_only=True)

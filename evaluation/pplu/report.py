@@ -14,7 +14,7 @@ from truesource.evaluation.core.evaluator import EvaluatorOutput, Measure
 from truesource.evaluation.core.exclusion import UNCORRECTED
 from truesource.evaluation.core.oracle import UNKNOWN
 from truesource.evaluation.core.run_view import MeasuredRun
-from truesource.evaluation.core.score import ScoreRecord
+from truesource.evaluation.core.score import Score, ScoreRecord, keyed
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.core.text import Text
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from truesource.generator.language_model import DistributionModel
 
 
-Records = list[dict[str, Any]]
+Scores = list[Score]
 Curves = dict[str, list[ReducedVocabulary]]
 TRUTH_NAME = "the truth"  #: named next to the model
 #: what the model and the word frequencies know of a random split
@@ -85,17 +85,17 @@ def measure(model: LanguageModel, setting: Setting, settings: PpluSettings) -> E
         model, setting, unigram=unigram, text=_counted(setting, settings), smoothing=settings.smoothing
     )
     curves = _reduced(model, setting, scored) if settings.reduce and has_words(model) else {}
-    records = scored.records() + _reduction_records(curves, scored)
+    scores = scored.as_scores() + _reduction_scores(curves, scored)
     if settings.split_words:
-        records += _split_records(scored, settings, setting.seed)
+        scores += _split_scores(scored, settings, setting.seed)
     if settings.senses and setting.language is not None:
         split = sense_split(setting.grammar, settings.senses, lengths=setting.lengths, seed=setting.seed)
-        records += _sense_records(split, settings.senses)
+        scores += _sense_scores(split, settings.senses)
     if settings.rank:
-        records += _rank_records(rank_sentences(scored, setting.sentences), scored, settings.rank)
+        scores += _rank_scores(rank_sentences(scored, setting.sentences), scored, settings.rank)
     n = len(set(scored.sentence.tolist()))
     return EvaluatorOutput(
-        records=records,
+        scores=scores,
         entries={"excluded": scored.excluded, "unigram": scored.unigram.source},
         impossible=(scored.impossible_model.tolist(), scored.impossible_truth.tolist()),
         title=f"{scored.model} ({scored.objective}), {len(scored.tokens):,} tokens of {n:,} sentences",
@@ -129,43 +129,44 @@ def _reduced(model: LanguageModel, setting: Setting, found: UnigramPerplexity) -
     return {name: reduce_vocabulary(side, kept, found.unigram, sizes) for name, side in sides.items()}
 
 
-def _reduction_records(curves: Curves, found: UnigramPerplexity) -> Records:
-    """Records of smaller vocabularies; the truth's full distributions leave out no sentences of earlier splits."""
+def _reduction_scores(curves: Curves, found: UnigramPerplexity) -> Scores:
+    """Return scores of smaller vocabularies; the truth's distributions exclude no sentences of earlier splits."""
     of_grammar = {"disjoint": UNCORRECTED} if "disjoint" in found.parts else {}
     names = ("ppl", "ppl_unigram", "pplu", "change_ppl", "change_pplu")
-    records: Records = []
+    scores: Scores = []
     for side, rows in zip(("model", "truth"), curves.values(), strict=False):
         for row in sorted(rows, key=lambda r: (-r.words, r.protocol)):
             more = {"side": side, "protocol": row.protocol, "words": row.words, "counted": row.tokens}
             values = {name: float(getattr(row, name)) for name in names}
-            records += _records(found, "reduction", values, more, of_grammar if side == "truth" else {})
-    return records
+            scores += _scores(found, "reduction", values, more, of_grammar if side == "truth" else {})
+    return scores
 
 
-def _split_records(found: UnigramPerplexity, settings: PpluSettings, seed: int) -> Records:
+def _split_scores(found: UnigramPerplexity, settings: PpluSettings, seed: int) -> Scores:
     words = set(settings.split_words)
     if words == {"all"}:
         words = set(found.tokens) - {END, UNKNOWN}
-    records: Records = []
+    scores: Scores = []
     for model, unigram in KNOWLEDGE:
         split = random_split(found, words, settings.beta, seed=seed, model=model, unigram=unigram)
         values = {"ppl_split": split.ppl_split, "pplu_split": split.pplu_split}
         more = {"model_knows": model, "unigram_knows": unigram, "beta": settings.beta, "seed": seed}
-        records += _records(found, "random-split", values, {**more, "occurrences": split.occurrences})
-    return records
+        scores += _scores(found, "random-split", values, {**more, "occurrences": split.occurrences})
+    return scores
 
 
-def _sense_records(split: SenseSplit, sentences: int) -> Records:
-    head = {"model": "oracle", "objective": "causal", "table": "senses", "sentences": sentences, "words": split.words}
-    return [
-        {**head, "side": side, **scores[name].as_record()}
+def _sense_scores(split: SenseSplit, sentences: int) -> Scores:
+    scores = [
+        scores[name].at(side=side)
         for side, scores in (("whole", split.whole), ("split", split.split))
         for name in ("ppl", "ppl_unigram", "pplu", "mutual_information")
     ]
+    head = {"model": "oracle", "objective": "causal", "table": "senses"}
+    return keyed(scores, **head, sentences=sentences, words=split.words)
 
 
-def _rank_records(ranked: Rankings, found: UnigramPerplexity, k: int) -> Records:
-    records: Records = []
+def _rank_scores(ranked: Rankings, found: UnigramPerplexity, k: int) -> Scores:
+    scores: Scores = []
     for by in ("ppl", "pplu"):
         for end in ("first", "last"):
             for row in ranked.top(k, by, last=end == "last"):
@@ -175,31 +176,28 @@ def _rank_records(ranked: Rankings, found: UnigramPerplexity, k: int) -> Records
                     if (rank := getattr(row, name)) is not None
                 }
                 more = {"by": by, "end": end, "sentence": row.sentence, **ranks}
-                made = _records(found, "ranking", {"ppl": row.ppl, "pplu": row.pplu}, more)
-                records += [{**record, "text": row.text} for record in made]
+                made = _scores(found, "ranking", {"ppl": row.ppl, "pplu": row.pplu}, more)
+                scores += [score.with_more(text=row.text) for score in made]
     for pair, tau in ranked.tau.items():
-        records += _records(found, "ranking", {"kendall_tau": tau}, {"of": list(pair)})
-    return records
+        scores += _scores(found, "ranking", {"kendall_tau": tau}, {"of": list(pair)})
+    return scores
 
 
-def _records(
+def _scores(
     found: UnigramPerplexity,
     table: str,
     values: Mapping[str, float],
     more: Mapping[str, Any],
     signed: Mapping[str, object] | None = None,
-) -> Records:
-    """One record per number: no interval, and the signature of the scores with what else was chosen.
+) -> Scores:
+    """Return numbers without intervals, and with the signature of the scores and what else was chosen.
 
     Parts of that signature that are other than those of the scores are ``signed``.
     """
     chosen = "|".join(f"{k}:{'/'.join(map(str, v)) if isinstance(v, list) else v}" for k, v in more.items())
     own = f"{table}|{chosen}|{signature({**found.parts, **(signed or {})})}"
-    head = {"model": found.model, "objective": found.objective, "table": table, **more}
-    return [
-        {**head, "name": name, "value": value, "low": None, "high": None, "signature": own}
-        for name, value in values.items()
-    ]
+    scores = (Score(name, value, own) for name, value in values.items())
+    return keyed(scores, model=found.model, objective=found.objective, table=table, **more)
 
 
 def scores_table(models: Mapping[str, Record], title: str = "") -> ReportTable:

@@ -103,7 +103,7 @@ def measure(reference: ModelReference, setting: Setting, settings: ProbingSettin
             notes.append(f"{excluded} of {len(setting.sentences)} sentences are impossible and left out")
         notes += [f"Note: {note}" for note in probing.notes]
     return EvaluatorOutput(
-        records=[record for probing in probings.values() for record in probing.records()],
+        scores=[score for probing in probings.values() for score in probing.as_scores()],
         entries={"missing": {target: {"code": e.code, "reason": e.reason} for target, e in missing.items()}},
         notes=notes,
     )

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from typing_extensions import override
 
-from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.score import Score, keyed
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import Interval, ci_part
 from truesource.evaluation.probing.experiment import Experiment, LayerResult
@@ -75,15 +76,15 @@ class Probing(ResultRecords):
             parts["trained"] = "random-labels"
             yield {"step": best.step, "layer": best.layer}, self._score(name, value, parts)
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record for each value, for JSON: what is probed, step, layer, the score, and `record_fields`.
+    @override
+    def as_scores(self) -> list[Score]:
+        """Return every score with its task, step, layer and `fields`.
 
-        Counts of the confusion of the best layer follow, where they are not zero, with ``true`` and ``predicted``.
+        Counts of the confusion of the best layer follow, if they are not zero, with ``true`` and ``predicted``.
         """
-        task = {name: self.parts[name] for name in ("target", "right", "items", "labels")}
-        head = {"model": self.model, "objective": self.objective, **task}
-        result = [
-            {**head, **place, **score.as_record(), **self.fields.get(score.name, self.fields[""])}
+        task: dict[str, Any] = {name: self.parts[name] for name in ("target", "right", "items", "labels")}
+        every = [
+            score.at(**place).with_more(**self.fields.get(score.name, self.fields[""]))
             for place, score in self.scores()
         ]
         best = self.best
@@ -93,8 +94,8 @@ class Probing(ResultRecords):
         for true, guess in zip(*np.nonzero(self.confusion), strict=True):
             value = int(self.confusion[true, guess])
             pair = {"true": self.labels[true], "predicted": self.labels[guess]}
-            result.append({**head, **place, **pair, **Score("confusion", value, sign).as_record()})
-        return result
+            every.append(Score("confusion", value, sign).at(**place, **pair))
+        return keyed(every, model=self.model, objective=self.objective, **task)
 
     def _score(self, name: str, value: Interval, parts: Mapping[str, object]) -> Score:
         own = self.overrides.get(name, {})

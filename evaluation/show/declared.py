@@ -20,11 +20,12 @@ def record_of(result: EvaluatorOutput, name: str = "") -> dict[str, Any]:
     """The record that a run keeps of a result.
 
     Args:
-        result: with one record or more.
+        result: with one score or more.
         name: what the run calls the model; empty: as it calls itself.
     """
-    head = {key: result.records[0][key] for key in ("model", "objective")}
-    record = {**head, **result.entries, "records": list(result.records)}
+    records = [score.as_record() for score in result.scores]
+    head = {key: records[0][key] for key in ("model", "objective")}
+    record = {**head, **result.entries, "records": records}
     return under_name(record, head["model"], name) if name else record
 
 

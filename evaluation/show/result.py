@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from truesource.evaluation.core.score import Score
+from typing_extensions import override
+
+from truesource.evaluation.core.score import NoScore, Score, read_score
 from truesource.evaluation.show.table import Cell, ReportTable, TableRow
 from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError
@@ -29,16 +31,16 @@ class Result(ResultRecords):
     """
 
     kind: str  #: the call, such as ``compare`` or ``evaluate pplu``
-    numbers: Sequence[Mapping[str, Any]]  #: one record a number, see `records`
+    scores: Sequence[Score | NoScore]  #: every number, with the keys that say what it is of
     tables: Sequence[ReportTable]
     inputs: Sequence[str] = ()  #: what was read or sampled, a line each, if the call read several texts
     notes: Sequence[str] = ()  #: sentences for the reader, such as differences between the text and its truth
     draw: Callable[[], str | None] | None = field(default=None, compare=False)  #: makes the figure, as ``<svg>``
     detail: Any = field(default=None, compare=False)  #: what the call measured, with all arrays; None after `load`
 
-    def records(self) -> list[dict[str, Any]]:
-        """Return one record a number: ``model``, ``name``, ``value``, ``low``, ``high``, ``signature`` and more."""
-        return [dict(each) for each in self.numbers]
+    @override
+    def as_scores(self) -> Sequence[Score | NoScore]:
+        return self.scores
 
     def __getitem__(self, name: str | tuple[str, str]) -> Score:
         """Return a number of the whole text by its name, or by the names of model and number.
@@ -47,13 +49,16 @@ class Result(ResultRecords):
             KeyError: there is no such number, or there are several, of different models.
         """
         model, name = (None, name) if isinstance(name, str) else name
-        whole = [each for each in self.numbers if not any(key in each for key in _OF_PARTS)]
-        named = [each for each in whole if each["name"] == name and model in (None, each.get("model"))]
+        whole = [
+            each
+            for each in self.scores
+            if isinstance(each, Score) and not any(each.get(key) is not None for key in _OF_PARTS)
+        ]
+        named = [each for each in whole if each.name == name and model in (None, each.get("model"))]
         if len(named) == 1:
-            each = named[0]
-            return Score(name, each["value"], each.get("signature") or "", each.get("low"), each.get("high"))
+            return named[0]
         if not named:
-            raise KeyError(f"there is no {name}; there are {listed(sorted({each['name'] for each in whole}))}")
+            raise KeyError(f"there is no {name}; there are {listed(sorted({each.name for each in whole}))}")
         models = listed([f"{each.get('model')}" for each in named])
         raise KeyError(f"{name} is known of {models}; name the model too, as in result[model, {name!r}]")
 
@@ -120,7 +125,7 @@ class Result(ResultRecords):
             raise InputError("this is not a result that Result.save wrote", path)
         return cls(
             kind=record["kind"],
-            numbers=record["numbers"],
+            scores=[*map(read_score, record["numbers"])],
             tables=[*map(_table, record["tables"])],
             notes=record["notes"],
         )

@@ -91,12 +91,12 @@ def evaluate(
     if tendencies.draws_needed is not None:
         notes.append(f"Stars need {tendencies.draws_needed:,} draws or more of each test; some have fewer")
     table = {
-        name: {measure: finding.as_record() for measure, finding in row.items()}
+        name: {measure: finding.as_score().as_record() for measure, finding in row.items()}
         for name, row in tendencies.findings.items()
     }
     return Result(
         kind=KIND,
-        numbers=tendencies.records(),
+        scores=tendencies.as_scores(),
         tables=[measures_table(table, f"Against {'the exact distribution' if exact else 'the reference'}")],
         inputs=lines,
         notes=notes,

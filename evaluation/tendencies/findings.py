@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from typing_extensions import override
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
@@ -62,21 +63,21 @@ class Finding:
     family: str | None = None  #: which tests that family has, in words
     null: Null | None = None  #: of the test
 
-    def as_record(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        record = {"tendency": self.tendency, **self.score.as_record()}
-        if self.test is not None:
-            record |= {
-                "p": self.test.p,
-                "p_holm": self.p_holm,
-                "family": self.family,
-                "chance_mean": self.test.null_mean,
-                "chance_low": self.test.null_low,
-                "chance_high": self.test.null_high,
-                "draws": self.test.draws,
-                "null": self.null,
-            }
-        return record
+    def as_score(self) -> Score:
+        """Return the score with its tendency, and the numbers of its test."""
+        score = self.score.at(tendency=self.tendency)
+        if self.test is None:
+            return score
+        return score.with_more(
+            p=self.test.p,
+            p_holm=self.p_holm,
+            family=self.family,
+            chance_mean=self.test.null_mean,
+            chance_low=self.test.null_low,
+            chance_high=self.test.null_high,
+            draws=self.test.draws,
+            null=self.null,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,9 +147,11 @@ class Tendencies(ResultRecords):
             findings[source][name] = replace(finding, p_holm=p, family=named)
         return replace(self, findings=findings)
 
-    def records(self) -> list[dict[str, Any]]:
-        """One row a sample and measure, for JSON."""
-        return [{"source": s, **finding.as_record()} for s, row in self.findings.items() for finding in row.values()]
+    @override
+    def as_scores(self) -> list[Score]:
+        return [
+            finding.as_score().at(source=source) for source, row in self.findings.items() for finding in row.values()
+        ]
 
 
 class TendencyTable:

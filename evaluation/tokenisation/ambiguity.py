@@ -9,7 +9,6 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -177,20 +176,28 @@ class Ambiguity:
             for k in order[:most]
         ]
 
-    def records(self, *, scores: str, words: int = 0) -> list[dict[str, Any]]:
-        """One record a number, for JSON: name, value, low, high, signature; then one for each of some words."""
+    def as_scores(self, *, scores: str, words: int = 0) -> list[Score]:
+        """Return all scores, then the entropy of each of some words.
+
+        Args:
+            scores: what the scores of the pieces are, for signatures: own, fitted, uniform.
+            words: number of words, the most ambiguous first.
+        """
         values = self.scores(scores=scores)
-        records = [score.as_record() for score in values.values()]
+        every = list(values.values())
         for word in self.words(words):
-            record = Score("word_entropy", word.entropy, values["entropy"].signature.replace("/document", "/token"))
-            more = {
-                "tokens": word.tokens,
-                "log2_paths": math.log2(word.paths),
-                "best": [*word.best],
-                "probability": word.probability,
-            }
-            records.append({**record.as_record(), "by": "word", "group": word.word, **more})
-        return records
+            entropy = Score("word_entropy", word.entropy, values["entropy"].signature.replace("/document", "/token"))
+            every.append(
+                entropy.with_more(
+                    by="word",
+                    group=word.word,
+                    tokens=word.tokens,
+                    log2_paths=math.log2(word.paths),
+                    best=[*word.best],
+                    probability=word.probability,
+                )
+            )
+        return every
 
 
 def measure_ambiguity(builder: LatticeBuilder, texts: Sequence[PieceText], b: float = 1.0) -> Ambiguity:

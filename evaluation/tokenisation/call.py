@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from truesource.evaluation.core.differences import notes_on
 from truesource.evaluation.core.given import as_setting, as_text
+from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.text import Text
 from truesource.evaluation.core.transformed import require_order
@@ -36,6 +39,7 @@ from truesource.evaluation.tokenisation.texts import (
     sentences_of_trees,
 )
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import ResultRecords
 from truesource.lmtrain.references import ModelReference
 
 if TYPE_CHECKING:
@@ -50,18 +54,18 @@ if TYPE_CHECKING:
 KIND = "evaluate tokenisation"
 
 
-@dataclass(frozen=True, eq=False)
-class Measurement:
+@dataclass(frozen=True, eq=False, repr=False)
+class Measurement(ResultRecords):
     """The measurement of one model."""
 
     measured: engine.Measured  #: of the first text
     tables: Tables | None = None
     sets: MeasuredSets | None = None  #: of all texts; None of one alone
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a number, for JSON."""
+    @override
+    def as_scores(self) -> list[Score]:
         parts = (self.measured, self.tables, self.sets)
-        return [record for part in parts if part is not None for record in part.records()]
+        return [score for part in parts if part is not None for score in part.as_scores()]
 
     def rows(self) -> list[dict[str, Any]]:
         """One row a document and estimator, with its set where there are several."""
@@ -82,7 +86,7 @@ class Measurement:
             "documents": len(measured.evaluation.documents),
             "left_out": measured.evaluation.reasons(),
             "records": self.records(),
-            "gaps": [] if gaps is None else gaps.records(),
+            "gaps": [] if gaps is None else gaps.rows(),
         }
 
 
@@ -154,7 +158,7 @@ def _result(measurement: Measurement, setting: Setting, notes: Sequence[str]) ->
     further = [table for table in (*further_tables(record), costs_table(record)) if table.rows]
     return Result(
         kind=KIND,
-        numbers=record["records"],
+        scores=measurement.as_scores(),
         tables=[*main_tables(measurement), *further],
         notes=[*notes_on(setting), *notes],
         draw=lambda: tokenisation_figure(record["records"], record["gaps"]),

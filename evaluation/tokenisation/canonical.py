@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -115,7 +114,7 @@ def local_canonicality(
     *,
     candidates: int = 64,
     seed: int = DEFAULT_SEED,
-) -> list[dict[str, Any]]:
+) -> list[Score]:
     """Find whether the most likely segmentation of each word, given the canonical text before, is the canonical.
 
     Every word is compared with the ``candidates`` segmentations of it that Q ranks highest; P of a segmentation is that
@@ -125,7 +124,7 @@ def local_canonicality(
     Intervals are of a document bootstrap.
 
     Returns:
-        One record a score, for JSON, none where no word has two segmentations; ``compared``: words; ``instead``: the
+        Scores, none if no word has two segmentations; ``compared``: words; ``instead``: the
         segmentations most often more probable, and how often.
 
     Raises:
@@ -149,7 +148,7 @@ def local_canonicality(
                 other = word, tuple(builder.inventory.pieces[piece] for piece in best)
                 instead[other] = instead.get(other, 0) + 1
     compared = int(count[:, 0].sum())
-    records = []
+    scores: list[Score] = []
     others = sorted(((" ".join(cut), times) for (_, cut), times in instead.items()), key=lambda o: (-o[1], o[0]))
     if compared:
         signed = signature(
@@ -168,9 +167,8 @@ def local_canonicality(
         names = ("locally_canonical", "local_canonical_mass")
         columns = {name: (total[:, i], count[:, i]) for i, name in enumerate(names)}
         for score in ratio_scores(columns, signed, seed, within=(0.0, 1.0)).values():
-            head = {"model": model.name, "compared": compared}
-            records.append({**head, **score.as_record(), "instead": others[:LISTED]})
-    return records
+            scores.append(score.at(model=model.name, compared=compared).with_more(instead=others[:LISTED]))
+    return scores
 
 
 def _in_context(
@@ -219,7 +217,7 @@ def caching(
     settings: EstimatorSettings,
     *,
     bootstrap: int = DEFAULT_SEED,
-) -> list[dict[str, Any]]:
+) -> list[Score]:
     """Loss of repeated words by how they were segmented before (Cao & Rimell 2021, section 4.3 and table 2).
 
     Of each document, ``settings.samples`` segmentations are drawn from Q. A word that occurred before in its document
@@ -263,7 +261,7 @@ def caching(
             occurrences[column] += losses[2]
             types[column] += losses[3]
     parts = _signed_parts(model, documents, settings, impossible, bootstrap)
-    records = []
+    scores: list[Score] = []
     for column, words in enumerate(WORDS):
         total, count = totals[:, column], counts[:, column]
         if not count.sum(axis=0).all():
@@ -271,10 +269,9 @@ def caching(
         signed = signature({**parts, "repeated-words": words})
         columns = {f"loss_{case}": (total[:, i], count[:, i]) for i, case in enumerate(CASES)}
         for case, score in zip(CASES, ratio_scores(columns, signed, bootstrap).values(), strict=True):
-            head = {"model": model.name, "words": words, "case": case}
             among = {"occurrences": int(occurrences[column]), "types": int(types[column])}
-            records.append({**head, **among, **score.as_record()})
-    return records
+            scores.append(score.at(model=model.name, words=words, case=case, **among))
+    return scores
 
 
 def _signed_parts(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
+from typing_extensions import override
 
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.score import Score, keyed
 from truesource.evaluation.core.transformed import transform_parts
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.evaluation.tokenisation.documents import student
@@ -23,6 +23,7 @@ from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.printable import ResultRecords
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
 
@@ -102,8 +103,8 @@ def _largest(run: str, total: Total, others: list[tuple[float, str, bool, float]
     return max(gaps, key=lambda one: one.nats, default=None)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Decomposition:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Decomposition(ResultRecords):
     """Distance of a model that reads one segmentation from the truth, in two parts, over M documents of sentences.
 
     One-best NLL - true NLL = (one-best NLL - marginal NLL) + (marginal NLL - true NLL): the tokenisation gap, at least
@@ -191,22 +192,21 @@ class Decomposition:
             scores["estimation_error_per_word"] = Score("estimation_error_per_word", error, signed)
         return scores
 
-    def records(self, seed: int = DEFAULT_SEED) -> list[dict[str, Any]]:
-        """One record a score, for JSON; then the gaps and their sum for a word, by mean length of the sentences.
+    @override
+    def as_scores(self, seed: int = DEFAULT_SEED) -> list[Score]:
+        """Return all scores, then the gaps and their sum for a word, by mean length of the sentences.
 
         Those of lengths have ``by``, ``group`` and ``documents`` as well, the shortest first.
         """
-        head = {"model": self.model, "run": self.run}
-        records = [{**head, **score.as_record()} for score in self.scores(seed).values()]
+        every = list(self.scores(seed).values())
         gaps = {"tokenisation_gap": self.tokenisation_gap, "model_gap": self.model_gap, "distance": self.distance}
         key = -(-self.words // (self.n_sentences * STEP)).astype(np.int64)
         for k in np.unique(key).tolist():
             at, band = key == k, f"{STEP * (k - 1) + 1} to {STEP * k} words"
             inside = {f"{gap}_per_word": values[at] for gap, values in gaps.items()}
             scores = self._ratios(inside, self.words[at], "nats/word", seed, by="length", band=band)
-            place = {"by": "length", "group": band, "documents": int(at.sum())}
-            records += [{**head, **place, **score.as_record()} for score in scores.values()]
-        return records
+            every += keyed(scores.values(), by="length", group=band, documents=int(at.sum()))
+        return keyed(every, model=self.model, run=self.run)
 
     def _ratios(
         self, columns: Mapping[str, FloatArray], count: FloatArray, unit: str, seed: int, **more: object

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.score import Score, keyed
 from truesource.evaluation.measures.bootstrap import Draws, ci_part, difference, ends, ratio_draws, studentised
 from truesource.evaluation.tokenisation.decomposition import Decomposition, decompose, true_log_probs
 from truesource.evaluation.tokenisation.results import Evaluation
@@ -18,6 +18,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import ResultRecords
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.variants import parse_variant
 
@@ -110,8 +111,8 @@ class SentenceSet:
         return [" ".join(sentence) for sentence in self.sentences]
 
 
-@dataclass(frozen=True, eq=False)
-class SetResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class SetResult(ResultRecords):
     """One set against its own truth, and against that of the grammar of the training corpus."""
 
     name: str
@@ -119,10 +120,11 @@ class SetResult:
     shift: FloatArray  #: (M,) -log P under the training grammar less that under its own, nats; inf where impossible
     scores: Mapping[str, Score]  #: see `compare_sets`
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a score, for JSON."""
-        head = {"model": self.decomposition.model, "run": self.decomposition.run, "set": self.name}
-        return [{**head, **score.as_record()} for score in self.scores.values()]
+    @override
+    def as_scores(self) -> list[Score]:
+        """Return all scores with the model, its estimator and the set."""
+        whole = self.decomposition
+        return keyed(self.scores.values(), model=whole.model, run=whole.run, set=self.name)
 
 
 def drawn_set(name: str, grammar: PCFG, lengths: LengthRange | None, n: int, seed: int) -> SentenceSet:

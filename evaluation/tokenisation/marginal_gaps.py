@@ -29,8 +29,8 @@ class MarginalGaps:
     pieces: FloatArray  #: (N,) ``|T*|``
     scores: Mapping[str, Score]  #: see `marginal_gaps`
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a document: set, gap, entropy, pieces, and the first two for a piece, for the figure."""
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row a document: set, gap, entropy, pieces, and the first two for a piece, for the figure."""
         rows = zip(self.sets, self.gap.tolist(), self.entropy.tolist(), self.pieces.tolist(), strict=True)
         return [
             {

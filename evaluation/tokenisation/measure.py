@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from truesource.evaluation.core.score import Key, keyed
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords
 
@@ -73,42 +74,36 @@ class Measured(ResultRecords):
             " shares are given"
         )
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a number, for JSON: model, run, name, value, low, high, signature; of estimates also ``bound``.
+    def as_scores(self) -> list[Score]:
+        """Return all scores, with the model and the estimator in ``run``; of estimates also ``bound``.
 
         ``error_too_small`` (nats) is there for runs in `notes`, with ``note`` and ``below``; ``below_bound`` (nats)
         where there is a `warning`, with ``warning`` and ``below``.
         """
-        records = []
+        every: list[Score] = []
         notes, too_low = self.notes, self.too_low
         for label, scores in self.evaluation.scores().items():
-            head = {"model": self.model, "run": label, "bound": self.evaluation.total(label).bound}
-            records += [{**head, **score.as_record()} for score in (*scores, *self.ppl[label].values())]
+            head: dict[str, Key] = {"run": label, "bound": self.evaluation.total(label).bound}
+            every += keyed((*scores, *self.ppl[label].values()), **head)
             if (note := notes.get(label)) is not None:
-                records.append({**head, "note": note.note, **self._below("error_too_small", note)})
+                every.append(self._below("error_too_small", note).at(**head, note=note.note))
         if too_low is not None:
-            warned = {"model": self.model, "run": self.marginal, "warning": self.warning}
-            records.append({**warned, **self._below("below_bound", too_low)})
-        if self.gaps is not None:
-            records += [
-                {"model": self.model, "run": self.marginal, **score.as_record()} for score in self.gaps.scores.values()
-            ]
-        if self.canonical is not None:
-            head = {"model": self.model, "run": self.marginal}
-            records += [{**head, **score.as_record()} for score in self.canonical.values()]
+            every.append(self._below("below_bound", too_low).at(run=self.marginal, warning=self.warning))
+        for scores_of_all in (self.gaps and self.gaps.scores, self.canonical):
+            every += keyed((scores_of_all or {}).values(), run=self.marginal)
         if self.decomposition is not None:
-            records += self.decomposition.records(self.seed)
-        return records
+            every += self.decomposition.as_scores(self.seed)
+        return keyed(every, model=self.model)
 
-    def _below(self, name: str, shortfall: Shortfall) -> dict[str, Any]:
+    def _below(self, name: str, shortfall: Shortfall) -> Score:
         from truesource.evaluation.core.score import Score
 
         score = Score(name, shortfall.nats, self.evaluation.signed(shortfall.run, below=shortfall.below, unit="nats"))
-        return {"below": shortfall.below, **score.as_record()}
+        return score.at(below=shortfall.below)
 
     def rows(self) -> list[dict[str, Any]]:
         """One row a document and run: all of the estimate, and the entropy of the document's cuts, nats."""
-        rows = self.evaluation.records()
+        rows = self.evaluation.rows()
         if self.gaps is not None:
             entropy = dict(zip(self.evaluation.numbers.tolist(), self.gaps.entropy.tolist(), strict=True))
             rows = [{**row, "entropy": entropy[row["document"]]} for row in rows]

@@ -10,12 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.core.score import Score
+from typing_extensions import override
+
+from truesource.evaluation.core.score import Score, keyed
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.tokenisation.measure import Measured, measure, measured_of
 from truesource.evaluation.tokenisation.preparation import fitting_documents
 from truesource.generator.abilities import require
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import ResultRecords
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
@@ -40,17 +43,18 @@ POOLED = "pooled"  #: stands for all sets together where a set's name is expecte
 _NAME = re.compile(r"[^\W_][\w.-]*")
 
 
-@dataclass(eq=False, kw_only=True)
-class Tables:
+@dataclass(eq=False, kw_only=True, repr=False)
+class Tables(ResultRecords):
     """Tables that were asked for."""
 
-    tables: dict[str, list[dict[str, Any]]]  #: records by name of the table
+    tables: dict[str, list[Score]]  #: by name of the table
     grid: Grid | None = None
     words: WordTable | None = None
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a number, for JSON: ``table`` says of which."""
-        return [{"table": name, **record} for name, records in self.tables.items() for record in records]
+    @override
+    def as_scores(self) -> list[Score]:
+        """Return all scores: ``table`` says of which table."""
+        return [score for name, scores in self.tables.items() for score in keyed(scores, table=name)]
 
     @property
     def of_texts(self) -> Tables:
@@ -64,23 +68,23 @@ def _scored(
     units: Mapping[str, str],
     parts: Mapping[str, object],
     keys: Sequence[str] = SETTINGS,
-) -> list[dict[str, Any]]:
-    """Records of the suite from points of a curve; the other numbers of a point stay beside each that is scored.
+) -> list[Score]:
+    """Return scores of the points of a curve; the other numbers of a point are keys of each.
 
     Args:
         points: of the curve.
-        units: by name of the numbers that are scored; there is no record where a point has None.
+        units: by name of the numbers that are scored; a point has no score where it has None.
         parts: of all signatures.
         keys: what signatures say of a point.
     """
-    records = []
+    scores = []
     for point in points:
         own = {"of-documents" if key == "documents" else key: point[key] for key in keys if key in point}
         for name, unit in units.items():
             if point[name] is not None:
                 score = Score(name, point[name], signature({**own, "unit": unit, **parts}))
-                records.append({**{key: value for key, value in point.items() if key != name}, **score.as_record()})
-    return records
+                scores.append(score.at(**{key: value for key, value in point.items() if key != name}))
+    return scores
 
 
 def check_tables(wanted: Wanted, builder: LatticeBuilder, settings: EstimatorSettings) -> None:
@@ -140,11 +144,11 @@ def make_tables(
     from truesource.evaluation.tokenisation.words import word_surprisals
 
     seed, parts = settings.seed, measured.evaluation.parts
-    tables: dict[str, list[dict[str, Any]]] = {}
+    tables: dict[str, list[Score]] = {}
     made = Tables(tables=tables)
     if wanted.grid:
         made.grid = perplexity_grid(model, documents, settings, seed=seed)
-        tables["grid"] = made.grid.records()
+        tables["grid"] = made.grid.as_scores()
     if wanted.curves:
         orders = order_curves(model, documents, settings.samples)
         tables["order"] = _scored(orders, {"ppl": "per-word"}, parts, ("order", "cuts"))
@@ -164,10 +168,10 @@ def make_tables(
         made.words = word_surprisals(
             model, measured.evaluation, settings, truth=truth, lengths=lengths, excluded=excluded, seed=seed
         )
-        tables["words"] = made.words.records()
+        tables["words"] = made.words.as_scores()
     if wanted.out_of_domain and truth is not None:
         sets = other_languages(model, builder, settings, wanted, measured, truth, lengths, len(documents))
-        tables["out-of-domain"] = [record for one in sets for record in one.records()]
+        tables["out-of-domain"] = [score for one in sets for score in one.as_scores()]
     return made
 
 
@@ -207,8 +211,8 @@ def other_languages(
     return compare_sets(sets, evaluations, marginal, pcfg, lengths, seed=settings.seed)
 
 
-@dataclass(frozen=True, eq=False)
-class MeasuredSets:
+@dataclass(frozen=True, eq=False, repr=False)
+class MeasuredSets(ResultRecords):
     """Everything that was measured of one model on several sets of texts."""
 
     sets: Mapping[str, Measured]  #: by name; the first is the text that all else is measured on
@@ -221,17 +225,18 @@ class MeasuredSets:
         """Results by name of the set, at last of all sets pooled."""
         return {**self.sets, POOLED: self.pooled}
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a number, for JSON, with its ``set``; ``table`` is ``sets``, or ``sets-grid`` and the like."""
-        records = []
+    @override
+    def as_scores(self) -> list[Score]:
+        """Return all scores with their ``set``; ``table`` is ``sets``, or ``sets-grid`` and the like."""
+        every: list[Score] = []
         for name, measured in self.each.items():
-            head = {"table": "sets", "set": name}
-            records += [{**head, **record} for record in replace(measured, decomposition=None).records()]
+            every += keyed(replace(measured, decomposition=None).as_scores(), table="sets", set=name)
         for name, tables in self.tables.items():
-            records += [{**record, "table": f"sets-{record['table']}", "set": name} for record in tables.records()]
+            for table, scores in tables.tables.items():
+                every += [score.at(table=f"sets-{table}").with_more(set=name) for score in scores]
         if self.pooled_grid is not None:
-            records += [{"table": "sets-grid", "set": POOLED, **record} for record in self.pooled_grid.records()]
-        return records
+            every += keyed(self.pooled_grid.as_scores(), table="sets-grid", set=POOLED)
+        return every
 
     def rows(self) -> list[dict[str, Any]]:
         """One row a document and run, with its set; see `truesource.evaluation.tokenisation.measure.Measured.rows`."""

@@ -186,8 +186,8 @@ class Evaluation(ResultRecords):
                 scores[label][0] = Score("log_p", total.log_p, signed, total.low, total.high)
         return scores
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a document and run, for JSON: what `Estimate` holds, with the number of the document."""
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row a document and run: what `Estimate` holds, with the number of the document."""
         kept = enumerate(zip(self.numbers.tolist(), self.documents, strict=True))
         return [
             {

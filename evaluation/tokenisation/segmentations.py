@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from truesource.evaluation.core.score import Key, keyed
 from truesource.evaluation.show.result import Result
 from truesource.evaluation.show.words import count
 from truesource.evaluation.tokenisation.ambiguity import measure_ambiguity
@@ -57,10 +58,10 @@ def sum_over_lattice(
     ambiguity = measure_ambiguity(builder, spelled, settings.inverse_temperature)
     words = words_table(ambiguity, list_words)
     counts = {"given": len(documents), "unreadable": len(documents) - len(spelled)}
-    head = {"tokeniser": str(tokeniser), "text": str(path), **counts}
+    head: dict[str, Key] = {"tokeniser": str(tokeniser), "text": str(path), **counts}
     return Result(
         kind=KIND,
-        numbers=[{**head, **record} for record in ambiguity.records(scores=by, words=list_words)],
+        scores=keyed(ambiguity.as_scores(scores=by, words=list_words), **head),
         tables=[ambiguity_table(ambiguity, f"{tokeniser}, {by} scores", by), *([words] if words else [])],
         notes=notes,
         detail=ambiguity,

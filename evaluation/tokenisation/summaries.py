@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from typing_extensions import override
 
-from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.score import Score, keyed
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from truesource.evaluation.tokenisation import EstimatorRun, EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Documents
@@ -21,7 +22,7 @@ from truesource.evaluation.tokenisation.results import Evaluation, evaluate_docu
 from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.printable import track
+from truesource.grammar.support.printable import ResultRecords, track
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 LN2 = math.log(2.0)
@@ -197,27 +198,25 @@ def _points(
     return points, words
 
 
-@dataclass(frozen=True, eq=False)
-class Grid:
+@dataclass(frozen=True, eq=False, repr=False)
+class Grid(ResultRecords):
     """The table of one model and set of documents: perplexities per word and improvements over T*."""
 
     evaluation: Evaluation
     places: Mapping[str, tuple[Consistency, str]]  #: by label of the run: consistency and method of its cell
     seed: int  #: of the bootstrap
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a perplexity, for JSON; that of T*, which the paper prints in brackets, has no ``cuts``.
-
-        There is none where it is beyond the largest float.
-        """
+    @override
+    def as_scores(self) -> list[Score]:
+        """Return all perplexities that a float can hold; the one of T*, in brackets in the paper, has no ``cuts``."""
         scores = perplexities(self.evaluation, self.seed)
-        head: dict[str, Any] = {"model": self.evaluation.model, "method": ONE_BEST, "cuts": None, "samples": None}
-        records = [{**head, **scores[ONE_BEST]["ppl"].as_record()}] if "ppl" in scores[ONE_BEST] else []
+        best = scores[ONE_BEST].get("ppl")
+        every = [] if best is None else [best.at(method=ONE_BEST, cuts=None, samples=None)]
         for label, (cuts, method) in self.places.items():
-            head |= {"method": method, "cuts": cuts, "samples": self.evaluation.runs[label].settings.samples}
-            names = [name for name in ("ppl", "improvement") if name in scores[label]]
-            records += [{**head, **scores[label][name].as_record()} for name in names]
-        return records
+            samples = self.evaluation.runs[label].settings.samples
+            of_label = [scores[label][name] for name in ("ppl", "improvement") if name in scores[label]]
+            every += keyed(of_label, method=method, cuts=cuts, samples=samples)
+        return keyed(every, model=self.evaluation.model)
 
 
 def perplexity_grid(

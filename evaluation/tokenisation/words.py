@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle
@@ -42,7 +43,7 @@ from truesource.generator.piece_model import IncrementalScorer, PieceInventory, 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.printable import track
+from truesource.grammar.support.printable import ResultRecords, track
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
 
@@ -189,8 +190,8 @@ def _no_words() -> InputError:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class WordTable:
+@dataclass(frozen=True, eq=False, repr=False)
+class WordTable(ResultRecords):
     """One row a word, in the order of the texts."""
 
     model: str
@@ -205,15 +206,13 @@ class WordTable:
         """One row a word: the columns."""
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*self.columns.values(), strict=True)]
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a score, for JSON; ``words``: how many it is the mean of."""
+    @override
+    def as_scores(self) -> list[Score]:
+        """Return all scores; ``words``: how many a score is the mean of."""
         n = len(self.columns["word"])
         known = n - sum(value is None for value in self.columns.get("surprisal_truth", ()))
         words = {"surprisal_truth": known, "surprisal_excess": known}
-        return [
-            {"model": self.model, "words": words.get(name, n), **score.as_record()}
-            for name, score in self.scores.items()
-        ]
+        return [score.at(model=self.model, words=words.get(name, n)) for name, score in self.scores.items()]
 
 
 def word_surprisals(

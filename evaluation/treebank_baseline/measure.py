@@ -18,7 +18,7 @@ import numpy as np
 
 from truesource.evaluation.core.comparison import alone_parts, nothing_scored, score_by_model, vocabulary_part
 from truesource.evaluation.core.exclusion import disjoint_part
-from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.score import Key, Score
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import signature, unit_part
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends, perplexity_interval, resampled_ratio
@@ -128,7 +128,14 @@ def score_on_text(
     impossible = {name: len(side.impossible) for name, side in sides.items()}
     lacking = 0 if truth is None else _lacking(truth, sentences, sides[GRAMMAR])
     return TextScores(
-        kind, some.objective, made.records(), len(sentences), impossible, len(made.common), lacking, sides
+        kind,
+        some.objective,
+        [score.as_record() for score in made.as_scores()],
+        len(sentences),
+        impossible,
+        len(made.common),
+        lacking,
+        sides,
     )
 
 
@@ -156,9 +163,9 @@ class _SidesOnText:
         kept = set(range(len(self.sentences))).difference(*(side.impossible.tolist() for side in self.sides.values()))
         return np.array(sorted(kept), dtype=np.int32)
 
-    def records(self) -> list[dict[str, Any]]:
-        """Records of every side, every choice of sentences and of words."""
-        records = []
+    def as_scores(self) -> list[Score]:
+        """Return the scores of every side, every choice of sentences and of words."""
+        every = []
         words = ("all", "known") if self._has_unknown() else ("all",)
         choices = [_CountedPositions(sentences, word) for word in words for sentences in ("common", "all")]  # type: ignore[arg-type]
         for count in choices:
@@ -167,25 +174,25 @@ class _SidesOnText:
                 scores = self._counted(side, count)
                 if not len(scores.log_prob):
                     continue
-                records.append(self._ppl(name, scores, count))
+                every.append(self._ppl(name, scores, count))
                 if count.sentences == "common" and name != GRAMMAR:
                     if first is not None:
-                        records.append(self._ratio(name, scores, first, count))
+                        every.append(self._ratio(name, scores, first, count))
                     first = scores if first is None else first
                 if count.sentences == "common" and name != GRAMMAR and GRAMMAR in self.sides:
                     truth = self._counted(self.sides[GRAMMAR], count)
-                    records.append(self._ratio(name, scores, truth, count, against=GRAMMAR))
-        return records
+                    every.append(self._ratio(name, scores, truth, count, against=GRAMMAR))
+        return every
 
-    def _ppl(self, name: str, scores: TokenScores, count: _CountedPositions) -> dict[str, Any]:
+    def _ppl(self, name: str, scores: TokenScores, count: _CountedPositions) -> Score:
         of_grammar = BOUND if self.kind == "sampled" else REFERENCE
         measure = of_grammar if name == GRAMMAR else "ppl"
-        return self._record(name, measure, perplexity_interval(scores, self.seed), scores, count)
+        return self._score(name, measure, perplexity_interval(scores, self.seed), scores, count)
 
     def _ratio(
         self, name: str, scores: TokenScores, other: TokenScores, count: _CountedPositions, against: str | None = None
-    ) -> dict[str, Any]:
-        """Perplexity over that of another side on the same positions, sentences resampled together."""
+    ) -> Score:
+        """Return the perplexity over that of another side on the same positions, sentences resampled together."""
         against = against or next(iter(self.sides))
         difference = other.log_prob - scores.log_prob
         _, row = np.unique(scores.sentence, return_inverse=True)
@@ -194,9 +201,9 @@ class _SidesOnText:
         value = Interval(float(np.exp(difference.mean())), *ends(*_exp(low, high)))
         of_grammar = RELATIVE if self.kind == "sampled" else OF_REFERENCE
         measure = of_grammar if against == GRAMMAR else "ratio"
-        return {**self._record(name, measure, value, scores, count, {"against": against}), "against": against}
+        return self._score(name, measure, value, scores, count, {"against": against}).with_more(against=against)
 
-    def _record(
+    def _score(
         self,
         name: str,
         measure: str,
@@ -204,7 +211,7 @@ class _SidesOnText:
         scores: TokenScores,
         count: _CountedPositions,
         more: Mapping[str, object] | None = None,
-    ) -> dict[str, Any]:
+    ) -> Score:
         sentences = len(np.unique(scores.sentence))
         parts = {
             "model": name,
@@ -218,15 +225,9 @@ class _SidesOnText:
             "tokens": len(scores.log_prob),
             "grammar": self.grammar,
         }
-        score = Score(measure, value.value, signature(parts), value.low, value.high)
-        return {
-            "model": name,
-            "objective": self.model.objective,
-            "text": self.kind,
-            "sentences": count.sentences,
-            "words": count.words,
-            **score.as_record(),
-        }
+        keys: dict[str, Key] = {"model": name, "objective": self.model.objective, "text": self.kind}
+        keys |= {"sentences": count.sentences, "words": count.words}
+        return Score(measure, value.value, signature(parts), value.low, value.high, keys)
 
     def _counted(self, scores: TokenScores, count: _CountedPositions) -> TokenScores:
         kept = np.ones(len(scores.log_prob), dtype=bool)

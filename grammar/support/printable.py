@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import monotonic
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,12 +164,23 @@ def no_interval_text(codes: list[str]) -> str:
     return f"Without interval: {'; '.join(map(reason_text, dict.fromkeys(codes)))}." if codes else ""
 
 
-class ResultRecords:
-    """A result whose numbers are records; a class that has this base is a dataclass with ``repr=False``."""
+class _Recorded(Protocol):
+    """A score: see `truesource.evaluation.core.score.Score`."""
 
-    def records(self) -> Sequence[Mapping[str, Any]]:
-        """One record a number: ``name``, ``value``, ``low`` and ``high`` in nats unless its name says otherwise."""
+    def as_record(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+
+
+class ResultRecords:
+    """A result whose numbers are scores; a class that has this base is a dataclass with ``repr=False``."""
+
+    def as_scores(self) -> Sequence[_Recorded]:
+        """Return every number with its keys; in nats unless its name says otherwise."""
         raise NotImplementedError
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return one record a number, for JSON: its keys, ``name``, ``value``, ``low``, ``high``, ``signature``."""
+        return [score.as_record() for score in self.as_scores()]
 
     def to_pandas(self) -> pd.DataFrame:
         """The records as a data frame: a row a number, a column a key; missing where a record has no such key."""

@@ -39,7 +39,7 @@ class CountSettings(Settings):
 
 def measure(model, setting, settings):
     tokens = sum(map(len, setting.sentences))
-    return EvaluatorOutput(records=[setting.record(model, "count", tokens)])
+    return EvaluatorOutput(scores=[setting.score(model, "count", tokens)])
 
 COUNT = Evaluator(
     name="count", title="Number of tokens", summary="Count tokens.", settings=CountSettings,

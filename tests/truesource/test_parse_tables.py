@@ -27,7 +27,7 @@ PARSED = [chain(["X", *LABELS[1 : i + 1]], "JJ" if i else "NN") for i in range(l
 
 
 def test_short_tables_have_lengths_and_the_most_frequent_labels() -> None:
-    records = score_parses(GOLD, [*PARSED[:-1], None]).records()["summary"]
+    records = score_parses(GOLD, [*PARSED[:-1], None]).records()
     lengths, labels = parse_tables(records)
     assert [row.cells[0] for row in lengths.rows] == ["all", "1..40", "1..10"]
     assert [str(cell) for cell in lengths.rows[0].cells[:3]] == ["all", "13", "1"]
@@ -44,7 +44,7 @@ def test_short_tables_have_lengths_and_the_most_frequent_labels() -> None:
 
 
 def test_full_tables_have_all_labels_and_tags_and_confusions() -> None:
-    records = score_parses(GOLD, PARSED).records()["summary"]
+    records = score_parses(GOLD, PARSED).records()
     lengths, unlabelled, labels, tags, confusions = parse_tables(records, full=True)
     assert str(unlabelled.rows[0].cells[4]) == "100.00"
     assert len(labels.rows) == len(LABELS) + 1  # X is only proposed
@@ -54,12 +54,12 @@ def test_full_tables_have_all_labels_and_tags_and_confusions() -> None:
 
 
 def test_nothing_confused_leaves_no_table() -> None:
-    records = score_parses(GOLD, GOLD).records()["summary"]
+    records = score_parses(GOLD, GOLD).records()
     assert "Most frequent confusions of tags" not in [table.title for table in parse_tables(records, full=True)]
 
 
 def test_tables_fit_on_the_terminal_and_into_files(capsys: pytest.CaptureFixture[str]) -> None:
-    tables = parse_tables(score_parses(GOLD, PARSED).records()["summary"])
+    tables = parse_tables(score_parses(GOLD, PARSED).records())
     for table in tables:
         show(table)
     printed = capsys.readouterr().out.splitlines()

@@ -237,7 +237,7 @@ def test_a_network_of_transformers_with_its_tokeniser_is_what_its_folder_is(
     network.train()
     saved, memory = ts.compare(folder, corpus), ts.compare((network, tokeniser), corpus)
     assert memory["kl"].value == pytest.approx(saved["kl"].value, rel=1e-6)
-    assert memory.numbers[0]["model"] == type(network).__name__
+    assert memory.scores[0].get("model") == type(network).__name__
     if pieces:
         piped = ts.load_model(pipeline("text-generation", model=network, tokenizer=tokeniser))
         assert ts.compare(piped, corpus)["kl"].value == memory["kl"].value

@@ -295,7 +295,7 @@ def _plan(asked: Selection, suite: str, flops_per_second: float | None, outputs:
         flops_per_second=flops_per_second,
     )
     show(plan_table(planned), width=190)
-    outputs.finish(f"truesource benchmark --suite {suite} --model NAME -o results/", json=json_of(planned.records()))
+    outputs.finish(f"truesource benchmark --suite {suite} --model NAME -o results/", json=json_of(planned.rows()))
 
 
 def _export(asked: Selection, folder: Path, outputs: OutputFiles, *, force: bool) -> None:

@@ -74,7 +74,7 @@ def test_a_model_of_one_seed_has_the_numbers_and_signature_of_its_score(found: M
     records = [record for record in found.records() if record["model"] == "one"]
     assert len(records) == 4
     for record in records:
-        assert {key: record[key] for key in scores["kl"]} == scores[record["name"]]
+        assert {key: record[key] for key in scores["kl"]} == {**scores[record["name"]], "model": "one"}
 
 
 def test_several_seeds_have_means_and_deviations(found: ModelComparison) -> None:

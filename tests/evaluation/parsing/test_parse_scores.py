@@ -31,7 +31,7 @@ def flat(n: int, label: str = "NP", tag: str = "NN") -> Tree:
 def of(found: ParseScores, name: str, **place: str) -> dict[str, Any]:
     """The one record of this name and place."""
     keys = ("by", "group")
-    records = found.records()["summary"]
+    records = found.records()
     (record,) = [
         each
         for each in records
@@ -86,7 +86,7 @@ def test_by_label_and_by_tag() -> None:
 
 def test_a_label_that_is_never_proposed_has_no_precision() -> None:
     found = score_parses([tree("(S (NP (NN a)) (NN b))")], [tree("(S (NN a) (NN b))")])
-    records = [record for record in found.records()["summary"] if record.get("group") == "NP"]
+    records = [record for record in found.records() if record.get("group") == "NP"]
     assert {record["name"]: record["value"] for record in records} == {"recall": 0.0, "f1": 0.0}
 
 
@@ -114,7 +114,7 @@ def test_punctuation_counts_for_the_length_and_traces_do_not() -> None:
 
 def test_what_has_nothing_to_count_has_no_record() -> None:
     found = score_parses([tree("(ROOT (NN a))")], [None])
-    named = {(record["name"], record.get("group")) for record in found.records()["summary"]}
+    named = {(record["name"], record.get("group")) for record in found.records()}
     assert ("labelled_f1", None) not in named  # no brackets at all
     assert ("no_crossing", None) not in named  # no parse
     assert ("exact_match", None) in named and ("tagging_accuracy", None) in named
@@ -155,7 +155,7 @@ def test_signatures_say_what_was_compared_and_how(found: ParseScores) -> None:
 
 
 def test_records_are_json_and_hold_a_row_a_sentence_if_asked(found: ParseScores) -> None:
-    records = found.records(by_sentence=True)
+    records = {"summary": found.records(), "sentences": found.rows()}
     assert json.loads(json.dumps(records, allow_nan=False)) == records
     assert "sentences" not in found.records()
     assert len(records["sentences"]) == 12

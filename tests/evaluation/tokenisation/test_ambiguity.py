@@ -125,7 +125,7 @@ def test_records_are_signed_and_sizes_are_those_of_the_original() -> None:
     for part in ("unit:nats/document", "scores:own", "b:0.5", "tokeniser:unigram", "data:"):
         assert part in values["entropy"].signature
     assert measure(["▁ab▁a"], WITHIN).scores(scores="own")["entropy"].signature != values["entropy"].signature
-    records = found.records(scores="own", words=1)
+    records = [score.as_record() for score in found.as_scores(scores="own", words=1)]
     assert {record["name"] for record in records} == {*values, "word_entropy"}
     assert records[-1]["group"] == "▁ab"
     assert records[-1]["log2_paths"] == pytest.approx(math.log2(len(slow.cuts("▁ab", WITHIN))))

@@ -182,7 +182,7 @@ def test_scores_and_records_are_plain_and_finite(model: ToyPieceModel, read: Doc
     assert scores["log_p"] == found.total("wr").log_p
     assert (scores["documents"], scores["left_out"]) == (4, 1)
     assert {"standard_error", "least_ess", "largest_share", "steps_per_piece"} <= set(scores)
-    records = found.records()
+    records = found.rows()
     assert len(records) == 4 * 3
     assert [r["document"] for r in records if r["run"] == "exact"] == [0, 1, 2, 4]
     by_hand = log_sum(model.brute(found.documents[0].text.spelling).values())

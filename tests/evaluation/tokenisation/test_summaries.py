@@ -378,7 +378,7 @@ def test_gaps_entropies_and_correlation(b: float) -> None:
     assert many.low is not None and many.high is not None
     assert -1.0 <= many.low <= many.value <= many.high <= 1.0
     assert f"entropy-b:{b:g}" in score.signature.split("|")
-    record = gaps.records()[3]
+    record = gaps.rows()[3]
     assert (record["set"], record["pieces"]) == ("toy", pieces[3])
     assert record["gap_per_piece"] == pytest.approx(truth[3] / pieces[3])
 

@@ -108,8 +108,8 @@ def make(run: RunFolder) -> str:
                 grammar=pcfg.identity,
                 seed=run.config.seed,
             )
-            summary = scores.records()["summary"]
-            records += [{"trees": trees, **record} for record in summary if "by" not in record]
+            whole = (score for score in scores.as_scores() if score.get("by") is None)
+            records += [score.at(trees=trees).as_record() for score in whole]
     write_json(run.folder / QUALITY, {"records": records})
     return digest_json(records)
 

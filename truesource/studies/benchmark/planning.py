@@ -114,8 +114,8 @@ class SuitePlan(ResultRecords):
     flops_per_second: float | None  #: peak of the GPU that is planned for; None: none is
     utilisation: float  #: assumed share of that peak
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a model: parameters, trainings, tokens, operations, hours."""
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row a model: parameters, trainings, tokens, operations, hours."""
         rate = self.gpu_rate
         return [
             {

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from typing_extensions import override
 
+from truesource.evaluation.core.score import Key, Score, keyed
 from truesource.evaluation.measures.contrast import (
     Contrast,
     PairFamily,
@@ -90,24 +92,25 @@ class Standings(ResultRecords):
     rows: Sequence[Standing]
     seed: int = DEFAULT_SEED  #: of intervals
 
-    def records(self) -> list[dict[str, Any]]:
-        """The share of each model on the suite (``language`` is None), and its measures on each language."""
-        made = []
+    @override
+    def as_scores(self) -> list[Score]:
+        """Return the share of each model on the suite (``language`` is None), and its measures on each language."""
+        every: list[Score] = []
         for row in self.rows:
             head = {"model": row.name, "objective": self.objective}
             shares = {"share": row.share, "longer_share": row.longer_share}
-            made += [_record({**head, "language": None}, name, share) for name, share in shares.items() if share]
+            every += [_score(name, share).at(**head, language=None) for name, share in shares.items() if share]
             for language, each in row.languages.items():
-                of = {**head, "language": language, "seeds": each.seeds}
+                place: dict[str, Key] = {**head, "language": language, "seeds": each.seeds}
                 intervals = {"share": each.share, "kl": each.kl, "longer_share": each.longer_share}
                 numbers = {"wrong": each.wrong, "calibration": each.calibration, "longer_wrong": each.longer_wrong}
-                made += [_record(of, name, found) for name, found in intervals.items() if found]
-                made += [{**of, "name": name, "value": x} for name, x in numbers.items() if x is not None]
-        return made
+                every += keyed((_score(name, x) for name, x in intervals.items() if x), **place)
+                every += keyed((Score(name, x) for name, x in numbers.items() if x is not None), **place)
+        return every
 
 
-def _record(head: Mapping[str, Any], name: str, found: Contrast) -> dict[str, Any]:
-    return {**head, "name": name, "value": found.value, "low": found.low, "high": found.high}
+def _score(name: str, contrast: Contrast) -> Score:
+    return Score(name, contrast.value, "", contrast.low, contrast.high)
 
 
 def standings(results: BenchmarkResults, languages: Sequence[str], *, seed: int = DEFAULT_SEED) -> list[Standings]:

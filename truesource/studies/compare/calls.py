@@ -101,7 +101,7 @@ def score(model: LanguageModel, setting: Setting, notes: Sequence[str] = ()) -> 
         frame = setting.frame_of(model.objective)
         alone = score_alone(model, setting.sentences, frame, seed=setting.seed, left_out=setting.left_out)
         return Result(
-            kind="score", numbers=alone.records(), tables=[alone_table(alone)], notes=tuple(notes), detail=alone
+            kind="score", scores=alone.as_scores(), tables=[alone_table(alone)], notes=tuple(notes), detail=alone
         )
     comparison = compare_in(model, setting)
     record = comparison.as_record()
@@ -113,7 +113,7 @@ def score(model: LanguageModel, setting: Setting, notes: Sequence[str] = ()) -> 
 
     return Result(
         kind="compare",
-        numbers=comparison.records(),
+        scores=comparison.as_scores(),
         tables=[results_table([record])],
         notes=(*notes, *warnings),
         draw=draw,
@@ -133,7 +133,7 @@ def result_of(
     """
     return Result(
         kind="compare",
-        numbers=[record for comparison in found for record in comparison.records()],
+        scores=[score for comparison in found for score in comparison.as_scores()],
         tables=[comparison_table(comparison, columns) for comparison in found],
         notes=(*notes, *filter(None, map(warning_of, found))),
         draw=lambda: comparison_figure(found),

@@ -78,10 +78,8 @@ def compare_with_gold(gold: Sequence[Tree], parsing: Parsing, parsed: ParsedCorp
             numbers.append(row.number)
     parser = f"{parsing.settings.method}{', exact' if parsing.settings.exact else ''}"
     scores = score_parses(wanted, found, parser=parser, grammar=parsing.pcfg.digest, seed=parsing.settings.seed)
-    records = scores.records(by_sentence=True)
-    for sentence, number in zip(records["sentences"], numbers, strict=True):
-        sentence["number"] = number
-    return str(scores.brackets), records
+    sentences = [{**row, "number": number} for row, number in zip(scores.rows(), numbers, strict=True)]
+    return str(scores.brackets), {"summary": scores.records(), "sentences": sentences}
 
 
 def call_record(parsing: Parsing, parsed: ParsedCorpus, missing: Missing) -> dict[str, Any]:

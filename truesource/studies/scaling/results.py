@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
 import numpy as np
 from pydantic import Field, with_config
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, override
 
-from truesource.evaluation.core.score import Score, ScoreRecord
+from truesource.evaluation.core.score import Key, NoScore, Score, ScoreRecord, read_score
 from truesource.evaluation.core.signature import SignatureKey, signature
 from truesource.evaluation.measures.bootstrap import Interval
 from truesource.evaluation.scaling.cells import AXES, ScalingCell, Scatter
@@ -19,7 +19,7 @@ from truesource.evaluation.scaling.fits import AxisFit, Fits, fit_all
 from truesource.evaluation.scaling.losses import Losses
 from truesource.grammar.support.archives import ArrayKind, read_arrays
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.printable import few_code
+from truesource.grammar.support.printable import ResultRecords, few_code
 from truesource.grammar.support.records import STRICT, Count, FileName, read_record
 
 MEASURES = ("ppl", "bound", "relative_ppl", "kl")
@@ -138,8 +138,8 @@ class PlanRecord(TypedDict):
     lines: NotRequired[list[LineRecord]]
 
 
-@dataclass(frozen=True)
-class Sweep:
+@dataclass(frozen=True, repr=False)
+class Sweep(ResultRecords):
     """A sweep, finished or in part."""
 
     title: str
@@ -155,35 +155,35 @@ class Sweep:
         """Number of cells that are not finished, and of all cells: ``2 of 3``."""
         return f"{len(self.missing)} of {len(self.missing) + len(self.rows)}"
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a number, for JSON: what it is of, name, value, low, high, signature."""
-        found = []
-        head: dict[str, Any]
+    @override
+    def as_scores(self) -> list[Score | NoScore]:
+        found: list[Score | NoScore] = []
+        head: dict[str, Key]
         for row in self.rows:
             head = {key: row[key] for key in ("cell", "model", "sentences", "seed")}
             for name in MEASURES:
                 own = {"estimator": "paired"} if name == "kl" else {}
-                found.append(_record(head, name, Interval(**row["measures"][name]), {**row["parts"], **own}))
+                found.append(_score(head, name, Interval(**row["measures"][name]), {**row["parts"], **own}))
             counted = {**row["parts"], "flops": "matmul-and-convolution/multiply-add-2/forward-and-backward"}
-            found += [_record(head, name, row[name], counted) for name in COUNTS]
+            found += [_score(head, name, row[name], counted) for name in COUNTS]
             for point in row["curve"]:
                 at = {**head, "step": point["step"], "flops": point["flops"]}
-                found.append(_record(at, "kl", point["kl"], {**row["parts"], "estimator": "paired"}))
+                found.append(_score(at, "kl", point["kl"], {**row["parts"], "estimator": "paired"}))
         for fit in self.fits.axes:
-            found += self._fit_records(fit)
-        found += [dict(line) for line in self.lines]
+            found += self._fit_scores(fit)
+        found += map(read_score, self.lines)
         joint = self.fits.joint
         if joint is not None:
             parts = self._parts("kl=A*N^-alpha+B*D^-beta", LEAST_SQUARES, joint.rows, joint.failed, joint.scatter)
             over = ["parameters_without_embeddings", "sentences"]
             head = {"fit": "joint", "over": over, "at_bound": joint.at_bound}
             if not joint.at_bound:
-                found += [_record(head, name, value, parts) for name, value in joint.intervals.items()]
-            found += [_record(head, "r2", joint.fit.r2, parts), _record(head, "residual", joint.fit.residual, parts)]
+                found += [_score(head, name, value, parts) for name, value in joint.intervals.items()]
+            found += [_score(head, "r2", joint.fit.r2, parts), _score(head, "residual", joint.fit.residual, parts)]
         return found
 
-    def _fit_records(self, fit: AxisFit) -> list[dict[str, Any]]:
-        head: dict[str, Any] = {"fit": "power_law", "over": fit.axis, "held": fit.held}
+    def _fit_scores(self, fit: AxisFit) -> list[Score]:
+        head: dict[str, Key] = {"fit": "power_law", "over": fit.axis, "held": fit.held}
         parts = self._parts("kl=A*x^-alpha", "ml-of-logs", fit.rows, fit.failed, fit.scatter)
         values: dict[str, Interval | float | None] = {
             "coefficient": fit.coefficient,
@@ -192,7 +192,7 @@ class Sweep:
             "residual": fit.fit.residual,
             "lack_of_fit_p": fit.fit.lack_of_fit,
         }
-        found = [_record(head, name, value, parts) for name, value in values.items() if value is not None]
+        found = [_score(head, name, value, parts) for name, value in values.items() if value is not None]
         unknown = fit.unknown
         if unknown is not None:
             head = {**head, "fit": "unknown_floor", "at_bound": unknown.fit.at_bound}
@@ -203,7 +203,7 @@ class Sweep:
                 values["floor_error"] = unknown.error
                 values["exponent"] = unknown.exponent
                 values["coefficient"] = unknown.fit.law.coefficient
-            found += [_record(head, name, value, parts) for name, value in values.items() if value is not None]
+            found += [_score(head, name, value, parts) for name, value in values.items() if value is not None]
         return found
 
     def _parts(self, law: str, method: str, rows: tuple[int, ...], failed: int, scatter: Scatter) -> dict[str, object]:
@@ -216,10 +216,10 @@ class Sweep:
         return {**kept, "law": law, "fit": method, "cells": len(rows), "ci": ci}
 
 
-def _record(head: dict[str, Any], name: str, value: Interval | float, parts: dict[str, object]) -> dict[str, Any]:
+def _score(head: Mapping[str, Key], name: str, value: Interval | float, parts: dict[str, object]) -> Score:
     ends = (value.low, value.high) if isinstance(value, Interval) else (None, None)
     number = value.value if isinstance(value, Interval) else value
-    return {**head, **Score(name, number, signature(parts), *ends).as_record()}
+    return Score(name, number, signature(parts), *ends, head)
 
 
 def read_sweep(folder: Path) -> Sweep:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.differences import differences
 from truesource.evaluation.core.given import as_setting, require_truth
+from truesource.evaluation.core.score import read_score
 from truesource.evaluation.explain.evaluator import ExplainSettings
 from truesource.evaluation.explain.report import ladder_table, lever_table, sentence
 from truesource.evaluation.explain.where import memory_sentence, places_table
@@ -114,7 +115,7 @@ def result_of(record: Mapping[str, Any], numbers: Sequence[Mapping[str, Any]], n
     sentences = filter(None, (memory_sentence(record), sentence(record)))
     return Result(
         kind="explain",
-        numbers=numbers,
+        scores=[*map(read_score, numbers)],
         tables=[lever_table(record), ladder_table(record), *([] if places is None else [places])],
         notes=(*notes, *sentences),
         detail=record,

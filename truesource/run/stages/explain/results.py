@@ -108,7 +108,7 @@ def _levers(
     shared = {"estimator": "paired", "ci": ci_part(n, seed, with_seeds=several), "seeds": base.seeds}
 
     def number(name: str, value: Contrast, **parts: object) -> dict[str, Any]:
-        return job.setting.record(job.model, name, value.value, value.low, value.high, **{**shared, **parts})
+        return job.setting.score(job.model, name, value.value, value.low, value.high, **{**shared, **parts}).as_record()
 
     sums: dict[str, SeedSums] = {
         lever.name: _sums(tables[lever.name], kept) for lever in levers if lever.name in tables
@@ -158,7 +158,7 @@ def _rung(job: ExplainJob, rung: Rung, kept: BoolArray) -> dict[str, Any]:
     return {
         "rung": rung.kind,
         **seen,
-        **job.setting.record(job.model, "kl", value.value, value.low, value.high, **made),
+        **job.setting.score(job.model, "kl", value.value, value.low, value.high, **made).as_record(),
     }
 
 

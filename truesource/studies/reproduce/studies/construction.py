@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.compare import Column, mean_scores
 from truesource.evaluation.divergence.contexts import measure_contexts
@@ -43,7 +44,7 @@ def construction_frequency(folder: Path, config: RunConfig) -> list[Found]:
     for entry, model in models_of(folder, config):
         within = []
         for case in cases:
-            records = {record["name"]: record for record in case.records(model)}
+            records = {score.name: score.as_record() for score in case.scores_of(model)}
             within.append(records["kl_within"]["value"])
             shared = {"event": case.event.spec, "per_100000": PER * case.probability}
             found += [found_of(entry, {**record, **shared}) for record in records.values()]
@@ -80,8 +81,8 @@ class _Construction:
         automaton = event.automaton(truth)
         self.certain = np.array([_first(automaton, word_numbers(truth, each)) for each in self.texts[0]])
 
-    def records(self, model: Any) -> Iterator[Mapping[str, Any]]:
-        """The three numbers of a model, with intervals over sentences."""
+    def scores_of(self, model: Any) -> Iterator[Score]:
+        """Yield the three numbers of a model, with intervals over sentences."""
         parts = {"unit": "nats/token", "grammar": self.truth.identity, "sentences": len(self.certain)}
         for texts, names in zip(self.texts, (("kl_at", "kl_within"), ("kl_elsewhere",)), strict=True):
             oracle = Setting(self.truth, texts, self.lengths).full_oracle(model)
@@ -90,7 +91,7 @@ class _Construction:
             for name in names:
                 kept = {"kl_at": after == 0, "kl_within": after > 0}.get(name, np.ones(len(kl), dtype=np.bool_))
                 scores = mean_scores({name: Column(kl[kept], {})}, found.sentence[kept], parts, DEFAULT_SEED)
-                yield scores[name].as_record()
+                yield scores[name]
 
 
 def _first(automaton: RewardAutomaton, sentence: Sequence[int]) -> int:
