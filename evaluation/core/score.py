@@ -15,6 +15,8 @@ from truesource.evaluation.measures.interval_ends import enclosing
 from truesource.grammar.support.printable import brief
 from truesource.grammar.support.records import STRICT
 
+Key = str | int | float | bool | None | Sequence[object]  #: a JSON value that says what a score is of
+SCORE = ("name", "value", "low", "high", "signature", "no_interval")  #: keys that every record has, or may have
 _NO_INTERVAL = re.compile(r"(?:^|\|)ci:none/([^|]+)")
 
 
@@ -40,10 +42,6 @@ class ScoreRecord(TypedDict):
     high: NotRequired[float | None]
     signature: NotRequired[str]
     no_interval: NotRequired[str]
-
-
-Key = str | int | float | bool | None | Sequence[object]  #: a JSON value that says what a score is of
-SCORE = ("name", "value", "low", "high", "signature", "no_interval")  #: keys that every record has, or may have
 
 
 @dataclass(frozen=True)
