@@ -39,7 +39,7 @@ class {network}({base}):
 
 
 def auto_map(model: PreTrainedModel) -> dict[str, str] | None:
-    """The classes by which `transformers` opens a folder, for ``config.json``; None: it has its own."""
+    """Return the classes by which `transformers` opens a folder, for ``config.json``; None: it has its own."""
     if not _travels(model):
         return None
     file = _file_of(model)

@@ -48,7 +48,7 @@ PRESETS = tuple(_SHAPES)
 
 
 def settings_class(architecture: str) -> type[ModelConfig]:
-    """The settings that an architecture takes, and what else is known of it without its network.
+    """Return the settings that an architecture takes, and what else is known of it without its network.
 
     Code of one's own (``file.py:name``, ``package.module:name``, an entry point of the group
     ``truesource.architectures``) is not imported.
@@ -66,7 +66,7 @@ def settings_class(architecture: str) -> type[ModelConfig]:
 
 
 def model_settings(architecture: str = DEFAULT, **settings: Any) -> ModelConfig:
-    """Settings of a model.
+    """Return settings of a model.
 
     Raises:
         ValueError: there is no such architecture, it does not take a setting, or a value is wrong.
@@ -84,7 +84,7 @@ def completed(config: ModelConfig) -> ModelConfig:
 
 
 def network_architecture(name: str) -> NetworkArchitecture[Any]:
-    """The architecture of a network; `transformers` knows all of ours from then on.
+    """Return the architecture of a network; `transformers` knows all of ours from then on.
 
     Raises:
         ValueError: there is no such network.
@@ -97,7 +97,7 @@ def network_architecture(name: str) -> NetworkArchitecture[Any]:
 
 
 def network_architecture_for(config: ModelConfig) -> NetworkArchitecture[Any]:
-    """The architecture of a model that is a network.
+    """Return the architecture of a model that is a network.
 
     Raises:
         ValueError: it is none.
@@ -110,7 +110,7 @@ def network_architecture_for(config: ModelConfig) -> NetworkArchitecture[Any]:
 
 
 def _network_of_type(model_type: object, objective: object) -> NetworkArchitecture[Any] | None:
-    """The architecture of a network whose ``config.json`` has this ``model_type``; None: it is not known here.
+    """Return the architecture of a network whose ``config.json`` has this ``model_type``; None: it is not known here.
 
     Of two of one type, such as BERT and diffusion, ``objective`` of the configuration tells which, or else the first.
     """
@@ -120,7 +120,7 @@ def _network_of_type(model_type: object, objective: object) -> NetworkArchitectu
 
 
 def network_of(config: Any) -> NetworkArchitecture[Any] | None:
-    """The architecture of a network with a configuration of `transformers`; None: it is not known here."""
+    """Return the architecture of a network with a configuration of `transformers`; None: it is not known here."""
     if config.model_type == MODEL_TYPE:
         from truesource.lmtrain.own.architecture import own_architecture
 
@@ -129,12 +129,12 @@ def network_of(config: Any) -> NetworkArchitecture[Any] | None:
 
 
 def network_names() -> list[str]:
-    """The architectures that are networks."""
+    """Return the architectures that are networks."""
     return [name for name in names() if not settings_class(name).counts]
 
 
 def masked_names() -> list[str]:
-    """The architectures of masked models, those in any order among them."""
+    """Return the architectures of masked models, those in any order among them."""
     return [name for name in names() if settings_class(name).objective != "causal"]
 
 
@@ -146,7 +146,7 @@ class Preset(NamedTuple):
 
 
 def preset(name: str, architecture: str = DEFAULT, *, objective: Objective = "causal") -> Preset:
-    """A model and a training to start from.
+    """Return a model and a training to start from.
 
     Args:
         name: ``tiny``: the models of the demo, two layers (the gated CNN six) of width 128, for minutes on a CPU.

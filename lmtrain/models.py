@@ -66,7 +66,7 @@ def as_loaded(given: Any) -> LanguageModel:
 
 
 def ready_model(code: Code) -> LanguageModel:
-    """The model that code names: an object that scores, or what something callable without arguments returns.
+    """Return the model that code names: an object that scores, or what something callable without arguments returns.
 
     Raises:
         InputError: the object is neither (code ``not-a-model``), or it raises (``code-failed``).
@@ -136,7 +136,7 @@ def require_words(vocabulary: tuple[Any, ...] | list[Any], name: str, source: Pa
 
 
 def _is_text(text: str) -> bool:
-    """True if a string can be written to a file: it has no lone surrogates."""
+    """Return True if a string can be written to a file: it has no lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:

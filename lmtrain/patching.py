@@ -108,7 +108,7 @@ def places(model: CausalModel) -> list[Place]:
 def patched_log_probs(
     model: LanguageModel, sentences: Sequence[Sequence[str]], layer: int, change: NDArray[np.float32]
 ) -> FloatArray:
-    """The next word after sentences, when a vector is added to one layer at their last word.
+    """Return the next word after sentences, when a vector is added to one layer at their last word.
 
     Nothing else is changed: words before the last one have the vectors that they had. A vector of zeros gives what
     ``model.distributions`` gives for the last position.
@@ -189,7 +189,7 @@ def adding(place: Place, change: Tensor, at: Tensor) -> Iterator[None]:
 def _leaving(
     blocks: nn.ModuleList, others: Sequence[nn.Module], calls: Calls, states: Sequence[Tensor]
 ) -> nn.Module | None:
-    """The module that the last hidden state leaves first; None: the others do not enter these blocks one by one.
+    """Return the module that the last hidden state leaves first; None: the others do not enter these blocks one by one.
 
     Args:
         blocks: one for each hidden state but the last.
@@ -203,7 +203,7 @@ def _leaving(
 
 
 def _vectors(given: Any) -> Tensor | None:
-    """The first of the arguments or results of a module, where it is a tensor."""
+    """Return the first of the arguments or results of a module, where it is a tensor."""
     first = given[0] if isinstance(given, tuple) and given else given
     return first if isinstance(first, Tensor) else None
 
@@ -221,7 +221,7 @@ def _check_words(model: CausalModel, sentences: Sequence[Sequence[str]]) -> None
 
 
 def _checked(change: NDArray[np.float32], n: int, width: int) -> Tensor:
-    """The vectors as a tensor, if they are finite and one of the right size for each sentence."""
+    """Return the vectors as a tensor, if they are finite and one of the right size for each sentence."""
     vectors = np.asarray(change, dtype=np.float32)
     if vectors.shape != (n, width):
         shape = "x".join(map(str, vectors.shape)) or "a single number"

@@ -63,7 +63,7 @@ class Code:
 
 
 def is_code(text: str) -> bool:
-    """True if a text has the form of code, ``file.py:name`` or ``package.module:name``; nothing is looked up."""
+    """Return True if a text has the form of code, ``file.py:name`` or ``package.module:name``; nothing is looked up."""
     return _CODE.fullmatch(text) is not None
 
 
@@ -95,7 +95,7 @@ def load_code(text: str, base: Path | None = None) -> Code:
 
 
 def code_file(text: str, base: Path | None = None) -> Path | None:
-    """The file that code names, which is there; None: it names a module.
+    """Return the file that code names, which is there; None: it names a module.
 
     Raises:
         InputError: the text has another form (code ``not-code``), there is no such file (``missing``), or it is not one
@@ -176,7 +176,7 @@ def _named(module: ModuleType, name: str, where: Path | str) -> Any:
 
 
 def _names_of(module: ModuleType) -> str:
-    """The first names that a module itself defines, for a message."""
+    """Return the first names that a module itself defines, for a message."""
     own = [
         name
         for name, value in vars(module).items()
@@ -316,7 +316,7 @@ def is_own(architecture: str) -> bool:
 
 
 def code_of_architecture(name: str) -> str:
-    """The name of an architecture of one's own as code: an entry point is replaced by what it names.
+    """Return the name of an architecture of one's own as code: an entry point is replaced by what it names.
 
     Raises:
         InputError: two packages offer it (code ``ambiguous``).
@@ -326,7 +326,7 @@ def code_of_architecture(name: str) -> str:
 
 
 def names_model(text: str) -> bool:
-    """True if a text names a model where it could also name a text, a corpus or a grammar."""
+    """Return True if a text names a model where it could also name a text, a corpus or a grammar."""
     try:
         named = model_reference(text)
     except InputError as error:
@@ -337,7 +337,7 @@ def names_model(text: str) -> bool:
 
 
 def entry_point(group: str, name: str) -> EntryPoint | None:
-    """The entry point of an installed package that has a name; None: there is none.
+    """Return the entry point of an installed package that has a name; None: there is none.
 
     Raises:
         InputError: two packages offer it (code ``ambiguous``).
@@ -351,7 +351,7 @@ def entry_point(group: str, name: str) -> EntryPoint | None:
 
 
 def _code_and_folder(text: str) -> tuple[str, str]:
-    """The two parts of ``CODE@FOLDER``; two empty texts where it is not of this form."""
+    """Return the two parts of ``CODE@FOLDER``; two empty texts where it is not of this form."""
     at = text.find("@")
     while at >= 0:
         if text[at + 1 :] and is_own(text[:at]):

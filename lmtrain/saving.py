@@ -137,7 +137,7 @@ def save_losses(checkpoint: str | Path, losses: LossSum, rank: int) -> None:
 
 
 def read_losses(checkpoint: str | Path, rank: int) -> LossSum:
-    """The losses of a process.
+    """Return the losses of a process.
 
     Raises:
         InputError: they are missing or damaged.

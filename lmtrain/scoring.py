@@ -27,7 +27,7 @@ LOGITS = 2**23  #: maximum number of float64 logits in memory (64 MiB)
 
 
 def batch_budget(vocabulary_size: int) -> int:
-    """Tokens of a scoring batch such that its logits fit in memory."""
+    """Return tokens of a scoring batch such that its logits fit in memory."""
     return max(256, min(8192, LOGITS // vocabulary_size))
 
 
@@ -48,7 +48,7 @@ def check_lengths(sentences: Sequence[Sequence[str]], longest: int | None) -> No
 
 
 def target_log_probs(logits: Tensor, targets: Tensor) -> FloatArray:
-    """Log softmax in float64 over everything the model emits, at the targets. (T,), nats."""
+    """Return the log softmax in float64 over everything the model emits, at the targets. (T,), nats."""
     exact = logits.double()
     chosen = exact.gather(1, targets[:, None])[:, 0] - torch.logsumexp(exact, dim=1)
     return chosen.cpu().numpy()
@@ -57,7 +57,7 @@ def target_log_probs(logits: Tensor, targets: Tensor) -> FloatArray:
 def score_causal(
     model: nn.Module, head: str, vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]], frame: ScoringFrame
 ) -> TokenScores:
-    """Each word given those before it, and the end of the sentence given all."""
+    """Return each word given those before it, and the end of the sentence given all."""
     rows = vocabulary.encode(sentences)
     lengths = np.array([len(row) + 1 for row in rows], dtype=np.int64)
     ends = np.cumsum(lengths)
@@ -76,7 +76,7 @@ def score_causal(
 def score_masked(
     model: nn.Module, head: str, vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]], frame: ScoringFrame
 ) -> TokenScores:
-    """Each word given all others, the model run once per word with that word alone masked."""
+    """Return each word given all others, the model run once per word with that word alone masked."""
 
     def batches(rows: Sequence[IntArray], numbers: IntArray, places: IntArray) -> list[Batch]:
         return [one_mask_batch(rows, places, vocabulary)]
@@ -111,7 +111,7 @@ def _score_words(
     batches: Callable[[Sequence[IntArray], IntArray, IntArray], Iterable[Batch]],
     what: str,
 ) -> TokenScores:
-    """Each word with some words masked: the mean over the batches that hide them.
+    """Return each word with some words masked: the mean over the batches that hide them.
 
     Args:
         model: the network.
@@ -182,7 +182,7 @@ class Predictor:
         return (hidden, *arguments[1:]) if self._targets is None else (hidden, self._targets)
 
     def __call__(self, model: nn.Module, batch: Batch, **options: Any) -> Tensor:
-        """Logits (T, V) at ``batch["positions"]``; ``model`` is the hooked one or a wrapper of it."""
+        """Return logits (T, V) at ``batch["positions"]``; ``model`` is the hooked one or a wrapper of it."""
         inputs = {key: batch[key] for key in ("input_ids", "attention_mask") if key in batch}
         self._positions = batch["positions"]
         try:
@@ -192,7 +192,7 @@ class Predictor:
         return logits
 
     def loss(self, model: nn.Module, batch: Batch, *, reduction: str = "mean", **options: Any) -> Tensor:
-        """Cross-entropy with what is expected, or else ``batch["targets"]``, nats.
+        """Return the cross-entropy with what is expected, or else ``batch["targets"]``, nats.
 
         The mean, weighted where the batch has weights, or with ``reduction="none"`` of each (T,).
         """
@@ -215,5 +215,5 @@ class Predictor:
 
 
 def predictor(model: nn.Module, head: str) -> AbstractContextManager[Predictor]:
-    """A `Predictor` that leaves the model as it was."""
+    """Return a `Predictor` that leaves the model as it was."""
     return closing(Predictor(model, head))

@@ -36,7 +36,7 @@ _NAME = re.compile(r"step-(\d{6,})")
 
 
 def schedule(config: TrainConfig, n_steps: int) -> frozenset[int]:
-    """Steps after which a snapshot is kept: 0, ``n_steps`` and what the settings say.
+    """Return steps after which a snapshot is kept: 0, ``n_steps`` and what the settings say.
 
     ``linear``: every ``snapshot_every`` steps. ``log``: the whole numbers nearest to 2 ** (k / m), m being
     ``snapshots_per_doubling`` and k = 0, 1, 2, ...
@@ -83,7 +83,7 @@ def write_snapshot(
 
 
 def snapshots(folder: str | Path) -> list[tuple[int, Path]]:
-    """The snapshots of a trained model in order: (step, model folder).
+    """Return the snapshots of a trained model in order: (step, model folder).
 
     Raises:
         InputError: the folder is not there, or the record of a snapshot is damaged or of another step.
@@ -105,7 +105,7 @@ def snapshots(folder: str | Path) -> list[tuple[int, Path]]:
 
 
 def checkpoints(folder: str | Path) -> list[tuple[int, Path]]:
-    """The snapshots of a trained model in order, and last the model itself: (step, model folder), none left out.
+    """Return the snapshots of a trained model in order, and last the model itself: (step, model folder), none left out.
 
     A folder without ``training.json`` is taken as laid out by hand: its snapshots are those that are there, each a
     model folder ``snapshots/step-000123`` whose step is the number in its name, and it need hold no model itself.
@@ -153,7 +153,7 @@ def _whole(made: list[tuple[int, Path]], files: tuple[str, ...] = _FILES) -> lis
 
 
 def _schedule_of(record: TrainingRecord, folder: Path) -> tuple[int, frozenset[int]]:
-    """The last step of a finished training, and the steps that its settings make snapshots of."""
+    """Return the last step of a finished training, and the steps that its settings make snapshots of."""
     if record.training is None:
         return record.steps or 0, frozenset()
     if record.steps is None or record.planned_steps is None or record.steps > record.planned_steps:
@@ -199,7 +199,7 @@ class Checkpoint(NamedTuple):
 def checkpoints_of(
     reference: str | Path | ModelReference, needed_by: str, model: LanguageModel | None = None
 ) -> list[Checkpoint]:
-    """The checkpoints of a model by rising step, the model itself last.
+    """Return the checkpoints of a model by rising step, the model itself last.
 
     Args:
         reference: to the model. A folder has snapshots, see `truesource.lmtrain.snapshots.checkpoints`; code gives a
@@ -235,6 +235,6 @@ def checkpoints_of(
 
 
 def has_checkpoints(reference: str | Path | ModelReference, model: LanguageModel) -> bool:
-    """True if there are checkpoints beside the model, where they are wanted but not needed."""
+    """Return True if there are checkpoints beside the model, where they are wanted but not needed."""
     folder = model_reference(reference).folder
     return offers(model, "snapshots") if folder is None else (folder / FOLDER).is_dir()

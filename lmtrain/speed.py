@@ -38,7 +38,7 @@ class _StepTimer(TrainerCallback):  # type: ignore[misc]
             control.should_training_stop = True
 
     def seconds_of_step(self) -> float:
-        """Median over the second half of the steps: the first ones also allocate memory and compile."""
+        """Return the median over the second half of the steps: the first ones also allocate memory and compile."""
         steps = np.diff([self.begin, *self.ends])
         return float(np.median(steps[len(steps) // 2 :]))
 
@@ -46,7 +46,7 @@ class _StepTimer(TrainerCallback):  # type: ignore[misc]
 def seconds_of_step(
     corpus: Any, model: ModelConfig, training: TrainConfig, *, seed: int, tokenizer: PreTrainedTokenizerFast
 ) -> float:
-    """Seconds that one step of a training takes here and now; nothing of the training is kept.
+    """Return seconds that one step of a training takes here and now; nothing of the training is kept.
 
     Args:
         corpus: a source of the split train.

@@ -76,7 +76,7 @@ def build_subword_tokenizer(
 
 
 def _settled(backend: Tokenizer) -> Unigram:
-    """A trained unigram model whose scores do not depend on the order in which the trainer met the words.
+    """Return a trained unigram model whose scores do not depend on the order in which the trainer met the words.
 
     The trainer keeps words in a hash table that is seeded anew in every process. The last digits of its scores
     vary, and characters that it would have dropped get scores in steps of 1e-4 above the lowest, in random
@@ -96,7 +96,7 @@ def _settled(backend: Tokenizer) -> Unigram:
 def make_tokenizer(
     config: ModelConfig, sentences: Sequence[Sequence[str]], objective: Objective
 ) -> PreTrainedTokenizerFast:
-    """The tokeniser that a model's settings ask for.
+    """Return the tokeniser that a model's settings ask for.
 
     Raises:
         InputError: see `build_tokenizer` and `build_subword_tokenizer`.

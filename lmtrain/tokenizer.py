@@ -87,5 +87,5 @@ def build_tokenizer(
 
 
 def digest_tokenizer(tokenizer: PreTrainedTokenizerFast) -> str:
-    """SHA-256 of all that it does with text, hexadecimal."""
+    """Return the SHA-256 of all that it does with text, hexadecimal."""
     return hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest()

@@ -36,7 +36,7 @@ TrainedModel = (
 
 
 def as_language_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, name: str) -> TrainedModel:
-    """A network of one of our architectures with a tokeniser made here, as the kind of model it is.
+    """Return a network of one of our architectures with a tokeniser made here, as the kind of model it is.
 
     Raises:
         InputError: the tokeniser is that of another model.
@@ -113,7 +113,7 @@ def load_own_model(folder: Path, code: Code, *, device: str | None = None) -> Tr
 
 
 def shared_tokenizer(folder: str | Path, model: ModelConfig) -> PreTrainedTokenizerFast:
-    """The tokeniser in a model folder, with the marks of the objective of ``model``.
+    """Return the tokeniser in a model folder, with the marks of the objective of ``model``.
 
     Args:
         folder: a model trained here.

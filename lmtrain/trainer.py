@@ -58,7 +58,7 @@ class LossTrainer(Trainer):  # type: ignore[misc]
     _predicted = 0  #: positions to predict in the running step
 
     def get_batch_samples(self, epoch_iterator: Iterator[Batch], num_batches: int, device: Any) -> tuple[Any, Any]:
-        """The micro-batches of a step; what is to predict in them is counted."""
+        """Return the micro-batches of a step; what is to predict in them is counted."""
         batches, items = super().get_batch_samples(epoch_iterator, num_batches, device)
         self._predicted = total(sum(_size(batch) for batch in batches))
         return batches, items
@@ -70,7 +70,7 @@ class LossTrainer(Trainer):  # type: ignore[misc]
         return_outputs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
     ) -> Tensor:
-        """Nats per predicted token, weighted by the share of this micro-batch; not finite: the training stops.
+        """Return nats per predicted token, weighted by the share of this micro-batch; not finite: the training stops.
 
         The Trainer and DDP average over micro-batches and processes, so the weights are 1 on average.
         """
@@ -233,7 +233,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
             self._require_finite(dev, state)
 
     def _mean_loss(self) -> float:
-        """Mean loss of the steps since the last line; the Trainer's own forgets stopped calls."""
+        """Return the mean loss of the steps since the last line; the Trainer's own forgets stopped calls."""
         trainer = self._run.trainer
         losses, trainer.losses = trainer.losses, LossSum()
         return sum_of(losses.total) / losses.steps
@@ -293,7 +293,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         return values
 
     def _dev_loss(self) -> float | None:
-        """Mean over the dev positions, nats; None without a dev split."""
+        """Return the mean over the dev positions, nats; None without a dev split."""
         if not self._run.dev:
             return None
         model, total, count = self._run.model, 0.0, 0
@@ -307,7 +307,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
 
 
 def _has_perplexity(loss: float) -> bool:
-    """True if exp(loss) is a number."""
+    """Return True if exp(loss) is a number."""
     return loss < math.log(sys.float_info.max)
 
 

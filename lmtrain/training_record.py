@@ -85,7 +85,7 @@ class FinishedRecord(TrainingRecord):
 
 
 def read_training(folder: Path) -> TrainingRecord:
-    """The record of a model folder.
+    """Return the record of a model folder.
 
     Raises:
         InputError: there is none, or it is damaged.
@@ -94,7 +94,7 @@ def read_training(folder: Path) -> TrainingRecord:
 
 
 def read_about(folder: Path) -> dict[str, str]:
-    """Licence and language that the record of a model folder names; nothing where there is no record.
+    """Return licence and language that the record of a model folder names; nothing where there is no record.
 
     Raises:
         InputError: the record is damaged.
@@ -105,7 +105,7 @@ def read_about(folder: Path) -> dict[str, str]:
 
 
 def read_finished(folder: Path) -> FinishedRecord:
-    """The record of a finished model that was trained here.
+    """Return the record of a finished model that was trained here.
 
     Raises:
         InputError: there is none, or it is damaged.
@@ -114,7 +114,7 @@ def read_finished(folder: Path) -> FinishedRecord:
 
 
 def model_name(folder: Path) -> str:
-    """Name of a model in tables: as its record says, or as its folder where that says nothing.
+    """Return the name of a model in tables: as its record says, or as its folder where that says nothing.
 
     Raises:
         InputError: the record is damaged.
@@ -137,7 +137,7 @@ def write_times(folder: Path, rows: Iterable[TimesRow]) -> None:
 
 
 def read_times(folder: Path, *, remedy: str = REMEDY) -> list[TimesRow]:
-    """The times of a training; empty where the folder has none.
+    """Return the times of a training; empty where the folder has none.
 
     Raises:
         InputError: the file is damaged.
@@ -147,7 +147,7 @@ def read_times(folder: Path, *, remedy: str = REMEDY) -> list[TimesRow]:
 
 
 def training_seconds(folder: Path) -> float | None:
-    """Seconds that the training of a finished model took, in all its calls; None where nothing says so.
+    """Return seconds that the training of a finished model took, in all its calls; None where nothing says so.
 
     Raises:
         InputError: the times are damaged.
@@ -220,12 +220,12 @@ def weights_digest(folder: Path) -> str:
 
 
 def place_of(out: Path) -> Path:
-    """The folder that the model ``out`` is trained in."""
+    """Return the folder that the model ``out`` is trained in."""
     return out.with_name(f"{out.name}{SUFFIX}")
 
 
 def model_of(partial: Path) -> Path:
-    """The model that is trained in a partial folder."""
+    """Return the model that is trained in a partial folder."""
     return partial.with_name(partial.name.removesuffix(SUFFIX))
 
 
@@ -250,7 +250,7 @@ class Training:
 
 
 def training_of(folder: Path) -> Training | None:
-    """The training of a model folder; None where there is no record of it, or none of its seed.
+    """Return the training of a model folder; None where there is no record of it, or none of its seed.
 
     Raises:
         InputError: the record is damaged.
@@ -268,7 +268,7 @@ def training_of(folder: Path) -> Training | None:
 
 
 def are_replicates(trainings: list[Training | None]) -> bool:
-    """True if models were trained alike, each with a seed of its own."""
+    """Return True if models were trained alike, each with a seed of its own."""
     known = [training for training in trainings if training is not None]
     settings, seeds = {training.settings for training in known}, {training.seed for training in known}
     return len(known) == len(trainings) == len(seeds) and len(settings) == 1

@@ -25,7 +25,7 @@ class SentenceSource(Protocol):
     """
 
     def sentences(self, split: str) -> Sequence[Sequence[str]]:
-        """Tokens of the sentences of a split."""
+        """Return tokens of the sentences of a split."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,7 +42,7 @@ AT_ONCE = 32  #: held-out sentences in one batch
 def endless(
     truth: Truth, *, batch: int, seed: int, lengths: LengthRange | None = None, start: int = 0
 ) -> Iterator[list[list[str]]]:
-    """Fresh batches of sentences, without end.
+    """Return fresh batches of sentences, without end.
 
     Batch i depends on the seed and i alone, so a training that is resumed at step i goes on with ``start=i``.
 
@@ -87,7 +87,7 @@ class TokenOrder:
 
     @classmethod
     def of(cls, truth: Truth, vocabulary: WordVocabulary | None = None) -> TokenOrder:
-        """The order of a tokeniser; None: of the truth.
+        """Return the order of a tokeniser; None: of the truth.
 
         Raises:
             InputError: the tokeniser lacks a word and has no token for unknown ones, or the truth is a process, whose
@@ -105,7 +105,7 @@ class TokenOrder:
 
     @takes_sentence
     def read(self, sentence: Sequence[str]) -> list[str]:
-        """The sentence as the truth has it here."""
+        """Return the sentence as the truth has it here."""
         known = self.truth.word_ids
         return [word if word in known or UNK not in known else UNK for word in sentence]
 
@@ -154,7 +154,7 @@ class ExactTargets(Dataset[Batch]):
         return self.__getitems__([number])[0]
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Batch]:
-        """Several elements; a `DataLoader` asks so for a batch."""
+        """Return several elements; a `DataLoader` asks so for a batch."""
         sentences = [self._sentences[i] for i in numbers]
         whole = self.batch(sentences)
         ends = [len(sentence) + 1 for sentence in sentences]
@@ -201,7 +201,7 @@ class ExactTargets(Dataset[Batch]):
         return {"input_ids": torch.from_numpy(inputs), "labels": labels}
 
     def collate(self, elements: Sequence[Batch]) -> Batch:
-        """Elements as padded tensors, ``input_ids`` (B, L) and ``labels`` (B, L, E)."""
+        """Return elements as padded tensors, ``input_ids`` (B, L) and ``labels`` (B, L, E)."""
         longest = max(len(element["input_ids"]) for element in elements)
         inputs = torch.full((len(elements), longest), int(self._order.tokens[-1]))
         labels = torch.zeros((len(elements), longest, self.size), dtype=self._dtype)
@@ -212,7 +212,7 @@ class ExactTargets(Dataset[Batch]):
 
 
 def kl_to_truth(logits: Tensor, expected: Tensor, reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
-    """KL(P || Q) of a token, nats: of the truth P from the model Q, 0 only where both are the same.
+    """Return the KL(P || Q) of a token, nats: of the truth P from the model Q, 0 only where both are the same.
 
     Its gradient is that of the cross-entropy with exact soft targets, so it is also a loss to train on.
 
@@ -291,7 +291,7 @@ class TruthCallback(TrainerCallback):  # type: ignore[misc]
         control.should_log = asked
 
     def measure(self, model: Any) -> float:
-        """KL(P || Q) of a token on the held-out sentences, nats.
+        """Return the KL(P || Q) of a token on the held-out sentences, nats.
 
         Raises:
             InputError: the model reads shorter texts only, has other tokens than the truth, or its logits are no

@@ -150,7 +150,7 @@ class CausalModel(_TrainedModel):
 
     @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
-        """Log probability of every word and sentence end that ``frame`` counts.
+        """Return the log probability of every word and sentence end that ``frame`` counts.
 
         The softmax is over all the model emits, special tokens included: what it gives to them is lost
         to it, as for any reader of its probabilities. The last position of a sentence is its end.
@@ -162,7 +162,7 @@ class CausalModel(_TrainedModel):
 
     @takes_sentences
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """Every word and the end of the sentence at every position; see `DistributionModel.distributions`.
+        """Yield every word and the end of the sentence at every position; see `DistributionModel.distributions`.
 
         Raises:
             InputError: the sentences differ in length, one is empty or longer than the model's positions.
@@ -172,7 +172,7 @@ class CausalModel(_TrainedModel):
 
     @takes_sentence
     def next_token(self, prefix: Sequence[str]) -> NextTokenProbabilities:
-        """Probabilities of what follows ``prefix`` (words; may be empty).
+        """Return probabilities of what follows ``prefix`` (words; may be empty).
 
         Raises:
             InputError: the prefix is longer than the model's positions.
@@ -209,7 +209,7 @@ class CausalModel(_TrainedModel):
         return Alphabet.of_words(self.encoder, size, self.longest)
 
     def stepper(self) -> NetworkStepper:
-        """Its next-token log probabilities, for one batch of text at a time."""
+        """Return its next-token log probabilities, for one batch of text at a time."""
         return NetworkStepper(self.model, self.encoder.bos)
 
 
@@ -224,7 +224,7 @@ class MaskedModel(_TrainedModel):
 
     @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
-        """Log probability of every word that ``frame`` counts, with that word alone masked.
+        """Return the log probability of every word that ``frame`` counts, with that word alone masked.
 
         A pseudo-log-likelihood: the network runs once per word. There is no end-of-sentence position. The
         softmax is over all the model emits, special tokens included.
@@ -236,7 +236,7 @@ class MaskedModel(_TrainedModel):
 
     @takes_sentences
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """Every word at every position, with that word alone masked; see `DistributionModel.distributions`.
+        """Yield every word at every position, with that word alone masked; see `DistributionModel.distributions`.
 
         Raises:
             InputError: the sentences differ in length, one is empty or longer than the model's positions.
@@ -293,7 +293,7 @@ class AnyOrderModel(_TrainedModel):
 
     @torch.inference_mode()
     def denoise(self, patterns: Sequence[Sequence[str | None]]) -> FloatArray:
-        """Log probability of each word of ``vocabulary``, then ``<unk>``, at every place: (B, n, V+1) nats.
+        """Return the log probability of each word of ``vocabulary``, then ``<unk>``, at every place: (B, n, V+1) nats.
 
         Args:
             patterns: B sentences of one length n, in which None stands for a word that is not known. At known words a
@@ -332,7 +332,7 @@ def _require_architecture(config: Any, objective: Objective, folder: Path | None
 def causal_distributions(
     model: nn.Module, head: str, vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]]
 ) -> Iterator[LogDistributions]:
-    """Each word and the end given those before: the network runs once, its output layer position by position.
+    """Yield each word and the end given those before: the network runs once, its output layer position by position.
 
     Raises:
         InputError: the sentences differ in length, one is empty, or the logits are not finite.
@@ -350,7 +350,7 @@ def causal_distributions(
 def masked_distributions(
     model: nn.Module, head: str, vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]]
 ) -> Iterator[LogDistributions]:
-    """Each word given all others: the network runs once a position, with that word of every sentence masked.
+    """Yield each word given all others: the network runs once a position, with that word of every sentence masked.
 
     Raises:
         InputError: as `causal_distributions`.
@@ -374,7 +374,7 @@ def _rows(vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]]) -> tup
 
 
 def head_inputs(model: nn.Module, layer: nn.Module, inputs: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
-    """The input of the output layer at all positions, (W, n+1, dim), and its other arguments.
+    """Return the input of the output layer at all positions, (W, n+1, dim), and its other arguments.
 
     The layer itself sees the first position only, so that the logits of all never stand in memory.
     """
@@ -395,7 +395,7 @@ def head_inputs(model: nn.Module, layer: nn.Module, inputs: Tensor) -> tuple[Ten
 
 
 def log_softmax_at(logits: Tensor, columns: Sequence[int]) -> FloatArray:
-    """Log softmax in float64 over everything the model emits, at some columns, (W, E) nats.
+    """Return the log softmax in float64 over everything the model emits, at some columns, (W, E) nats.
 
     A column `NO_TOKEN` is -inf: the model never emits what it has no token for.
     """

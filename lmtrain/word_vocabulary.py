@@ -49,7 +49,7 @@ class Encoder(Protocol):
     def __len__(self) -> int: ...
 
     def encode(self, sentences: Iterable[Sequence[str]]) -> list[IntArray]:
-        """Token numbers of each sentence, nothing added."""
+        """Return token numbers of each sentence, nothing added."""
 
 
 class WordVocabulary:
@@ -77,11 +77,11 @@ class WordVocabulary:
         return len(self.tokens)
 
     def unreadable(self, sentence: Sequence[str]) -> list[str]:
-        """The words that are unknown where there is no token for unknown ones."""
+        """Return the words that are unknown where there is no token for unknown ones."""
         return [] if self.unk != NO_TOKEN else [word for word in sentence if word not in self.ids]
 
     def encode(self, sentences: Iterable[Sequence[str]]) -> list[IntArray]:
-        """Numbers of the words of each sentence, unknown ones as ``<unk>``, nothing added."""
+        """Return numbers of the words of each sentence, unknown ones as ``<unk>``, nothing added."""
         ids, unk = self.ids, self.unk
         return [np.array([ids.get(word, unk) for word in sentence], dtype=np.int64) for sentence in sentences]
 
@@ -124,7 +124,7 @@ class WholeWords(WordVocabulary):
         self.tokens = {number: word for word, number in by_number}
 
     def encode(self, sentences: Iterable[Sequence[str]]) -> list[IntArray]:
-        """Numbers of the words of each sentence, unknown ones as ``unk``, nothing added.
+        """Return numbers of the words of each sentence, unknown ones as ``unk``, nothing added.
 
         Raises:
             InputError: the tokeniser rewrites a word or cuts it, so that it is not one token.
@@ -144,7 +144,7 @@ class WholeWords(WordVocabulary):
 
 
 def whole_words(tokenizer: PreTrainedTokenizerFast, objective: Objective) -> WholeWords | None:
-    """The vocabulary of a tokeniser of whole words.
+    """Return the vocabulary of a tokeniser of whole words.
 
     None: it is of another kind, it would rewrite or cut a word of its own list, or it lacks a token for the beginning
     or the end of a text (a masked model's: for a mask), so that it must be used as a tokeniser of pieces.
@@ -162,7 +162,7 @@ def whole_words(tokenizer: PreTrainedTokenizerFast, objective: Objective) -> Who
 
 
 def parts_of(backend: object, word: str) -> list[str]:
-    """The parts of a word that a tokeniser looks up: itself alone, unless it rewrites or cuts words."""
+    """Return the parts of a word that a tokeniser looks up: itself alone, unless it rewrites or cuts words."""
     normalizer, splitter = backend.normalizer, backend.pre_tokenizer  # type: ignore[attr-defined]
     text = word if normalizer is None else normalizer.normalize_str(word)
     return [text] if splitter is None else [part for part, _ in splitter.pre_tokenize_str(text)]

@@ -63,12 +63,12 @@ class OwnArchitecture(NetworkArchitecture[OwnSettings]):
 
 
 def own_architecture(predicts: Objective) -> OwnArchitecture:
-    """The architecture of all networks of one's own that have an objective."""
+    """Return the architecture of all networks of one's own that have an objective."""
     return OwnArchitecture(OwnSettings, HEAD, build, longest=_longest, predicts=predicts)
 
 
 def build(settings: OwnSettings, vocabulary: Encoder) -> OwnNetwork:
-    """A network with the initial weights of its code, tried on random tokens, on the GPU if there is one.
+    """Return a network with the initial weights of its code, tried on random tokens, on the GPU if there is one.
 
     Raises:
         InputError: the code cannot be imported or fails, or the network cannot be trained; see
@@ -90,7 +90,7 @@ def try_out(settings: OwnSettings) -> None:
 
 
 def network_of_code(factory: Factory, settings: OwnSettings, size: int, special: dict[str, Any]) -> OwnNetwork:
-    """The module that the code makes, as a network on the GPU if there is one.
+    """Return the module that the code makes, as a network on the GPU if there is one.
 
     Args:
         factory: the code.
@@ -202,7 +202,7 @@ def load_own(folder: Path, code: Code, *, device: str | None = None) -> tuple[Ow
 
 
 def code_of(folder: Path) -> str:
-    """The name of the code of a trained folder, for messages; it is not run."""
+    """Return the name of the code of a trained folder, for messages; it is not run."""
     named = read_config_json(folder / "config.json").get("code")
     return named if isinstance(named, str) and named else "file.py:name"
 
@@ -410,7 +410,7 @@ def _tokens(network: OwnNetwork, rows: int) -> Tensor:
 
 
 def _others(ids: Tensor, size: int) -> Tensor:
-    """Another token at each place, out of those that `random_tokens` draws from."""
+    """Return another token at each place, out of those that `random_tokens` draws from."""
     least = FIRST_WORD if size > FIRST_WORD + 1 else 0
     return (ids - least + 1) % (size - least) + least
 

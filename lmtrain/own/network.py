@@ -89,7 +89,7 @@ class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
         output_hidden_states: bool = False,
         **_: Any,
     ) -> CausalLMOutputWithPast:
-        """Logits (B, L, V); with ``use_cache`` and one token a text those of ``step``, and the state after it.
+        """Return logits (B, L, V); with ``use_cache`` and one token a text those of ``step``, and the state after it.
 
         Raises:
             InputError: the module raises (code ``code-failed``), or what it returns is no logits of these tokens
@@ -227,7 +227,7 @@ class CodeCopy:
 
 
 def code_copy(code: Code) -> CodeCopy:
-    """The file of code as it was imported, if it needs no other file but those of installed packages."""
+    """Return the file of code as it was imported, if it needs no other file but those of installed packages."""
     name = code.name.rpartition(":")[2]
     if code.source is None or code.source.suffix != ".py" or not code.source.is_file():
         return CodeCopy(name, None, "is no file of Python")
@@ -273,7 +273,7 @@ def _why_not(root: str, folder: Path) -> str | None:
 
 
 def tensors_of(state: Any) -> list[Tensor]:
-    """The tensors in a nest of tuples, lists and dicts, in order.
+    """Return the tensors in a nest of tuples, lists and dicts, in order.
 
     Raises:
         InputError: it holds something else, such as a number (code ``bad-step``).

@@ -138,7 +138,7 @@ class Factory:
         return next((known for known in OBJECTIVES if known == stated), None)
 
     def completed(self, settings: OwnSettings) -> OwnSettings:
-        """The settings with the defaults of the signature, so that equal models have equal settings.
+        """Return the settings with the defaults of the signature, so that equal models have equal settings.
 
         Raises:
             InputError: the code takes no such setting (code ``unknown-setting``) or needs another one
@@ -179,7 +179,7 @@ class Factory:
         return OwnSettings(**values)
 
     def arguments(self, settings: OwnSettings) -> dict[str, Any]:
-        """The arguments of the code: the settings that differ from its own defaults."""
+        """Return the arguments of the code: the settings that differ from its own defaults."""
         ours = {name: getattr(settings, name) for name in OURS if name in self.parameters}
         return changed_settings(self.parameters, {**settings.settings, **ours})
 
@@ -198,7 +198,7 @@ class Factory:
 
 
 def find(settings: OwnSettings) -> Factory:
-    """The code that the settings name.
+    """Return the code that the settings name.
 
     Raises:
         InputError: see `code_for`, and `Factory.of`.

@@ -61,11 +61,11 @@ class NetworkScorer:
         return self._steps
 
     def begin(self) -> int:
-        """The context of the empty text."""
+        """Return the context of the empty text."""
         return self._number(-1, self._marks.before[0])
 
     def extend(self, contexts: IntArray, tokens: IntArray) -> IntArray:
-        """(R,) contexts each continued by one token; contexts may repeat.
+        """Return (R,) contexts each continued by one token; contexts may repeat.
 
         Raises:
             InputError: a text becomes longer than the network's positions.
@@ -85,7 +85,7 @@ class NetworkScorer:
         return number
 
     def log_prob(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
-        """(R,) log probability of each token after its context, nats.
+        """Return (R,) log probability of each token after its context, nats.
 
         Raises:
             InputError: the network's logits are not finite.
@@ -98,7 +98,7 @@ class NetworkScorer:
             return _finite(chosen)
 
     def log_any(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
-        """(R,) log probability that one of some tokens, (K,), follows each context, nats.
+        """Return (R,) log probability that one of some tokens, (K,), follows each context, nats.
 
         Raises:
             InputError: the network's logits are not finite.
@@ -114,14 +114,14 @@ class NetworkScorer:
             return _finite(torch.cat(sums) - total[rows])
 
     def _answers(self, contexts: IntArray) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Rows (R,) of some contexts among the logits (n, V) and among the logarithms of their sums (n,)."""
+        """Return rows (R,) of some contexts among the logits (n, V) and among the logarithms of their sums (n,)."""
         asked = [self._contexts[number] for number in contexts.tolist()]
         self._read(asked)
         logits, total = self._logits
         return torch.tensor([context.row for context in asked], device=logits.device), logits, total
 
     def log_end(self, contexts: IntArray) -> FloatArray:
-        """(R,) log probability that the text ends after each context, nats; 0 without a token for the end."""
+        """Return (R,) log probability that the text ends after each context, nats; 0 without a token for the end."""
         if not self._marks.after:
             return np.zeros(len(contexts))
         return self.log_prob(contexts, np.full(len(contexts), self._marks.after[0], dtype=np.int64))
@@ -183,7 +183,7 @@ def _held(context: _Context) -> IntArray:
 
 
 def _with_unread(contexts: Iterable[_Context]) -> list[_Context]:
-    """The contexts and those before them, back to the first that has been read."""
+    """Return the contexts and those before them, back to the first that has been read."""
     result: dict[_Context, None] = {}
     for context in contexts:
         at: _Context | None = context
@@ -197,7 +197,7 @@ class Memory(Protocol):
     """The memory that a network keeps of texts."""
 
     def cost(self, lengths: IntArray) -> IntArray:
-        """(R,) of reading one more token of texts of these lengths, the same unit as ``budget``."""
+        """Return (R,) of reading one more token of texts of these lengths, the same unit as ``budget``."""
 
     @property
     def budget(self) -> int:
@@ -232,7 +232,7 @@ class Store:
         return iter(self._tensors)
 
     def append(self, rows: Sequence[Tensor]) -> IntArray:
-        """Numbers of new rows, (R,); each tensor is (R, ...)."""
+        """Return numbers of new rows, (R,); each tensor is (R, ...)."""
         n = len(rows[0])
         end = self._used + n
         if not self._tensors:
@@ -292,7 +292,7 @@ class KeyValues(_StoreMemory):
         self._takes_positions = "position_ids" in inspect.signature(model.forward).parameters
 
     def cost(self, lengths: IntArray) -> IntArray:
-        """Numbers of keys and values gathered."""
+        """Return numbers of keys and values gathered."""
         return (lengths + 1) * self._size
 
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
@@ -321,7 +321,7 @@ class KeyValues(_StoreMemory):
         return output.logits[:, -1], longer, len(tokens)
 
     def _gather(self, table: Tensor) -> DynamicCache:
-        """A cache of the rows ``table`` (R, L) of the store."""
+        """Return a cache of the rows ``table`` (R, L) of the store."""
         rows = [x.index_select(0, table.flatten()).unflatten(0, table.shape).transpose(1, 2) for x in self._store]
         cache = DynamicCache()
         for keys, values in zip(rows[::2], rows[1::2], strict=True):
@@ -340,7 +340,7 @@ class FixedStates(_StoreMemory):
         self._dim = 0
 
     def cost(self, lengths: IntArray) -> IntArray:
-        """Numbers of states gathered."""
+        """Return numbers of states gathered."""
         return np.full(len(lengths), self._size)
 
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
@@ -368,7 +368,7 @@ class WholeTexts:
         self._model = model
 
     def cost(self, lengths: IntArray) -> IntArray:
-        """Tokens read."""
+        """Return tokens read."""
         return lengths + 1
 
     @property
@@ -392,7 +392,7 @@ class WholeTexts:
 
 @torch.inference_mode()
 def memory_of(model: PreTrainedModel) -> type[KeyValues] | type[FixedStates] | type[WholeTexts]:
-    """The kind of memory of a network, found by running it at a few tokens."""
+    """Return the kind of memory of a network, found by running it at a few tokens."""
     kept = cache_of_one_token(model)
     if isinstance(kept, RecurrentStates):
         return FixedStates
@@ -403,7 +403,7 @@ def memory_of(model: PreTrainedModel) -> type[KeyValues] | type[FixedStates] | t
 
 @torch.inference_mode()
 def reads_padded(model: PreTrainedModel) -> bool:
-    """True if a transformer reads texts of different lengths together as it reads each alone."""
+    """Return True if a transformer reads texts of different lengths together as it reads each alone."""
     size = token_count(model)
     pad = getattr(model.config, "pad_token_id", None)
     a, b, c = ([token for token in range(max(0, size - 4), size) if token != pad] * 3 or [0] * 3)[-3:]

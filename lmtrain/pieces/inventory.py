@@ -202,7 +202,7 @@ class HuggingFacePieces:
                 yield Entry(self._spell_piece(piece), number, score)
 
     def _fallback(self, model: dict[str, Any]) -> int:
-        """Number of byte tokens that it falls back on."""
+        """Return the number of byte tokens that it falls back on."""
         known = (self._backend.token_to_id(token) is not None for token in BYTE_TOKENS)
         return sum(known) if model.get("byte_fallback") else 0
 
@@ -227,7 +227,7 @@ class HuggingFacePieces:
         return "".join(word + MARKER if self._style == "suffix" else MARKER + word for word in words)
 
     def _text(self, spelling: str) -> str:
-        """The text that is spelt so."""
+        """Return the text that is spelt so."""
         bare = self._marking.bare(spelling)
         if not self._bytes:
             return bare.replace(self._marking.marker, " ")
@@ -235,7 +235,7 @@ class HuggingFacePieces:
         return " ".join(bytes(_SYMBOL_BYTES.get(c, 0xFF) for c in part).decode(errors="replace") for part in parts)
 
     def _foreign(self, spelling: str) -> list[str]:
-        """Characters that no piece holds; models without an unknown token drop them and say nothing."""
+        """Return characters that no piece holds; models without an unknown token drop them and say nothing."""
         if not self._bytes:
             return [c for c in dict.fromkeys(spelling) if c not in self._characters]
         spaces = set() if self._style == "joined" else {" "}  # others write no byte for them
@@ -244,7 +244,7 @@ class HuggingFacePieces:
 
 
 def _settled(backend: Tokenizer) -> tuple[Tokenizer, dict[str, Any]]:
-    """A copy that always cuts a text in the same way, and what it is made of."""
+    """Return a copy that always cuts a text in the same way, and what it is made of."""
     try:
         config = json.loads(backend.to_str())
     except Exception as error:  # the library raises Exception itself
@@ -259,7 +259,7 @@ def _settled(backend: Tokenizer) -> tuple[Tokenizer, dict[str, Any]]:
 
 
 def _has(part: Any, kind: str) -> bool:
-    """True if a part of a tokeniser is, or holds, one of some type."""
+    """Return True if a part of a tokeniser is, or holds, one of some type."""
     if isinstance(part, dict):
         return part.get("type") == kind or any(_has(value, kind) for value in part.values())
     return isinstance(part, list) and any(_has(value, kind) for value in part)
@@ -298,7 +298,7 @@ class _Config(BaseModel):
     additional_special_tokens: list[str | _SpecialToken] | None = None
 
     def special(self) -> list[str]:
-        """The special tokens that it names."""
+        """Return the special tokens that it names."""
         extra = self.extra_special_tokens or []
         listed = [*(extra.values() if isinstance(extra, dict) else extra), *(self.additional_special_tokens or [])]
         named = [(self.model_extra or {}).get(name) for name in _NAMES]
@@ -308,7 +308,7 @@ class _Config(BaseModel):
 
 
 def read_plain(folder: Path) -> tuple[Tokenizer, list[int]] | None:
-    """The tokeniser of a folder and the numbers of its special tokens.
+    """Return the tokeniser of a folder and the numbers of its special tokens.
 
     ``tokenizer.json``; else ``vocab.json`` with ``merges.txt``, byte-level BPE as GPT-2 has it; else ``vocab.txt``,
     WordPiece as BERT has it, lower-cased as ``tokenizer_config.json`` says or, without one, where no piece has a
@@ -343,7 +343,7 @@ def read_plain(folder: Path) -> tuple[Tokenizer, list[int]] | None:
 
 
 def read_tokenizer_json(path: Path) -> Tokenizer:
-    """A ``tokenizer.json``.
+    """Return a ``tokenizer.json``.
 
     Raises:
         InputError: it is damaged.

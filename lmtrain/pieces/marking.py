@@ -51,14 +51,14 @@ class Marking:
         )
 
     def bare(self, spelling: str) -> str:
-        """A spelling without the marker that the tokeniser wrote by itself."""
+        """Return a spelling without the marker that the tokeniser wrote by itself."""
         if self.leads:
             return spelling.removeprefix(self.marker)
         return spelling.removesuffix(self.marker) if self.ends else spelling
 
 
 def make_inventory(kind: PieceKind, entries: Iterable[Entry], marking: Marking, byte_tokens: int = 0) -> PieceInventory:
-    """The pieces in order of their numbers; of equal spellings the first given is kept, empty ones are left out.
+    """Return the pieces in order of their numbers; of equal spellings the first given is kept, empty ones are left out.
 
     ``byte_tokens`` is how many tokens of single bytes the tokeniser falls back on; they are not among the entries.
 
@@ -84,7 +84,7 @@ def make_inventory(kind: PieceKind, entries: Iterable[Entry], marking: Marking, 
 
 
 def added_score(spelling: str) -> float:
-    """Score of a piece that a user added to a unigram model: 0.1 (n-1) for n characters, nats.
+    """Return score of a piece that a user added to a unigram model: 0.1 (n-1) for n characters, nats.
 
     This is what the lattice of SentencePiece 0.2.2 gives it, so that it wins (0.2.1 gave -0.1), whatever ``get_score``
     says.
@@ -103,7 +103,7 @@ def check_text(text: str) -> None:
 
 
 def no_joining(spelling: str, joined: str) -> InputError:
-    """The error of a tokeniser whose cut spells something else than what it read."""
+    """Return the error of a tokeniser whose cut spells something else than what it read."""
     at = next(
         (i for i, (a, b) in enumerate(zip(spelling, joined, strict=False)) if a != b), min(len(spelling), len(joined))
     )

@@ -126,7 +126,7 @@ class CausalPieceModel(_PieceModel):
 
     @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
-        """Log probability of every word and sentence end that ``frame`` counts.
+        """Return the log probability of every word and sentence end that ``frame`` counts.
 
         The softmax is over all the model emits. A sentence with a word that the pieces cannot spell is
         ``impossible``; a frame that skips unknown words leaves out that word only.
@@ -159,7 +159,7 @@ class CausalPieceModel(_PieceModel):
         )
 
     def stepper(self) -> NetworkStepper:
-        """Log probabilities of its next piece, for one batch of text at a time."""
+        """Return the log probabilities of its next piece, for one batch of text at a time."""
         return NetworkStepper(self.model, self.aligner.marks.before[0])
 
     @property
@@ -178,7 +178,7 @@ class CausalPieceModel(_PieceModel):
         return read_pieces(self.tokenizer)
 
     def log_probs(self, rows: Sequence[IntArray]) -> FloatArray:
-        """Log probability of each row of pieces, and of the end after it if there is a token for that.
+        """Return the log probability of each row of pieces, and of the end after it if there is a token for that.
 
         Args:
             rows: R arrays of token numbers, nothing around them; may be empty.
@@ -223,7 +223,7 @@ class MaskedPieceModel(_PieceModel):
 
     @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
-        """Pseudo-log-likelihood of every word that ``frame`` counts, left to right within the word.
+        """Return pseudo-log-likelihood of every word that ``frame`` counts, left to right within the word.
 
         Words that the pieces cannot spell are treated as by `CausalPieceModel.score`.
 
@@ -294,7 +294,7 @@ def load_checkpoint(
 def subword_model(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, name: str
 ) -> CausalPieceModel | MaskedPieceModel:
-    """A network of one of our architectures with a subword tokeniser made here.
+    """Return a network of one of our architectures with a subword tokeniser made here.
 
     Raises:
         InputError: the architecture is unknown here.
@@ -308,7 +308,7 @@ def subword_model(
 
 
 def objective_of(config: Any, folder: Path) -> Objective:
-    """The objective of a checkpoint, by the class that its configuration names.
+    """Return the objective of a checkpoint, by the class that its configuration names.
 
     Raises:
         InputError: neither to predict the next token nor masked ones.
@@ -325,7 +325,7 @@ def objective_of(config: Any, folder: Path) -> Objective:
 
 
 def _positions(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int | None:
-    """The most tokens that the network and its tokeniser take; None: any number."""
+    """Return the most tokens that the network and its tokeniser take; None: any number."""
     limits = [int(tokenizer.model_max_length)]
     stated = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     if stated is not None and stated > 0:
@@ -337,7 +337,7 @@ def _positions(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> in
 
 
 def _sees_ahead(model: PreTrainedModel) -> bool:
-    """True if the logits of a causal model change with a token further right."""
+    """Return True if the logits of a causal model change with a token further right."""
     size = token_count(model)
     ids = torch.arange(8, device=model.device).remainder(size)[None]
     other = ids.clone()

@@ -58,7 +58,7 @@ def score_causal_words(
     *,
     longest: int | None = None,
 ) -> TokenScores:
-    """Each word given those before it, and the end of the sentence given all.
+    """Return each word given those before it, and the end of the sentence given all.
 
     A sentence with a word that cannot be read goes to ``impossible``, as ``<unk>`` is no string with a
     probability; where the frame skips unknown words, only that word is left out.
@@ -92,7 +92,7 @@ def score_masked_words(
     *,
     longest: int | None = None,
 ) -> TokenScores:
-    """Each word given all others, the model run once per piece (PLL-word-l2r); no end of the sentence.
+    """Return each word given all others, the model run once per piece (PLL-word-l2r); no end of the sentence.
 
     Words that cannot be read are treated as by `score_causal_words`.
 
@@ -146,7 +146,7 @@ def row_log_probs(
     *,
     longest: int | None = None,
 ) -> FloatArray:
-    """Log probability of each row of pieces and, where there is a token for it, of the end after it.
+    """Return the log probability of each row of pieces and, where there is a token for it, of the end after it.
 
     Args:
         model: a causal network.
@@ -176,13 +176,13 @@ def row_log_probs(
 
 
 def row_steps(marks: Marks, rows: Sequence[IntArray], budget: int) -> int:
-    """Tokens that `row_log_probs` of these rows runs the network at, padding included."""
+    """Return tokens that `row_log_probs` of these rows runs the network at, padding included."""
     sizes = _sizes(marks, rows)
     return sum(len(some) * int(sizes[some].max()) for some in by_length(sizes, budget))
 
 
 def _sizes(marks: Marks, rows: Sequence[IntArray]) -> IntArray:
-    """(R,) tokens that are read of each row, those before it included."""
+    """Return (R,) tokens that are read of each row, those before it included."""
     return np.array([len(marks.before) + len(row) for row in rows], dtype=np.int64)
 
 
@@ -224,7 +224,7 @@ def slot_log_probs(
     opens: BoolArray | None = None,
     advance: Callable[[int], None] | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Log probability of every piece of every row and of the end after it.
+    """Return the log probability of every piece of every row and of the end after it.
 
     Args:
         model: a causal network.

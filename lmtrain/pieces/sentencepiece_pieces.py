@@ -91,7 +91,7 @@ def _piece(raw: bytes) -> tuple[str, float, PieceType]:
 
 
 def _fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Number and value of each field of a message."""
+    """Yield the number and value of each field of a message."""
     at = 0
     while at < len(raw):
         key, at = _varint(raw, at)
@@ -207,7 +207,7 @@ class SentencePiecePieces:
         )
 
     def _unreadable(self, text: str, ids: IntArray) -> dict[str, None]:
-        """Stretches of the normalised text that the model reads as unknown, or spells in bytes."""
+        """Return stretches of the normalised text that the model reads as unknown, or spells in bytes."""
         stretches, spelt = [], b""
         for number, surface in zip(ids.tolist(), self._processor.encode(text, out_type=str), strict=True):
             if self._types[number] == PieceType.BYTE:

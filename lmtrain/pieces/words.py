@@ -58,7 +58,7 @@ class Pieces:
         return bounds
 
     def rows(self) -> list[IntArray]:
-        """The pieces of each sentence."""
+        """Return the pieces of each sentence."""
         bounds = self.bounds
         return [self.ids[a:b] for a, b in itertools.pairwise(bounds.tolist())]
 
@@ -89,7 +89,7 @@ class WordAligner(Protocol):
     def __len__(self) -> int: ...
 
     def align(self, sentences: Sequence[Sequence[str]]) -> Pieces:
-        """The pieces of the words of each sentence.
+        """Return the pieces of the words of each sentence.
 
         Raises:
             InputError: a word has no pieces of its own.
@@ -107,7 +107,7 @@ class Slots(NamedTuple):
 
     @classmethod
     def of(cls, pieces: Pieces) -> Slots:
-        """The slots of some sentences."""
+        """Return the slots of some sentences."""
         sentences = np.arange(len(pieces.words) + 1)
         first = pieces.bounds + sentences
         words = np.arange(len(pieces.counts)) + pieces.sentence
@@ -123,7 +123,7 @@ class Slots(NamedTuple):
 def align_words(
     aligner: WordAligner, sentences: Sequence[Sequence[str]], frame: ScoringFrame, *, longest: int | None = None
 ) -> Pieces:
-    """The pieces of sentences whose words a causal model of pieces can score.
+    """Return the pieces of sentences whose words a causal model of pieces can score.
 
     Raises:
         InputError: the frame counts something that the tokeniser has no token for, a sentence has more than
@@ -148,7 +148,7 @@ def align_words(
 def assemble_words(
     pieces: Pieces, slots: Slots, values: FloatArray, boundary: FloatArray, frame: ScoringFrame, *, ends: bool
 ) -> TokenScores:
-    """Log probabilities of words and ends from those of pieces.
+    """Return the log probabilities of words and ends from those of pieces.
 
     Args:
         pieces: of the sentences.
@@ -211,12 +211,12 @@ def _check_marks(pieces: Pieces, begins: BoolArray, sentences: Sequence[Sequence
 
 
 def first_words(pieces: Pieces) -> BoolArray:
-    """(W,) true for the first word of each sentence."""
+    """Return (W,) true for the first word of each sentence."""
     return np.diff(pieces.sentence, prepend=-1) > 0
 
 
 def by_sentence(values: NDArray[Any], pieces: Pieces) -> list[NDArray[Any]]:
-    """The values of the words (W,), sentence by sentence."""
+    """Return the values of the words (W,), sentence by sentence."""
     return np.split(values, np.cumsum(pieces.words)[:-1]) if len(pieces.words) else []
 
 
@@ -264,7 +264,7 @@ def reading_of(aligner: WordAligner) -> str:
 
 
 def numbers(tokens: tuple[int, ...]) -> str:
-    """Tokens around a text, for signatures."""
+    """Return tokens around a text, for signatures."""
     return "+".join(map(str, tokens)) or "none"
 
 
@@ -302,7 +302,7 @@ class OffsetAligner:
         return self._size
 
     def align(self, sentences: Sequence[Sequence[str]]) -> Pieces:
-        """The pieces of the words of each sentence.
+        """Return the pieces of the words of each sentence.
 
         Raises:
             InputError: a word is empty, is rewritten or dropped by the tokeniser, shares a piece with the next, or is
@@ -352,7 +352,7 @@ class OffsetAligner:
         raise InputError(f"the tokeniser rewrites sentence {number + 1}, so its words have no probabilities")
 
     def _check_known(self, sentence: Sequence[str], number: int) -> None:
-        """A tokeniser of whole words without an unknown token cannot read others at all."""
+        """Return a tokeniser of whole words without an unknown token cannot read others at all."""
         if self._known is None:
             return
         for word in sentence:
@@ -363,7 +363,7 @@ class OffsetAligner:
                 )
 
     def _words_of(self, spans: IntArray, sentence: Sequence[str], number: int) -> IntArray:
-        """Number of the word of each piece; a space belongs to the word after it."""
+        """Return the number of the word of each piece; a space belongs to the word after it."""
         lengths = np.array([len(word) + 1 for word in sentence], dtype=np.int64)
         ends = np.cumsum(lengths) - 1  # of each word, in the text
         first, last = spans[:, 0], np.maximum(spans[:, 0], spans[:, 1] - 1)
@@ -381,14 +381,14 @@ class OffsetAligner:
 
 
 def _after(decoder: Any, piece: str) -> str:
-    """The text that a piece adds to another."""
+    """Return the text that a piece adds to another."""
     before: str = decoder.decode(["a"])
     both: str = decoder.decode(["a", piece])
     return both[len(before) :]
 
 
 def _begins(backend: Tokenizer, size: int) -> BoolArray:
-    """(V,) tokens that begin with white space when they follow another piece."""
+    """Return (V,) tokens that begin with white space when they follow another piece."""
     decoder = backend.decoder
     if isinstance(decoder, WordPiece):
         decoder = WordPiece(decoder.prefix, cleanup=False)  # clean-up would join punctuation to the word before it
@@ -399,7 +399,7 @@ def _begins(backend: Tokenizer, size: int) -> BoolArray:
 
 
 def _template(tokenizer: PreTrainedTokenizerFast) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The tokens that the tokeniser itself puts before and after a text."""
+    """Return the tokens that the tokeniser itself puts before and after a text."""
     bare, whole = (tokenizer("a", add_special_tokens=add)["input_ids"] for add in (False, True))
     for start in range(len(whole) - len(bare) + 1):
         if bare and whole[start : start + len(bare)] == bare:
@@ -408,5 +408,5 @@ def _template(tokenizer: PreTrainedTokenizerFast) -> tuple[tuple[int, ...], tupl
 
 
 def _plain(text: str) -> str:
-    """A text without the traces of a tokeniser's marker."""
+    """Return a text without the traces of a tokeniser's marker."""
     return text.replace(MARKER, " ").strip()

@@ -68,7 +68,7 @@ def render(
 
 
 def script_hash(script: str) -> str:
-    """The name that a Content-Security-Policy gives to a script whose text stands in the page."""
+    """Return the name that a Content-Security-Policy gives to a script whose text stands in the page."""
     digest = hashlib.sha256(script.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"
 

@@ -70,7 +70,7 @@ SENTENCES = 50_000  #: at most so many are read for the figures of the corpus
 
 
 def summarised(rows: Sequence[Record], comparison: Sequence[Record]) -> list[Record]:
-    """The rows with those of all seeds of a model as one.
+    """Return the rows with those of all seeds of a model as one.
 
     Args:
         rows: of ``results.json``.
@@ -113,7 +113,7 @@ def _summary(rows: Sequence[Record], found: Mapping[tuple[str, str], Record]) ->
 
 
 def with_models(rows: Sequence[Record], unscored: Sequence[Record] = ()) -> list[Record]:
-    """The rows without oracles of objectives that no model has; all of them if there are no models.
+    """Return the rows without oracles of objectives that no model has; all of them if there are no models.
 
     Args:
         rows: of ``results.json`` or `summarised`.
@@ -124,7 +124,7 @@ def with_models(rows: Sequence[Record], unscored: Sequence[Record] = ()) -> list
 
 
 def differences(comparison: Sequence[Record], objective: str) -> list[Record]:
-    """The paired differences of all pairs of models of one objective, those to their baseline first."""
+    """Return the paired differences of all pairs of models of one objective, those to their baseline first."""
     return [r for r in comparison if r["name"] == "kl_difference" and r["objective"] == objective]
 
 
@@ -169,11 +169,11 @@ class FinishedRun:
         return "grammar" if offers(self.truth, "parses") else "process"
 
     def asks(self, key: str) -> bool:
-        """True if the configuration asks for an evaluator."""
+        """Return True if the configuration asks for an evaluator."""
         return self.config.get("evaluation", {}).get(key) not in (None, False)
 
     def record(self, name: str, model: type[Any]) -> Record | None:
-        """The record that a stage left in a file; None where it is absent.
+        """Return the record that a stage left in a file; None where it is absent.
 
         Args:
             name: of the file, relative to the folder of the run.
@@ -216,12 +216,12 @@ class FinishedRun:
         return with_models(summarised([*others, *self.compared], self.comparison), self.unscored)
 
     def own_bound(self, row: Record) -> float:
-        """Bound of a model in its own vocabulary; of the first seed, if there are several."""
+        """Return the bound of a model in its own vocabulary; of the first seed, if there are several."""
         first = row["replicates"][0]["model"] if "replicates" in row else row["model"]
         return next(float(own["bound"]) for own in self.results if own["model"] == first)
 
     def tokens_of(self, model: str) -> Mapping[str, np.ndarray] | None:
-        """The scores of tokens of a model that compare; None where there are none."""
+        """Return the scores of tokens of a model that compare; None where there are none."""
         return self.compared_scores.get(model, self.scores.get(model))
 
 
@@ -269,7 +269,7 @@ def read_run(path: Path) -> FinishedRun:
 
 
 def _compared(run: Path, row: Record) -> Record | None:
-    """The row of a model in the vocabulary that it is compared in; None where that is its own."""
+    """Return the row of a model in the vocabulary that it is compared in; None where that is its own."""
     name = f"oracle-{row['objective']}" if row["model"] == "oracle" else row["model"]
     path = run / COMPARED.format(name)
     if not path.is_file():
@@ -279,7 +279,7 @@ def _compared(run: Path, row: Record) -> Record | None:
 
 
 def read_vocabularies(path: Path) -> Mapping[str, VocabularyRecord | None]:
-    """The vocabulary that the models of each objective of a run are compared in; None: their own.
+    """Return the vocabulary that the models of each objective of a run are compared in; None: their own.
 
     Raises:
         InputError: the file is missing or damaged.
@@ -288,7 +288,7 @@ def read_vocabularies(path: Path) -> Mapping[str, VocabularyRecord | None]:
 
 
 def some_sentences(corpus: Corpus, split: str, most: int = SENTENCES) -> list[list[str]]:
-    """The first sentences of a split, without reading shards that are not needed."""
+    """Return the first sentences of a split, without reading shards that are not needed."""
     kept, found = [], 0
     for shard in corpus.record["shards"]:
         if shard["split"] == split and found < most:
@@ -298,13 +298,13 @@ def some_sentences(corpus: Corpus, split: str, most: int = SENTENCES) -> list[li
 
 
 def shown_split(run: FinishedRun) -> str:
-    """The split whose sentences and trees are shown: the one that is evaluated, where it is named."""
+    """Return the split whose sentences and trees are shown: the one that is evaluated, where it is named."""
     wanted = run.config.get("evaluation", {}).get("split")
     return wanted if wanted in run.corpus.splits else list(run.corpus.splits)[-1]
 
 
 def evaluated(run: FinishedRun) -> str:
-    """The split that the models were compared on, and how much of it also occurs in the training split."""
+    """Return the split that the models were compared on, and how much of it also occurs in the training split."""
     split, reference = shown_split(run), run.corpus.record["overlap_with"]
     shares = run.corpus.record["splits"][split]["overlap"]
     if split == reference or shares is None:
@@ -324,17 +324,17 @@ def _present(path: Path) -> Path:
 
 
 def _read(path: Path, model: type[T]) -> T:
-    """A record that must be there."""
+    """Return a record that must be there."""
     return read_record(_present(path), model, remedy=REMEDY)
 
 
 def _optional(path: Path, model: type[T]) -> T | None:
-    """A record, None where the file is absent."""
+    """Return a record, None where the file is absent."""
     return _read(path, model) if path.is_file() else None
 
 
 def read_results(run: Path) -> Sequence[Record]:
-    """``results.json`` of a run folder, with the time of training of each model.
+    """Return ``results.json`` of a run folder, with the time of training of each model.
 
     Raises:
         InputError: it is missing or damaged.
@@ -346,7 +346,7 @@ def read_results(run: Path) -> Sequence[Record]:
 
 
 def comparable(run: Path, results: Sequence[Record]) -> list[Record]:
-    """The results of a run folder in the vocabularies that its models are compared in.
+    """Return the results of a run folder in the vocabularies that its models are compared in.
 
     Args:
         run: the folder.
@@ -370,7 +370,7 @@ def _lines(path: Path, model: type[T]) -> list[T]:
 
 
 def _scores(path: Path) -> dict[str, np.ndarray] | None:
-    """The scores of tokens; None where there are none."""
+    """Return the scores of tokens; None where there are none."""
     table = read_token_table(path) if path.is_file() else None
     return table if table is not None and len(table["sentence"]) else None
 

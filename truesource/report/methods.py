@@ -40,7 +40,7 @@ MEASURED = {
 
 
 def methods(folder: Path) -> str:
-    """The paragraph.
+    """Return the paragraph.
 
     Args:
         folder: of a run that has results.
@@ -133,7 +133,7 @@ def _measured(config: Mapping[str, Any], results: list[dict[str, Any]]) -> str:
 
 
 def _tested(results: list[dict[str, Any]], *, of_seeds: bool) -> str:
-    """The tests between models, and how they are corrected."""
+    """Return the tests between models, and how they are corrected."""
     groups: dict[str, set[str]] = {}
     for row in results:
         if row["model"] != "oracle":

@@ -41,7 +41,7 @@ FRAME = FOLDER / "frame.html.j2"  #: of pages with these scripts
 
 
 def files_and_works(run: FinishedRun) -> dict[str, Any]:
-    """Links, relative to the page, to the files that are there; and BibTeX entries of what the run has used."""
+    """Return links, relative to the page, to the files that are there; and BibTeX entries of what the run has used."""
     names = [*run.names, *(f"oracle-{objective}" for objective in OBJECTIVES)]
     found = []
     for pattern, what in FILES:
@@ -124,7 +124,7 @@ def write_page(run: Path, contents: Contained) -> Path:
 
 
 def rendered(run: Path, contents: Contained) -> tuple[str, ShownFigures]:
-    """The page of a run folder, and its figures; as `write_page`."""
+    """Return the page of a run folder, and its figures; as `write_page`."""
     require_extras("a report", "report")
     found = read_run(run)
     name = found.config.get("name") or run.name
@@ -156,7 +156,7 @@ def figure_of(
     size: tuple[float, float] | None = None,
     font_size: float | None = None,
 ) -> bytes:
-    """One figure as a file, for a paper.
+    """Return one figure as a file, for a paper.
 
     Args:
         run: a run folder.
@@ -182,7 +182,7 @@ def figure_of(
 
 
 def _models(run: FinishedRun) -> list[dict[str, Any]]:
-    """The models that the page may show or hide, each with the names of its seeds."""
+    """Return the models that the page may show or hide, each with the names of its seeds."""
     rows = [*run.models, *run.unscored]
     return [
         {

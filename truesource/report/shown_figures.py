@@ -22,7 +22,7 @@ _ON_PAGE = re.compile(r'data-figure="([^"]*)"><div[^>]*>(<svg[^>]*>)')
 
 
 def contrast(first: str, second: str) -> float:
-    """The contrast of two colours (WCAG 2), from 1 to 21; text needs 4.5, marks need 3."""
+    """Return the contrast of two colours (WCAG 2), from 1 to 21; text needs 4.5, marks need 3."""
     low, high = sorted((_luminance(first), _luminance(second)))
     return (high + 0.05) / (low + 0.05)
 
@@ -55,13 +55,13 @@ def _luminance(colour: str) -> float:
 
 
 def figures_on_page(page: str) -> dict[str, str]:
-    """The titles of the figures of a page, as `ShownFigures` puts them there, by name and in their order."""
+    """Return the titles of the figures of a page, as `ShownFigures` puts them there, by name and in their order."""
     found = {unescape(name): title_of(head) for name, head in _ON_PAGE.findall(page)}
     return {name: "A tree of the corpus" if name == "tree" else title for name, title in found.items()}
 
 
 def title_of(svg: str) -> str:
-    """The title of a figure; that of a tree is its bracketing."""
+    """Return the title of a figure; that of a tree is its bracketing."""
     found = re.search(r'aria-label="([^"]*)"', svg[: svg.index(">")])
     return unescape(found[1]) if found else ""
 
@@ -74,7 +74,7 @@ class ShownFigures:
         self.svgs: dict[str, str] = {}  #: of each name
 
     def __call__(self, text: str) -> Markup:
-        """A figure for the page; any other markup as it is."""
+        """Return a figure for the page; any other markup as it is."""
         if not text.startswith("<svg"):
             return Markup(text)
         head = text[: text.index(">")]

@@ -56,7 +56,7 @@ class Work:
 
     @classmethod
     def read(cls, entry: str) -> Work:
-        """The publication of an entry of BibTeX that has one field a line and its topic as ``keywords``."""
+        """Return the publication of an entry of BibTeX that has one field a line and its topic as ``keywords``."""
         fields = {name: value.replace("\\&", "&") for name, value in _FIELD.findall(entry)}
         topic = fields.pop(_TOPIC)
         return cls(entry.replace(f"  {_TOPIC} = {{{topic}}},\n", ""), fields, topic)
@@ -78,7 +78,7 @@ class Work:
 
 @cache
 def works() -> tuple[Work, ...]:
-    """All publications, in the order in which they are listed: by topic."""
+    """Return all publications, in the order in which they are listed: by topic."""
     found = map(Work.read, _ENTRY.findall((data_folder() / "works.bib").read_text(encoding="utf-8")))
     return tuple(sorted(found, key=lambda work: list(TOPICS).index(work.topic)))
 
@@ -95,7 +95,7 @@ def bibtex(topics: Sequence[str], sources: Mapping[str, str], version: str) -> s
 
 
 def topics_of(path: Path, grammar: Mapping[str, Any] | None) -> list[str]:
-    """The topics that a run, corpus, model or grammar has used, in the order of `TOPICS`.
+    """Return the topics that a run, corpus, model or grammar has used, in the order of `TOPICS`.
 
     Args:
         path: it.
@@ -118,7 +118,7 @@ def topics_of(path: Path, grammar: Mapping[str, Any] | None) -> list[str]:
 
 
 def _schemes(tendencies: Any) -> Iterator[str]:
-    """The decoding schemes of an evaluation that have works of their own."""
+    """Yield the decoding schemes of an evaluation that have works of their own."""
     if isinstance(tendencies, Mapping):
         for given in tendencies.get("schemes") or ():
             scheme = given if isinstance(given, str) else given.get("scheme")
@@ -127,7 +127,7 @@ def _schemes(tendencies: Any) -> Iterator[str]:
 
 
 def _used(record: Mapping[str, Any]) -> Iterator[str]:
-    """The topics of a run's configuration, a corpus's record or a model's."""
+    """Yield the topics of a run's configuration, a corpus's record or a model's."""
     evaluation = record.get("evaluation")
     if isinstance(evaluation, Mapping):
         yield from (name for name, settings in evaluation.items() if name in TOPICS and settings is not None)

@@ -27,13 +27,13 @@ def baselines_file(suite: Suite) -> Path:
 
 
 def baselines(suite: Suite) -> BenchmarkResults | None:
-    """The baselines of a suite; None: none come with truesource."""
+    """Return the baselines of a suite; None: none come with truesource."""
     path = baselines_file(suite)
     return read_for(suite, path) if path.is_file() else None
 
 
 def read_for(suite: Suite, path: Path) -> BenchmarkResults:
-    """A file of results of a suite.
+    """Return a file of results of a suite.
 
     Raises:
         InputError: it cannot be read, or is of another suite or version.
@@ -51,7 +51,7 @@ def read_for(suite: Suite, path: Path) -> BenchmarkResults:
 
 
 def joined(first: BenchmarkResults, others: Iterable[tuple[str, BenchmarkResults]]) -> BenchmarkResults:
-    """Models of several results of one suite; the first results keep their names.
+    """Return models of several results of one suite; the first results keep their names.
 
     Args:
         first: results.
@@ -101,7 +101,7 @@ def _renamed(model: BenchmarkModel, models: Sequence[BenchmarkModel], mark: str)
 
 
 def _same_truth(name: str, one: LanguageRecord, other: LanguageRecord) -> LanguageRecord:
-    """Both truths about a language.
+    """Return both truths about a language.
 
     Raises:
         InputError: they differ.

@@ -181,7 +181,7 @@ class SuiteCell:
 def planned_cells(
     suite: Suite, candidates: Sequence[Candidate], languages: Sequence[str], seeds: Sequence[int]
 ) -> list[SuiteCell]:
-    """All cells, language by language; what no seed changes has one.
+    """Return all cells, language by language; what no seed changes has one.
 
     Masked and any-order models and windows have no cells of processes, which have no truth for them. References in any
     order are left out where no model fills gaps so.
@@ -217,7 +217,7 @@ def planned_cells(
 
 
 def read_cell(folder: Path, cell: SuiteCell) -> FinishedCell | None:
-    """The record of a cell; None: it is not finished, or the truth that it was compared with has gone.
+    """Return the record of a cell; None: it is not finished, or the truth that it was compared with has gone.
 
     Raises:
         InputError: it is damaged.
@@ -229,7 +229,7 @@ def read_cell(folder: Path, cell: SuiteCell) -> FinishedCell | None:
 
 
 def read_truth(folder: Path, language: str, objective: Objective) -> KeptTruth | None:
-    """The truth about a language for models of an objective; None: no cell has needed it yet.
+    """Return the truth about a language for models of an objective; None: no cell has needed it yet.
 
     Raises:
         InputError: it is damaged.
@@ -363,7 +363,7 @@ def _reference(cell: SuiteCell, truth: LanguageTruth) -> Learned:
 
 
 def _given(folder: Path, cell: SuiteCell, truth: LanguageTruth) -> tuple[Learned, int | None]:
-    """A model that was trained elsewhere, and the most tokens that it reads, two marks included."""
+    """Return a model that was trained elsewhere, and the most tokens that it reads, two marks included."""
     model = load_model(folder)
     words, known = set(model.vocabulary or truth.known), set(truth.known)
     if words != known:
@@ -394,7 +394,7 @@ class _OfParts:
         self._given, self._free, self._longest = given, free, longest
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Any:
-        """Distributions, without a length condition where sentences are longer than in training."""
+        """Return distributions, without a length condition where sentences are longer than in training."""
         return (self._free if len(sentences[0]) > self._longest else self._given).distributions(sentences)
 
 
@@ -421,7 +421,7 @@ def _learned(suite: Suite, place: Path, cell: SuiteCell, truth: LanguageTruth) -
 
 
 def _size(suite: Suite, cell: SuiteCell, corpus: Corpus) -> tuple[int, int]:
-    """Parameters without word and position vectors, and FLOPs of the whole training."""
+    """Return parameters without word and position vectors, and FLOPs of the whole training."""
     from truesource.lmtrain.flops import training_cost
     from truesource.lmtrain.subwords import make_tokenizer
 

@@ -34,7 +34,7 @@ class CheckedCell:
     spread: float | None  #: standard deviation of the share over the seeds of the file; None: there is one seed
 
     def as_record(self) -> dict[str, Any]:
-        """All of it, for JSON; of each measure, the value of the file and the one computed here."""
+        """Return all of it, for JSON; of each measure, the value of the file and the one computed here."""
         return {
             "model": self.model,
             "language": self.language,
@@ -124,7 +124,7 @@ def _compared(
 
 
 def checked_table(checked: CheckedCell) -> ReportTable:
-    """The measures of the file and those computed here."""
+    """Return the measures of the file and those computed here."""
     rows = [
         TableRow([name, number_cell(there, ".9f"), number_cell(here, ".9f"), number_cell(here - there, "+.1e")])
         for name, (there, here) in checked.values.items()

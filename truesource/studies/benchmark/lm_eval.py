@@ -90,7 +90,7 @@ def export_lm_eval(
 
 
 def language_pairs(language: SuiteLanguage, number: int, seed: int, *, rarest: float = 0.0) -> list[Pair]:
-    """Minimal pairs of a language under its lengths, with exact log odds, side ``a`` the good one.
+    """Return minimal pairs of a language under its lengths, with exact log odds, side ``a`` the good one.
 
     Up to half are the phenomena of English grammars (agreement, verb frames, attachment) where the language has them.
     The others are strings with one edit, see `truesource.evaluation.pairs.edits.edited_pairs`.
@@ -108,7 +108,7 @@ def language_pairs(language: SuiteLanguage, number: int, seed: int, *, rarest: f
 
 
 def pair_record(pair: Pair) -> dict[str, Any]:
-    """A line of a task's file: what ``truesource evaluate pairs --file`` reads too.
+    """Return a line of a task's file: what ``truesource evaluate pairs --file`` reads too.
 
     ``kind`` is the edit or the phenomenon; ``impossible`` is true where the bad string has probability 0, and then
     ``log_odds`` (nats) is null.

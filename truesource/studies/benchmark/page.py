@@ -85,7 +85,7 @@ PHONE, DESK = 72, 106  #: pixels of the page for an inch of a figure, at least a
 
 
 def heat_map(standings: Standings, part: Literal["test", "longer"] = "test", *, own: Sequence[str] = ()) -> str | None:
-    """Share of information learned: a row a model, a column a language, with the number in each cell.
+    """Return the share of information learned: a row a model, a column a language, with the number in each cell.
 
     Args:
         standings: of models of one objective.
@@ -121,7 +121,7 @@ def heat_map_width(standings: Standings) -> float:
 
 
 def learning_curves(results: BenchmarkResults, standings: Standings, *, own: Sequence[str] = ()) -> str | None:
-    """KL in nats a token over training tokens: a panel a language, a line a model, logarithms on both axes.
+    """Return the KL in nats a token over training tokens: a panel a language, a line a model, logarithms on both axes.
 
     Args:
         results: whose standings these are.
@@ -155,7 +155,7 @@ def learning_curves(results: BenchmarkResults, standings: Standings, *, own: Seq
 
 
 def shade(share: float) -> str:
-    """The colour of a share."""
+    """Return the colour of a share."""
     return next(colour for low, _, colour in reversed(SHADES) if round(share, PLACES) >= low)
 
 
@@ -208,13 +208,13 @@ def _label(row: Standing, standings: Standings, own: Sequence[str]) -> str:
 
 
 def _trained(standings: Standings) -> list[str]:
-    """Names of the models with curves that can be drawn, the best first."""
+    """Return names of the models with curves that can be drawn, the best first."""
     rows = [row for row in standings.rows if not is_reference(row)]
     return [row.name for row in rows if any(_points(found.curve) for found in row.languages.values())]
 
 
 def _points(curve: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points that logarithmic axes can show."""
+    """Return the points that logarithmic axes can show."""
     return [(tokens, kl) for tokens, kl in curve if tokens > 0 and kl > 0.0]
 
 
@@ -254,7 +254,7 @@ def _ticks(axis: Any, ticks: list[float]) -> None:
 
 
 def _bounds(axes: Any, results: BenchmarkResults, language: str, standings: Standings) -> None:
-    """The line of the word frequencies, those of the thresholds, and where the truth would be."""
+    """Return the line of the word frequencies, those of the thresholds, and where the truth would be."""
     record = results["languages"].get(language)
     truth = None if record is None else record["truth"].get(standings.objective)
     if truth is None or not axes.lines:
@@ -289,7 +289,7 @@ def _line_legend(drawn: Any, models: Sequence[Standing], standings: Standings, l
 
 
 def answer(results: BenchmarkResults, found: Sequence[Standings], own: Sequence[str] = ()) -> list[str]:
-    """The best model of each objective, and the reader's own, a sentence each."""
+    """Return the best model of each objective, and the reader's own, a sentence each."""
     sentences = []
     for each in found:
         complete = [(row, row.share) for row in each.rows if row.share is not None and not is_reference(row)]
@@ -314,7 +314,7 @@ def answer(results: BenchmarkResults, found: Sequence[Standings], own: Sequence[
 
 
 def facts(results: BenchmarkResults, suite: Suite, name: str, objectives: Sequence[Objective]) -> dict[str, str]:
-    """The known facts of a language, by their names; the truth for models of these objectives."""
+    """Return the known facts of a language, by their names; the truth for models of these objectives."""
     language = suite.languages[name]
     found = {
         "kind": language.kind,

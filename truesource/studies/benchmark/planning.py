@@ -51,7 +51,7 @@ class PlannedModel(Protocol):
         """True if it is trained, or counted; the truth and the word frequencies are not."""
 
     def resolve(self, suite: Suite, language: SuiteLanguage) -> tuple[ModelConfig, TrainConfig | None]:
-        """Its full settings on a language; it has none of training where it counts."""
+        """Return its full settings on a language; it has none of training where it counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ class SuitePlan(ResultRecords):
     utilisation: float  #: assumed share of that peak
 
     def records(self) -> list[dict[str, Any]]:
-        """One record a model: parameters, trainings, tokens, operations, hours."""
+        """Return one record a model: parameters, trainings, tokens, operations, hours."""
         rate = self.gpu_rate
         return [
             {
@@ -182,7 +182,7 @@ def plan_suite(
 
 
 def plan_table(plan: SuitePlan) -> ReportTable:
-    """Parameters, operations and hours of each model."""
+    """Return parameters, operations and hours of each model."""
     columns = ["model", "parameters", "trainings", "tokens", "FLOPs", "GFLOP/s\nhere", f"hours\n{plan.device} here"]
     rate = plan.gpu_rate
     if rate is not None:
@@ -230,7 +230,7 @@ def _hours(hours: float | None) -> Cell | None:
 
 
 def sampled_tokens(batch_tokens: int) -> int:
-    """Tokens of the strings that are sampled of each language, about."""
+    """Return tokens of the strings that are sampled of each language, about."""
     return SAMPLED_BATCHES * min(batch_tokens, COUNTED_TOKENS)
 
 
@@ -261,7 +261,7 @@ class _PlannedText:
         return build_tokenizer([self.words], objective=objective)
 
     def training(self, shape: ModelConfig, settings: TrainConfig) -> PlannedTraining:
-        """The cost of one training."""
+        """Return the cost of one training."""
         from truesource.lmtrain.flops import training_cost
 
         counted = _counted(settings)
@@ -283,7 +283,7 @@ def _counted(settings: TrainConfig) -> TrainConfig:
 
 
 def _plan_model(model: PlannedModel, texts: Mapping[str, _PlannedText], seeds: int, seconds: float) -> ModelPlan | None:
-    """The plan of a model; None: it is not trained in steps, or can be measured on none of the languages."""
+    """Return the plan of a model; None: it is not trained in steps, or can be measured on none of the languages."""
     if not model.trained:
         return None
     trainings, rate = {}, None
@@ -300,7 +300,7 @@ def _plan_model(model: PlannedModel, texts: Mapping[str, _PlannedText], seeds: i
 
 
 def _timed(text: _PlannedText, shape: ModelConfig, settings: TrainConfig, seconds: float) -> float:
-    """Floating-point operations a second of training steps on this machine; without a GPU, in one thread."""
+    """Return floating-point operations a second of training steps on this machine; without a GPU, in one thread."""
     from truesource.lmtrain.flops import training_cost
 
     counted = _counted(settings).model_copy(update={"epochs": None, "eval_every": 1, "snapshots": "none"})

@@ -180,6 +180,6 @@ def _line(value: object) -> str:
 
 
 def _lines(parts: Iterable[str], indent: int) -> str:
-    """Parts of an array or object, a line each."""
+    """Return parts of an array or object, a line each."""
     start = "\n" + " " * indent
     return start + f",{start}".join(parts) + "\n" + " " * (indent - 1)

@@ -54,7 +54,7 @@ class Selection:
         languages: Sequence[str] | None = None,
         seeds: Sequence[int] | None = None,
     ) -> Selection:
-        """All languages and seeds of the suite where none are named.
+        """Return all languages and seeds of the suite where none are named.
 
         Raises:
             InputError: the suite has no such language or seed.
@@ -152,7 +152,7 @@ def _claim(suite: Suite, folder: Path) -> None:
 
 
 def collected(asked: Selection, cells: Sequence[SuiteCell], folder: Path) -> BenchmarkResults:
-    """The finished cells as a file of results.
+    """Return the finished cells as a file of results.
 
     Raises:
         InputError: a record is damaged.
@@ -199,7 +199,7 @@ def _language(suite: Suite, name: str, folder: Path) -> LanguageRecord:
 
 
 def made_with() -> dict[str, Any]:
-    """Versions and machine, without times: the same call on the same machine writes the same file."""
+    """Return versions and machine, without times: the same call on the same machine writes the same file."""
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),

@@ -91,7 +91,7 @@ class Standings(ResultRecords):
     seed: int = DEFAULT_SEED  #: of intervals
 
     def records(self) -> list[dict[str, Any]]:
-        """The share of each model on the suite (``language`` is None), and its measures on each language."""
+        """Return the share of each model on the suite (``language`` is None), and its measures on each language."""
         made = []
         for row in self.rows:
             head = {"model": row.name, "objective": self.objective}
@@ -111,7 +111,7 @@ def _record(head: Mapping[str, Any], name: str, found: Contrast) -> dict[str, An
 
 
 def standings(results: BenchmarkResults, languages: Sequence[str], *, seed: int = DEFAULT_SEED) -> list[Standings]:
-    """Tables of the models of some results, joined, by their objective: causal, masked, any order.
+    """Return tables of the models of some results, joined, by their objective: causal, masked, any order.
 
     Args:
         results: of one suite, see `joined`.
@@ -133,7 +133,7 @@ def standings(results: BenchmarkResults, languages: Sequence[str], *, seed: int 
 def standing(
     results: BenchmarkResults, model: BenchmarkModel, languages: Sequence[str], *, seed: int = DEFAULT_SEED
 ) -> Standing:
-    """One model on the languages of a suite."""
+    """Return one model on the languages of a suite."""
     measured = {name: _on_language(results, model, name, seed) for name in languages if cells_of(model, name)}
     sums = [share_sums(results, model, name) for name in measured]
     truths = {
@@ -163,7 +163,7 @@ def share_sums(
     blocks: slice = slice(None),
     seeds: Sequence[int] | None = None,
 ) -> SeedSums | None:
-    """KL and information in the blocks of test strings, whose ratio is one less the share.
+    """Return the KL and information in the blocks of test strings, whose ratio is one less the share.
 
     Args:
         results: that the model is from.
@@ -189,7 +189,7 @@ def share_sums(
 
 
 def cells_of(model: BenchmarkModel, language: str) -> list[BenchmarkCell]:
-    """The cells of a model on one language, by seed."""
+    """Return the cells of a model on one language, by seed."""
     return sorted((cell for cell in model["cells"] if cell["language"] == language), key=lambda cell: cell["seed"])
 
 
@@ -219,7 +219,7 @@ def _on_language(results: BenchmarkResults, model: BenchmarkModel, name: str, se
 
 
 def tokens_until(cell: BenchmarkCell, threshold: float) -> float | None:
-    """Training tokens until the KL on dev is first at most ``threshold`` nats a token; None: never.
+    """Return training tokens until the KL on dev is first at most ``threshold`` nats a token; None: never.
 
     Between two points of the curve both are taken to change as straight lines of their logarithms.
     """
@@ -235,7 +235,7 @@ def tokens_until(cell: BenchmarkCell, threshold: float) -> float | None:
 
 
 def mean_curve(cells: Sequence[BenchmarkCell]) -> list[tuple[float, float]]:
-    """Means over seeds of the points of learning curves that all seeds have, by their number."""
+    """Return means over seeds of the points of learning curves that all seeds have, by their number."""
     points = [np.array(cell["curve"], dtype=np.float64).reshape(-1, 2) for cell in cells]
     common = min((len(each) for each in points), default=0)
     if common == 0:
@@ -249,7 +249,7 @@ def _mean_share(sums: Sequence[SeedSums], seed: int) -> Contrast:
 
 
 def _share(ratio: Contrast) -> Contrast:
-    """One less a ratio of KL to information; its p-value, of a ratio of 0, goes."""
+    """Return one less a ratio of KL to information; its p-value, of a ratio of 0, goes."""
     ends = (None, None) if ratio.low is None or ratio.high is None else (1.0 - ratio.high, 1.0 - ratio.low)
     return Contrast(1.0 - ratio.value, *ends)
 
@@ -275,20 +275,20 @@ class ShareDifference:
 
 
 def default_baseline(found: Standings, own: Sequence[str] = ()) -> str | None:
-    """The reader's first model that was measured on all languages, else the best one; None: there is none."""
+    """Return the reader's first model that was measured on all languages, else the best one; None: there is none."""
     ranked = [row.name for row in found.rows if row.share is not None and not is_reference(row)]
     return next((name for name in own if name in ranked), ranked[0] if ranked else None)
 
 
 def difference_tables(compared: Sequence[Sequence[ShareDifference]]) -> list[ReportTable]:
-    """A table for each group of `differences_of`."""
+    """Return a table for each group of `differences_of`."""
     return [difference_table(group) for group in compared]
 
 
 def differences_of(
     results: BenchmarkResults, found: Sequence[Standings], *, own: Sequence[str] = (), baseline: str | None = None
 ) -> list[list[ShareDifference]]:
-    """The differences of each objective with two ranked models or more.
+    """Return the differences of each objective with two ranked models or more.
 
     Args:
         results: of models on a suite.
@@ -344,7 +344,7 @@ def share_differences(results: BenchmarkResults, found: Standings, baseline: str
 
 
 def difference_table(differences: Sequence[ShareDifference]) -> ReportTable:
-    """A row for each model."""
+    """Return a row for each model."""
     baseline = differences[0].baseline
     return ReportTable(
         title=f"Share learned, less the share of {baseline}",
@@ -377,7 +377,7 @@ def _pair(
 def standing_records(
     found: Sequence[Standings], compared: Sequence[Sequence[ShareDifference]], *, own: Sequence[str] = ()
 ) -> dict[str, list[dict[str, Any]]]:
-    """The numbers of the tables and of each language: ``standings`` and ``differences``.
+    """Return the numbers of the tables and of each language: ``standings`` and ``differences``.
 
     Args:
         found: standings of models on a suite.
@@ -432,5 +432,5 @@ def contrast_record(found: Contrast | None) -> dict[str, float | None]:
 
 
 def is_reference(row: Standing) -> bool:
-    """True if a row is an end of the scale and no model that competes."""
+    """Return True if a row is an end of the scale and no model that competes."""
     return row.model["architecture"] in REFERENCES

@@ -145,12 +145,12 @@ class Suite(Settings):
 
 
 def suites() -> dict[str, Path]:
-    """The suites that come with truesource, by name."""
+    """Return the suites that come with truesource, by name."""
     return {path.stem: path for path in sorted((data_folder() / FOLDER).glob("*.yaml"))}
 
 
 def load_suite(name: str) -> Suite:
-    """A suite by its name, or from a YAML file of one's own.
+    """Return a suite by its name, or from a YAML file of one's own.
 
     Raises:
         InputError: there is no such suite, or a key or value is wrong; the message names the key.
@@ -197,7 +197,7 @@ class Candidate:
         return [replace(self, model={"objective": objective}) for objective in objectives]
 
     def folder_of(self, language: str, *, alone: bool) -> Path:
-        """The folder of the model that was trained on a language.
+        """Return the folder of the model that was trained on a language.
 
         Args:
             language: name in the suite.
@@ -224,7 +224,7 @@ class Candidate:
         return self.folder
 
     def resolve(self, suite: Suite, language: SuiteLanguage) -> tuple[ModelConfig, TrainConfig | None]:
-        """The full settings on a language; code of one's own is imported, and named with its digest.
+        """Return the full settings on a language; code of one's own is imported, and named with its digest.
 
         Raises:
             InputError: a setting is unknown or the same for all models of a suite, or the code cannot be used.
@@ -272,7 +272,7 @@ class Candidate:
 
 
 def candidates(suite: Suite, asked: Sequence[str], overrides: Sequence[str], name: str | None) -> list[Candidate]:
-    """The models that a command asks for.
+    """Return the models that a command asks for.
 
     Args:
         suite: names of its baselines stand for their settings.
@@ -296,7 +296,7 @@ def candidates(suite: Suite, asked: Sequence[str], overrides: Sequence[str], nam
 
 
 def baseline(suite: Suite, name: str) -> Candidate:
-    """A baseline of a suite.
+    """Return a baseline of a suite.
 
     Raises:
         InputError: its entry in the suite is wrong.

@@ -35,7 +35,7 @@ LONG = {
 
 
 def headline_table(standings: Standings, suite: Suite, *, own: Sequence[str] = ()) -> ReportTable:
-    """The models of one objective, the best first, with their shares of information learned.
+    """Return the models of one objective, the best first, with their shares of information learned.
 
     Args:
         standings: of models.
@@ -71,7 +71,7 @@ def headline_table(standings: Standings, suite: Suite, *, own: Sequence[str] = (
 
 
 def language_table(standings: Standings, suite: Suite, language: str, *, own: Sequence[str] = ()) -> ReportTable:
-    """All measures of the models of one objective on one language, by rank.
+    """Return all measures of the models of one objective on one language, by rank.
 
     Args:
         standings: of models.
@@ -99,12 +99,12 @@ def ranks(standings: Standings) -> list[int | None]:
 
 
 def with_models(found: Sequence[Standings]) -> list[Standings]:
-    """The standings that have a model beside the references; all, where there are references alone."""
+    """Return the standings that have a model beside the references; all, where there are references alone."""
     return [each for each in found if not all(is_reference(row) for row in each.rows)] or list(found)
 
 
 def remarks(row: Standing, standings: Standings, own: Sequence[str]) -> list[str]:
-    """Remarks beside the name of a model: whose it is, what it is for, what is missing."""
+    """Return remarks beside the name of a model: whose it is, what it is for, what is missing."""
     found = ["reference"] if is_reference(row) else []
     if row.name in own:
         found.append("yours")
@@ -114,12 +114,12 @@ def remarks(row: Standing, standings: Standings, own: Sequence[str]) -> list[str
 
 
 def row_kind(row: Standing, own: Sequence[str]) -> str:
-    """CSS class of a row."""
+    """Return CSS class of a row."""
     return "own" if row.name in own else row.model["architecture"] if is_reference(row) else ""
 
 
 def trained_tokens(standing: LanguageStanding) -> float | None:
-    """Tokens at the end of the learning curve; None: there is no training that one could follow."""
+    """Return tokens at the end of the learning curve; None: there is no training that one could follow."""
     last = max((tokens for tokens, _ in standing.curve), default=0.0)
     return last or None
 
@@ -133,7 +133,7 @@ def _contrast(value: Contrast | None, spec: str = SPEC) -> Cell | None:
 
 
 def _brief(value: Contrast | None) -> Cell | None:
-    """A value whose interval is in files only."""
+    """Return a value whose interval is in files only."""
     cell = _contrast(value)
     return None if cell is None else Cell(cell.text, score=cell.score)
 
@@ -187,7 +187,7 @@ def _detail_row(
 
 
 def _changed(value: Contrast, change: Callable[[float], float]) -> Contrast:
-    """A value and its ends on another, rising scale."""
+    """Return a value and its ends on another, rising scale."""
     if value.low is None or value.high is None:
         return Contrast(change(value.value))
     return Contrast(change(value.value), change(value.low), change(value.high))
@@ -248,7 +248,7 @@ def _signature(row: Standing, standings: Standings, suite: Suite) -> str:
 
 
 def models_table(found: Sequence[Standings], *, own: Sequence[str] = ()) -> ReportTable:
-    """The models and the cost of their training, means over languages and seeds.
+    """Return the models and the cost of their training, means over languages and seeds.
 
     Args:
         found: standings of all objectives.
@@ -283,7 +283,7 @@ def _mean_of(row: Standing, name: Literal["steps", "tokens", "flops"]) -> Cell |
 
 
 def suite_signature(standings: Standings, suite: Suite) -> str:
-    """The signature of all shares of the models of one objective."""
+    """Return the signature of all shares of the models of one objective."""
     return signature(
         {
             "objective": standings.objective,
@@ -294,6 +294,6 @@ def suite_signature(standings: Standings, suite: Suite) -> str:
 
 
 def _ci(standings: Standings, suite: Suite) -> str:
-    """The part of signatures about intervals."""
+    """Return the part of signatures about intervals."""
     several = any(found.seeds > 1 for row in standings.rows for found in row.languages.values())
     return ci_part(suite.sizes.blocks, standings.seed, "block", with_seeds=several)

@@ -33,7 +33,7 @@ KEPT = 512 * 2**20  #: bytes of probabilities that are kept for one vocabulary; 
 
 
 def truth_of(language: SuiteLanguage) -> Truth:
-    """The grammar or process of a language.
+    """Return the grammar or process of a language.
 
     Raises:
         InputError: there is no such language, or its derivations may not end.
@@ -54,7 +54,7 @@ def longer_folder(folder: Path, name: str) -> Path:
 
 
 def train_sentences(suite: Suite, language: SuiteLanguage, truth: Truth) -> int:
-    """Strings of the train split: as many as have the tokens of the budget, in expectation, with their ends."""
+    """Return strings of the train split: as many as have the tokens of the budget, in expectation, with their ends."""
     return max(1, round(suite.training.tokens / (mean_length(truth, language.range, None) + 1.0)))
 
 
@@ -70,7 +70,7 @@ def require_corpora(suite: Suite, name: str, folder: Path) -> None:
 
 
 def _plans(suite: Suite, name: str, truth: Truth, folder: Path) -> dict[Path, Plan]:
-    """The corpora of a language by their folders."""
+    """Return the corpora of a language by their folders."""
     language = suite.languages[name]
     sizes = {
         "train": train_sentences(suite, language, truth),
@@ -114,17 +114,17 @@ class ReadCorpus(Corpus):
 
 
 def corpus_of(folder: Path, name: str) -> ReadCorpus:
-    """The corpus of a language, with splits train, dev and test."""
+    """Return the corpus of a language, with splits train, dev and test."""
     return ReadCorpus.load(corpus_folder(folder, name))
 
 
 def longer_strings(folder: Path, name: str) -> list[list[str]]:
-    """The longer strings of a language."""
+    """Return the longer strings of a language."""
     return Corpus.load(longer_folder(folder, name)).sentences("test")
 
 
 def known_words(corpus: Corpus, min_count: int) -> dict[str, int]:
-    """The words that models tell apart, in order, and how often each occurs in the train split: often enough."""
+    """Return the words that models tell apart, in order, and how often each occurs in the train split: often enough."""
     train = corpus.coded("train")
     counts = zip(train.words, train.counts().tolist(), strict=True)
     return {word: n for word, n in sorted(counts) if n >= min_count}
@@ -176,11 +176,11 @@ class LanguageTruth:
         return tuple(self._strings)
 
     def oracle(self, model: DistributionModel, part: Part) -> Oracle:
-        """The truth that a model is compared with."""
+        """Return the truth that a model is compared with."""
         return oracle_for(model, self.distribution, self._lengths(part))
 
     def measured(self, model: DistributionModel, part: Part) -> Contexts:
-        """Model and truth in every context of the strings of a part.
+        """Return model and truth in every context of the strings of a part.
 
         Raises:
             InputError: as `truesource.evaluation.divergence.contexts.measure_contexts`.
@@ -202,14 +202,14 @@ class LanguageTruth:
         return measured.position >= (self.language.range.high if part == "longer" else 0)
 
     def blocks(self, measured: Contexts, part: Part, values: FloatArray) -> list[float]:
-        """Sums of values of contexts that count, (T,), in the blocks of strings."""
+        """Return sums of values of contexts that count, (T,), in the blocks of strings."""
         size = self.suite.sizes.blocks
         kept = self.counted(measured, part)
         sums = np.bincount(measured.sentence[kept] % size, weights=values[kept], minlength=size)
         return [float(value) for value in sums]
 
     def record(self, objective: Objective) -> TruthRecord:
-        """The record of the truth for models of an objective."""
+        """Return the record of the truth for models of an objective."""
         frequencies = true_frequencies(
             Oracle(self.distribution, objective, lengths=self._lengths("test"), vocabulary=self.known)
         )

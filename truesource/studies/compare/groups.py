@@ -72,7 +72,7 @@ def _seed_of_scores(models: Sequence[ModelScores]) -> int:
 
 
 def _differing(groups: Sequence[Sequence[ModelScores]]) -> list[str]:
-    """The parts of signatures, of `SAME`, in which groups differ."""
+    """Return the parts of signatures, of `SAME`, in which groups differ."""
     keys = [group[0].key for group in groups]
     return [name for name, values in zip(SAME, zip(*keys, strict=True), strict=True) if len(set(values)) > 1]
 
@@ -82,7 +82,7 @@ def _reason(groups: Sequence[Sequence[ModelScores]]) -> str:
 
 
 def _remedy(groups: Sequence[Sequence[ModelScores]]) -> str:
-    """Name the command that compares models that differ in nothing but their vocabularies."""
+    """Return the name the command that compares models that differ in nothing but their vocabularies."""
     if _differing(groups) != ["vocab"]:
         return ""
     return "; truesource compare MODEL MODEL CORPUS --oracle GRAMMAR compares models in one vocabulary"

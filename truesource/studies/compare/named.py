@@ -82,7 +82,7 @@ def _read(text: str) -> tuple[str | None, NamedReference]:
 
 
 def _belongs(name: str | None, found: NamedReference, called: str | None, seeds: Sequence[NamedReference]) -> bool:
-    """True if a reference is a seed of a model that is there already."""
+    """Return True if a reference is a seed of a model that is there already."""
     if name is not None or called is not None:
         return name == called
     return are_replicates([seed.training for seed in (*seeds, found)])

@@ -27,7 +27,7 @@ MEASURES = ("ppl", "bound", "relative_ppl")  #: of each model beside its own bou
 
 
 def comparison_page(runs: Sequence[Path], target: Path) -> tuple[str, list[str]]:
-    """The page that compares the models of some runs.
+    """Return the page that compares the models of some runs.
 
     Args:
         runs: their folders.
@@ -81,7 +81,7 @@ def _run(run: Path, target: Path) -> dict[str, Any]:
 
 
 def results_table(results: dict[str, Sequence[Record]]) -> ReportTable:
-    """All models of all runs, each with its own bound, also those that do not compare."""
+    """Return all models of all runs, each with its own bound, also those that do not compare."""
     rows = [
         TableRow(
             [

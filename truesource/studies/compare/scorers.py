@@ -33,7 +33,7 @@ class ScoredWords(NamedTuple):
 def scored_words(
     truth: Truth, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None
 ) -> list[ScoredWords]:
-    """The exact log probability and the rank of each word and of the end of each sentence.
+    """Return the exact log probability and the rank of each word and of the end of each sentence.
 
     Raises:
         InputError: a sentence has no words, or no sentence of the truth has such a length.
@@ -79,7 +79,7 @@ class TruthScorer:
         eos_token: bool = False,
         **ignored: Any,
     ) -> list[Any]:
-        """A number for each text: ``reduction`` of the log probabilities of its words, a tensor (n,), nats.
+        """Return a number for each text: ``reduction`` of the log probabilities of its words, a tensor (n,), nats.
 
         Raises:
             InputError: a text has no words.
@@ -203,7 +203,7 @@ class TruthRequests:
         return answers
 
     def _cut(self, context: str, continuation: str) -> tuple[list[str], int, bool]:
-        """All words, how many of them are context, and whether the sentence ends."""
+        """Return all words, how many of them are context, and whether the sentence ends."""
         whole = bool(self._end) and continuation.rstrip().endswith(self._end)
         after = continuation.rstrip().removesuffix(self._end) if whole else continuation
         if context[-1:].strip() and after[:1].strip():
@@ -232,7 +232,7 @@ class TruthRequests:
 
 
 def harness_model(truth: Truth, lengths: LengthRange | None = None, end: str = END) -> Any:
-    """A truth as the model of ``lm_eval.simple_evaluate(model=...)``; arguments are those of `TruthRequests`.
+    """Return a truth as the model of ``lm_eval.simple_evaluate(model=...)``; arguments are those of `TruthRequests`.
 
     Raises:
         InputError: lm-evaluation-harness is not installed.

@@ -71,7 +71,7 @@ def score_seed(
 
 
 def _exact(model: Any, setting: Setting) -> Score | None:
-    """The exact KL, where the model has full distributions and tokens have a truth."""
+    """Return the exact KL, where the model has full distributions and tokens have a truth."""
     if not offers(model, "distributions") or of_sentences(setting.transform, model.objective):
         return None
     scores = compare_distributions(model, setting).scores
@@ -85,7 +85,7 @@ def score_seeds(
     exact: int | None,
     vocabularies: Mapping[Objective, ComparisonVocabulary | None],
 ) -> ModelScores:
-    """The seeds of one model beside the truth; several are called ``name 1``, ``name 2`` and so on.
+    """Return the seeds of one model beside the truth; several are called ``name 1``, ``name 2`` and so on.
 
     Raises:
         NothingToCompareError: as `score_seed`.

@@ -60,7 +60,7 @@ def warning_of(comparison: ModelComparison) -> str:
 
 
 def comparison_table(comparison: ModelComparison, columns: Sequence[str] | None = None) -> ReportTable:
-    """The table of a comparison.
+    """Return the table of a comparison.
 
     Args:
         comparison: of one objective.
@@ -94,7 +94,7 @@ def _heading(column: str, comparison: ModelComparison) -> str:
 
 
 def _exact_sizes(comparison: ModelComparison) -> list[str]:
-    """Numbers of sentences whose full distributions were compared, each once."""
+    """Return numbers of sentences whose full distributions were compared, each once."""
     exact = [seed.exact for row in comparison.rows for seed in row.model.seeds if seed.exact is not None]
     return sorted({parts_of(score.signature).get("sentences", "?") for score in exact}, key=lambda n: (len(n), n))
 
@@ -150,7 +150,7 @@ def _row(
 
 
 def _measure(name: str, spec: str, *, ends: bool) -> Callable[[ModelRow, PairedDifference | None], Cell | None]:
-    """The cell of a measure; without ``ends`` the interval is in files only."""
+    """Return the cell of a measure; without ``ends`` the interval is in files only."""
 
     def cell(row: ModelRow, _: PairedDifference | None) -> Cell | None:
         found = row.measures[name]
@@ -183,7 +183,7 @@ def _exact(row: ModelRow, _: PairedDifference | None) -> Cell | None:
 
 
 def mean_exact_kl(scores: Sequence[Score]) -> Interval:
-    """The mean over K seeds of one divergence, measured on the same sentences, with an interval over both.
+    """Return the mean over K seeds of one divergence, measured on the same sentences, with an interval over both.
 
     The errors of sentences and seeds add up as independent variances. The first is taken as large as if all seeds had
     it in the same sentences, and the second includes the interaction of both, so the interval is rather too wide.
@@ -223,7 +223,7 @@ def _p(adjusted: bool) -> Callable[[ModelRow, PairedDifference | None], Cell | N
 
 
 def p_cell(p: float) -> Cell:
-    """A p-value, as tables show it."""
+    """Return a p-value, as tables show it."""
     return _number(p, f"<{SMALLEST_P}" if p < SMALLEST_P else f"{p:.4f}")
 
 
@@ -252,7 +252,7 @@ _CELLS: dict[str, Callable[[ModelRow, PairedDifference | None], Cell | None]] = 
 
 
 def _note(comparison: ModelComparison, columns: Sequence[str]) -> str:
-    """The note below the table: what the numbers are, and what their intervals are over."""
+    """Return the note below the table: what the numbers are, and what their intervals are over."""
     seeds = {row.name: len(row.model.seeds) for row in comparison.rows}
     single = [name for name, k in seeds.items() if k == 1]
     if len(single) == len(seeds):

@@ -69,7 +69,7 @@ FILE_SHARD = 100  #: sentences that are kept at a time while one file is made
 
 
 def trees_card(name: str, record: dict[str, Any]) -> str:
-    """README of a folder of trees.
+    """Return the README of a folder of trees.
 
     Args:
         name: of the folder.
@@ -241,7 +241,7 @@ def _finish(parsing: Parsing, entries: Entries, path: Path, about: dict[str, str
 
 
 def _refuse_others(path: Path, record: dict[str, Any]) -> None:
-    """Name the difference between finished trees and the request."""
+    """Return the name the difference between finished trees and the request."""
     if (path / "record.json").is_file() and not is_made(path, record):
         keys = ", ".join(differing_keys(path / "record.json", record)) or "record"
         raise InputError(

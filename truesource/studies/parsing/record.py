@@ -68,7 +68,7 @@ class TreeShardEntry(DataFile):
 
 
 def files_of(shard: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """All files of a shard: of rows, of trees and, where they were asked for, of several trees a sentence."""
+    """Return all files of a shard: of rows, of trees and, where they were asked for, of several trees a sentence."""
     return [shard, *(shard[key] for key in ("trees", "lists") if key in shard)]
 
 
@@ -138,7 +138,7 @@ def read_trees_record(folder: Path) -> TreesRecord:
 
 
 def add_up(shards: list[dict[str, Any]]) -> dict[str, Any]:
-    """The counts of all shards together."""
+    """Return the counts of all shards together."""
     return {
         "sentences": sum(shard["sentences"] for shard in shards),
         "words": sum(shard["words"] for shard in shards),
@@ -193,12 +193,12 @@ class ParsedCorpus:
         return add_up([dict(shard) for shard in self.shards])
 
     def outcomes(self) -> Iterator[SentenceOutcome]:
-        """The outcomes of all sentences, in order."""
+        """Yield the outcomes of all sentences, in order."""
         for shard in self.shards:
             yield from self._outcomes(shard)
 
     def missing(self) -> dict[ParseOutcome, list[int]]:
-        """The numbers of the sentences without a tree, by the reason; reasons that do not occur are left out."""
+        """Return the numbers of the sentences without a tree, by the reason; reasons that do not occur are left out."""
         found: dict[ParseOutcome, list[int]] = {}
         for shard in self.shards:
             if shard["outcomes"][ParseOutcome.PARSED] < shard["sentences"]:
@@ -208,7 +208,7 @@ class ParsedCorpus:
         return found
 
     def trees(self) -> Iterator[tuple[SentenceOutcome, Tree | None]]:
-        """Every sentence with its tree, None where it has none."""
+        """Yield every sentence with its tree, None where it has none."""
         for shard in self.shards:
             lines = read_file(self.path / "data" / shard["trees"]["file"])
             for row in self._outcomes(shard):
@@ -217,7 +217,7 @@ class ParsedCorpus:
                 yield row, tree if parsed else None
 
     def files(self) -> Iterator[Path]:
-        """The files of trees, in order."""
+        """Return the files of trees, in order."""
         return (self.path / "data" / shard["trees"]["file"] for shard in self.shards)
 
     def _outcomes(self, shard: TreeShardEntry) -> Iterator[SentenceOutcome]:

@@ -18,7 +18,7 @@ Missing = Mapping[ParseOutcome, Sequence[int]]  #: numbers of the sentences with
 
 
 def missing_lines(missing: Missing, parsing: Parsing) -> list[str]:
-    """A line for each reason why sentences have no tree; where the grammar cannot make them, with the cause."""
+    """Return a line for each reason why sentences have no tree; where the grammar cannot make them, with the cause."""
     settings, sentences = parsing.settings, parsing.held.sentences
     reasons = {
         ParseOutcome.IMPOSSIBLE: "cannot be made by the grammar",
@@ -37,7 +37,7 @@ def missing_lines(missing: Missing, parsing: Parsing) -> list[str]:
 
 
 def _why_impossible(numbers: Sequence[int], parsing: Parsing) -> str:
-    """True if it is for words that the grammar lacks, or for their order; and what may have been meant."""
+    """Return True if it is for words that the grammar lacks, or for their order; and what may have been meant."""
     from truesource.evaluation.measures.paired import unknown_words, words_missing
     from truesource.grammar.unknown import read_words
 
@@ -85,7 +85,7 @@ def compare_with_gold(gold: Sequence[Tree], parsing: Parsing, parsed: ParsedCorp
 
 
 def call_record(parsing: Parsing, parsed: ParsedCorpus, missing: Missing) -> dict[str, Any]:
-    """The record that ``--json`` writes: equal for a call that was stopped and went on, but for ``time``.
+    """Return the record that ``--json`` writes: equal for a call that was stopped and went on, but for ``time``.
 
     ``time`` is of the sentences that this call parsed itself: wall-clock seconds, seconds of all workers, and the rate,
     None where all trees were there.

@@ -39,7 +39,7 @@ def several(settings: ParseSettings) -> Literal["best", "samples"] | None:
 
 
 def several_trees(parser: Parser, settings: ParseSettings, number: int, words: Sequence[str]) -> list[ScoredTree]:
-    """The trees that are asked for besides the best one, none where none are.
+    """Return the trees that are asked for besides the best one, none where none are.
 
     Args:
         parser: finds them.
@@ -110,7 +110,7 @@ class ShardParser:
         return {**entry, "seconds": perf_counter() - start}
 
     def parsed(self, shard: Shard) -> list[ParsedSentence]:
-        """The outcome of every sentence of a shard."""
+        """Return the outcome of every sentence of a shard."""
         engine = _engine_of(self)
         first = shard.number * self.settings.shard_size
         sentences = engine.reader.take(first, shard.sentences)
@@ -124,7 +124,7 @@ class ShardParser:
         ]
 
     def _before(self, words: Sequence[str]) -> ParseOutcome:
-        """The outcome of a sentence without a look at the grammar; parsed where it must be tried."""
+        """Return the outcome of a sentence without a look at the grammar; parsed where it must be tried."""
         if not words:
             return ParseOutcome.EMPTY
         return ParseOutcome.SKIPPED if len(words) > self.settings.longest else ParseOutcome.PARSED
@@ -146,7 +146,7 @@ class ShardParser:
         return ParsedSentence(number, sentence, unknown, outcome, None)
 
     def finished(self, shard: Shard) -> dict[str, Any] | None:
-        """The record of a finished shard, if its files are still as they were written."""
+        """Return the record of a finished shard, if its files are still as they were written."""
         try:
             entry = read_record(self._note(shard), TreeShardEntry, remedy="parse it again")
             kind, files = several(self.settings), files_of(entry)
@@ -171,7 +171,7 @@ class _Engine:
 
 
 def _engine_of(shards: ShardParser) -> _Engine:
-    """The engine of this thread."""
+    """Return the engine of this thread."""
     engine: _Engine | None = getattr(_THREAD, "engine", None)
     if engine is None or engine.of is not shards:
         read_words(shards.pcfg, ())  # refuses a grammar of another version here, not at every sentence
@@ -185,12 +185,12 @@ def _engine_of(shards: ShardParser) -> _Engine:
 
 
 def trees_file(shard: Shard, packed: bool) -> str:
-    """Name of the file with the trees of a shard, beside that of its rows."""
+    """Return the name of the file with the trees of a shard, beside that of its rows."""
     return f"trees-{shard.number:05d}-of-{shard.of:05d}.mrg{'.gz' if packed else ''}"
 
 
 def lists_file(shard: Shard, kind: str) -> str:
-    """Name of the file with several trees of each sentence of a shard."""
+    """Return the name of the file with several trees of each sentence of a shard."""
     return f"{kind}-{shard.number:05d}-of-{shard.of:05d}.jsonl.gz"
 
 
@@ -215,7 +215,7 @@ def _described(path: Path) -> dict[str, Any]:
 
 
 def _write_rows(path: Path, rows: Sequence[ParsedSentence], settings: ParseSettings) -> None:
-    """The table of a shard: one row a sentence, whatever became of it."""
+    """Return the table of a shard: one row a sentence, whatever became of it."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

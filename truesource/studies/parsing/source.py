@@ -36,7 +36,7 @@ class ParserInput(Protocol):
         """The unit that the number of a sentence counts: ``line`` or ``sentence``."""
 
     def sentences(self) -> Iterator[SourceSentence]:
-        """Every sentence, from the first on."""
+        """Return every sentence, from the first on."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class TextSource:
     unit: str = "line"
 
     def sentences(self) -> Iterator[SourceSentence]:
-        """Every line."""
+        """Return every line."""
         return map(SourceSentence, stream_sentences(self.path))
 
 
@@ -62,7 +62,7 @@ class RawSource:
     unit: str = "sentence"
 
     def sentences(self) -> Iterator[SourceSentence]:
-        """Every sentence, with its place."""
+        """Return every sentence, with its place."""
         reader = RawTextReader(self.known, splitting=self.splitting, language=self.language)
         return (SourceSentence(found.tokens, found.line, found.offsets) for found in reader.read(self.path))
 
@@ -76,7 +76,7 @@ class CorpusSource:
     unit: str = "sentence"
 
     def sentences(self) -> Iterator[SourceSentence]:
-        """Every sentence, its words in the order of the text."""
+        """Return every sentence, its words in the order of the text."""
         return map(SourceSentence, Corpus.load(self.path).stream(self.split))
 
 
@@ -88,12 +88,12 @@ class SampleSource:
     unit: str = "sentence"
 
     def sentences(self) -> Iterator[SourceSentence]:
-        """Every sentence."""
+        """Return every sentence."""
         return map(SourceSentence, SampleFolder.load(self.path).sentences())
 
 
 def open_source(path: Path, split: str) -> ParserInput:
-    """The source that a path names: a corpus folder, a folder of samples, or a text file.
+    """Return the source that a path names: a corpus folder, a folder of samples, or a text file.
 
     Args:
         path: it.
@@ -142,7 +142,7 @@ class ForwardReader:
     _rest: Iterator[SourceSentence] = field(default_factory=lambda: iter(()))
 
     def take(self, first: int, count: int) -> list[SourceSentence]:
-        """The sentences ``first`` .. ``first + count - 1``, from 0 on.
+        """Return the sentences ``first`` .. ``first + count - 1``, from 0 on.
 
         Raises:
             InputError: there are fewer now than there were.
@@ -157,5 +157,5 @@ class ForwardReader:
 
 
 def changed(source: ParserInput) -> InputError:
-    """The error of a source that another program writes to."""
+    """Return the error of a source that another program writes to."""
     return InputError("the sentences changed while they were parsed; parse them again", source.path)

@@ -33,7 +33,7 @@ class Found:
 
 
 def models_of(folder: Path, config: RunConfig) -> Iterator[tuple[ModelEntry, Any]]:
-    """Each model of a run, with its entry."""
+    """Yield each model of a run, with its entry."""
     from truesource.lmtrain.models import load_model  # torch, for studies alone
 
     for entry in config.entries:
@@ -41,13 +41,13 @@ def models_of(folder: Path, config: RunConfig) -> Iterator[tuple[ModelEntry, Any
 
 
 def found_of(entry: ModelEntry, record: Mapping[str, Any]) -> Found:
-    """A record with the model as the configuration calls it, and its seed."""
+    """Return a record with the model as the configuration calls it, and its seed."""
     asked = getattr(entry, "replicate_of", entry.name)
     return Found({**record, "of": asked, "model": asked}, getattr(entry, "seed", None))
 
 
 def of_run(folder: Path, config: RunConfig) -> list[Found]:
-    """The records of a run that its configuration asks for: scores, each evaluator, the grammar.
+    """Return the records of a run that its configuration asks for: scores, each evaluator, the grammar.
 
     Other files in the folder, of other configurations of the same run, are passed over.
     """
@@ -58,7 +58,7 @@ def of_run(folder: Path, config: RunConfig) -> list[Found]:
 
 
 def of_sweep(folder: Path) -> list[Found]:
-    """The records of a sweep: each cell with the seed of its network, and the fitted laws."""
+    """Return the records of a sweep: each cell with the seed of its network, and the fitted laws."""
     records = read_sweep(folder).records()
     return [
         Found({"evaluator": "cells", "of": r.get("model"), **r}, r["seed"] if "cell" in r else None) for r in records
@@ -66,13 +66,13 @@ def of_sweep(folder: Path) -> list[Found]:
 
 
 def of_command(file: Path) -> list[Found]:
-    """The records that a command has written to its JSON file."""
+    """Return the records that a command has written to its JSON file."""
     content = read_record(file, Any, remedy="run the command again")
     return [Found(record) for record in numbers_in(content)]
 
 
 def numbers_in(value: Any) -> Iterator[Mapping[str, Any]]:
-    """All records with a name and a value, however deep in a JSON value."""
+    """Yield all records with a name and a value, however deep in a JSON value."""
     if isinstance(value, Mapping):
         if isinstance(value.get("name"), str) and "value" in value:
             yield value
@@ -91,7 +91,7 @@ def _is_evaluator(config: RunConfig, name: str) -> bool:
 
 
 def _of_evaluator(folder: Path, evaluator: str, entries: Sequence[ModelEntry]) -> Iterator[Found]:
-    """The records of one evaluator: of the models, and of files that belong to no model."""
+    """Yield the records of one evaluator: of the models, and of files that belong to no model."""
     names = {entry.name: entry for entry in entries}
     places = ("*.parquet",) if evaluator == "scores" else ("*.json", "models/*.json")
     for file in sorted(file for place in places for file in (folder / evaluator).glob(place)):
@@ -112,7 +112,7 @@ def _is_of_a_model(folder: Path, name: str) -> bool:
 def _labelled(
     record: Mapping[str, Any], evaluator: str, entry: ModelEntry | None, names: Mapping[str, ModelEntry]
 ) -> Found:
-    """A record with the model as the configuration calls it, and its seed."""
+    """Return a record with the model as the configuration calls it, and its seed."""
     if entry is None:
         return Found({"evaluator": evaluator, **record})
     asked = getattr(entry, "replicate_of", entry.name)
@@ -122,7 +122,7 @@ def _labelled(
 
 
 def _scores(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """A record a number of a row of ``results.json``."""
+    """Yield a record a number of a row of ``results.json``."""
     head = {key: row[key] for key in ("model", "objective", "signature") if key in row}
     for name, value in row.items():
         ends = any(name.endswith(end) and name.removesuffix(end) in row for end in _ENDS)

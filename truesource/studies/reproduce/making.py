@@ -120,7 +120,7 @@ def seconds_of(composed: Composed, runs: Path) -> float:
 
 
 def _called(row: Row, composed: Sequence[Composed], runs: Path) -> tuple[list[Found], float]:
-    """The records that the command of a row writes as JSON, and the seconds that it took."""
+    """Return the records that the command of a row writes as JSON, and the seconds that it took."""
     assert row.command is not None
     folders = {"RUN": str(composed[0].folder(runs))} if composed else {}
     arguments = [_filled(each, folders) for each in row.command]
@@ -136,7 +136,7 @@ def _called(row: Row, composed: Sequence[Composed], runs: Path) -> tuple[list[Fo
 
 
 def _filled(argument: str, folders: Mapping[str, str]) -> str:
-    """An argument with ``$RUN`` and environment variables filled in."""
+    """Return an argument with ``$RUN`` and environment variables filled in."""
     for name, value in folders.items():
         argument = argument.replace(f"${name}", value)
     filled = os.path.expandvars(argument)
@@ -146,7 +146,7 @@ def _filled(argument: str, folders: Mapping[str, str]) -> str:
 
 
 def _compared(composed: Sequence[Composed], runs: Path) -> dict[tuple[str, str, str], Mapping[str, Any]]:
-    """Means over seeds that a run has computed, with intervals over sentences and seeds."""
+    """Return means over seeds that a run has computed, with intervals over sentences and seeds."""
     found: dict[tuple[str, str, str], Mapping[str, Any]] = {}
     for each in composed:
         file = each.folder(runs) / COMPARISON
@@ -171,7 +171,7 @@ class _Comparisons:
         return {model.name: model for model in read_runs([self.folder]).models}
 
     def difference(self, one: str, other: str) -> QuantityValue | None:
-        """KL of a model less that of another, nats a token; None where the two do not compare."""
+        """Return the KL of a model less that of another, nats a token; None where the two do not compare."""
         if (one, other) not in self.made:
             self.made[one, other] = self._difference(one, other)
         return self.made[one, other]
@@ -190,7 +190,7 @@ class _Comparisons:
 
 
 def _contrasts(row: Row, composed: Sequence[Composed], runs: Path) -> Callable[[str, str], QuantityValue | None]:
-    """Paired differences of quantities that are distances of models of one run from the truth."""
+    """Return paired differences of quantities that are distances of models of one run from the truth."""
     comparisons = {
         each.name: _Comparisons(each.folder(runs)) for each in composed if isinstance(each.config, RunConfig)
     }

@@ -52,12 +52,12 @@ class QuantityValue:
 
 
 def constant(value: float) -> QuantityValue:
-    """A number that a claim names."""
+    """Return a number that a claim names."""
     return QuantityValue(value)
 
 
 def mean_of_seeds(by_seed: Mapping[int, float], signature: str = "", missing: Sequence[int] = ()) -> QuantityValue:
-    """The mean over training seeds with the interval of Student's t; of a single seed without one."""
+    """Return the mean over training seeds with the interval of Student's t; of a single seed without one."""
     values = list(by_seed.values())
     mean = fmean(values)
     if len(values) < 2:
@@ -76,7 +76,7 @@ def measured(
     records: Mapping[str, Sequence[Found]],
     compared: Mapping[tuple[str, str, str], Mapping[str, Any]],
 ) -> dict[str, QuantityValue]:
-    """The values of all quantities of a row.
+    """Return the values of all quantities of a row.
 
     Args:
         quantities: of the row.
@@ -103,7 +103,7 @@ def measured(
 
 
 def minus(one: QuantityValue, other: QuantityValue) -> QuantityValue:
-    """A difference: paired by seed where both have two seeds or more in common, else of their intervals.
+    """Return a difference: paired by seed where both have two seeds or more in common, else of their intervals.
 
     Two numbers in which networks have no part, such as two bounds, are the same in every seed: then seeds say nothing
     of their difference, and their intervals do. Where there is no difference, it is exactly 0.
@@ -119,7 +119,7 @@ def minus(one: QuantityValue, other: QuantityValue) -> QuantityValue:
 
 
 def over(one: QuantityValue, other: QuantityValue) -> QuantityValue:
-    """A ratio, as `minus`; None where the other is 0 or its interval has it."""
+    """Return a ratio, as `minus`; None where the other is 0 or its interval has it."""
     if one.value is None or other.value is None or other.value == 0.0:
         return QuantityValue(None)
     common = _common(one, other)
@@ -132,7 +132,7 @@ def over(one: QuantityValue, other: QuantityValue) -> QuantityValue:
 
 
 def correlated(ones: Sequence[QuantityValue], others: Sequence[QuantityValue]) -> QuantityValue:
-    """Spearman's correlation of values with as many others; None where one is missing.
+    """Return Spearman's correlation of values with as many others; None where one is missing.
 
     Of several seeds it is the mean of the correlations of each, with an interval over seeds. Else it is that of the
     values, with an interval over the pairs, none of fewer than 10.
@@ -151,7 +151,7 @@ def correlated(ones: Sequence[QuantityValue], others: Sequence[QuantityValue]) -
 
 
 def _shared(values: Sequence[QuantityValue]) -> list[int]:
-    """Two seeds or more of all those that have several."""
+    """Return two seeds or more of all those that have several."""
     several = [set(each.by_seed) for each in values if len(each.by_seed) > 1]
     common = set.intersection(*several) if several else set()
     return sorted(common) if len(common) > 1 else []
@@ -228,13 +228,13 @@ def _of_seeds(
 
 
 def _constant(by_seed: Mapping[int, float]) -> bool:
-    """True if a number is the same for all seeds."""
+    """Return True if a number is the same for all seeds."""
     values = list(by_seed.values())
     return not values or max(values) - min(values) <= _SAME * max(1.0, abs(values[0]))
 
 
 def _single(found: Found, quantity: Quantity) -> QuantityValue:
-    """A number without seeds, or of a single one, with the interval that its record has."""
+    """Return a number without seeds, or of a single one, with the interval that its record has."""
     value, fields = _number(found, quantity), found.fields
     signature = str(fields.get("signature") or "")
     seeds = {} if found.seed is None or value is None else {found.seed: value}
@@ -244,7 +244,7 @@ def _single(found: Found, quantity: Quantity) -> QuantityValue:
 
 
 def _number(found: Found, quantity: Quantity) -> float | None:
-    """The number of a record; None where there is none."""
+    """Return the number of a record; None where there is none."""
     value = found.fields.get(quantity.value or "value")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
@@ -261,7 +261,7 @@ def _matches(fields: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def _same(there: Any, wanted: Any) -> bool:
-    """True if a field is what was asked for; 1 is no true."""
+    """Return True if a field is what was asked for; 1 is no true."""
     return bool(there == wanted) and isinstance(there, bool) == isinstance(wanted, bool)
 
 
@@ -276,7 +276,7 @@ def _latest(matching: list[Found], wanted: Mapping[str, Any]) -> list[Found]:
 
 
 def _only(name: str, matching: Sequence[Found]) -> Found:
-    """The one record that matches, or of several the one of the fewest fields: of the whole, not of a part."""
+    """Return the one record that matches, or of several the one of the fewest fields: of the whole, not of a part."""
     least = min(len(_parts(each)) for each in matching)
     kept = [each for each in matching if len(_parts(each)) == least]
     if len(kept) > 1:
@@ -293,7 +293,7 @@ def _only(name: str, matching: Sequence[Found]) -> Found:
 
 
 def _parts(found: Found) -> set[str]:
-    """The fields that say what a record is of."""
+    """Return the fields that say what a record is of."""
     return {key for key, value in found.fields.items() if key not in _ENTIRE and value is not None}
 
 
@@ -361,7 +361,7 @@ class Tested:
 
 
 def judged(claim: Claim, quantities: Mapping[str, QuantityValue], known: Contrasts = lambda one, other: None) -> Tested:
-    """The verdict on a claim.
+    """Return the verdict on a claim.
 
     Args:
         claim: of the row.
@@ -380,7 +380,7 @@ def all_of(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def verdict_of(row: Row, claims: Sequence[Verdict]) -> Verdict:
-    """The verdict on a row: on all its claims together; in part where some hold and others are reversed."""
+    """Return the verdict on a row: on all its claims together; in part where some hold and others are reversed."""
     if not row.runs:
         return Verdict.UNTESTED
     found = all_of(claims)
@@ -390,7 +390,7 @@ def verdict_of(row: Row, claims: Sequence[Verdict]) -> Verdict:
 
 
 def range_of(claim: Claim) -> tuple[float, float]:
-    """The range in which every number that a claim is about must lie."""
+    """Return the range in which every number that a claim is about must lie."""
     if claim.equal is not None:
         return -claim.equal.within, claim.equal.within
     if claim.between is not None:

@@ -91,7 +91,7 @@ def result_of(
     digest: str,
     overrides: Sequence[str] | None,
 ) -> RowResult:
-    """The result of a row that has run."""
+    """Return the result of a row that has run."""
     return RowResult(
         row=row.name,
         verdict=str(verdict_of(row, [claim.verdict for claim in claims])),
@@ -107,7 +107,7 @@ def result_of(
 
 
 def command_of(row: Row, overrides: Sequence[str] | None = None) -> str:
-    """The command that runs a row."""
+    """Return the command that runs a row."""
     return shlex.join(
         ["truesource", "reproduce", row.name, *(part for each in overrides or () for part in ("--set", each))]
     )
@@ -123,7 +123,7 @@ def read_result(path: Path) -> RowResult:
 
 
 def as_json(result: RowResult) -> dict[str, Any]:
-    """A result as JSON values."""
+    """Return a result as JSON values."""
     return result.model_dump(mode="json")
 
 
@@ -147,7 +147,7 @@ def _versions() -> dict[str, str]:
 
 
 def list_table(papers: Mapping[str, Paper], results: Mapping[str, RowResult]) -> ReportTable:
-    """All rows: what each shows, what it runs, and what became of it."""
+    """Return all rows: what each shows, what it runs, and what became of it."""
     rows = []
     for paper in papers.values():
         for row in paper.rows:
@@ -168,7 +168,7 @@ def list_table(papers: Mapping[str, Paper], results: Mapping[str, RowResult]) ->
 
 
 def quantities_table(row: Row, result: RowResult) -> ReportTable:
-    """Published numbers beside ours."""
+    """Return published numbers beside ours."""
     rows = []
     for name, found in result.quantities.items():
         published = row.quantities[name].published
@@ -188,7 +188,7 @@ def quantities_table(row: Row, result: RowResult) -> ReportTable:
 
 
 def claims_table(row: Row, result: RowResult) -> ReportTable:
-    """The claims with the differences that decide them."""
+    """Return the claims with the differences that decide them."""
     rows = []
     for claim, found in zip(row.claims, result.claims, strict=True):
         for number, difference in enumerate(found.differences):
@@ -204,7 +204,7 @@ def claims_table(row: Row, result: RowResult) -> ReportTable:
 
 
 def shown_number(found: NumberResult) -> Cell | None:
-    """A value with its interval."""
+    """Return a value with its interval."""
     if found.value is None:
         return None
     small = f"{EXACT}" if found.low is None else ""
@@ -212,6 +212,6 @@ def shown_number(found: NumberResult) -> Cell | None:
 
 
 def intervals_note(numbers: Sequence[NumberResult]) -> str:
-    """A note of what the intervals are over."""
+    """Return a note of what the intervals are over."""
     over = list(dict.fromkeys(each.over for each in numbers if each.over is not None))
     return f"95% intervals over {'; '.join(over)}" if over else ""

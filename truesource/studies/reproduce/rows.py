@@ -194,7 +194,7 @@ class Claim(Settings):
 
 
 def _listed(value: Any) -> Any:
-    """One name is a list of one."""
+    """Return one name is a list of one."""
     return [value] if isinstance(value, str) else value
 
 
@@ -323,7 +323,7 @@ def read_paper(path: Path) -> Paper:
 
 @cache
 def papers() -> dict[str, Paper]:
-    """All papers by name.
+    """Return all papers by name.
 
     Raises:
         InputError: as `read_paper`, or two rows have one name.
@@ -336,7 +336,7 @@ def papers() -> dict[str, Paper]:
 
 
 def find_rows(text: str) -> list[Row]:
-    """The row of a name, or all rows of a paper that can be run.
+    """Return the row of a name, or all rows of a paper that can be run.
 
     Raises:
         InputError: there is no such row or paper.
@@ -354,7 +354,7 @@ def find_rows(text: str) -> list[Row]:
 
 
 def needs_of(row: Row) -> dict[str, str]:
-    """The environment variables that a row reads files from, each with what has to be there.
+    """Return the environment variables that a row reads files from, each with what has to be there.
 
     Raises:
         InputError: the paper of the row does not say it.
@@ -383,7 +383,7 @@ def require_needs(row: Row) -> None:
 
 
 def config_file(name: str) -> Path:
-    """The configuration of a run.
+    """Return the configuration of a run.
 
     Raises:
         InputError: there is none.
@@ -395,7 +395,7 @@ def config_file(name: str) -> Path:
 
 
 def result_file(row: Row) -> Path:
-    """The committed result of a row; it may not be there."""
+    """Return the committed result of a row; it may not be there."""
     return reproductions_folder() / "results" / f"{row.name}.json"
 
 
@@ -425,7 +425,7 @@ class Composed:
 
 
 def compose(row: Row, overrides: list[str] | None = None) -> list[Composed]:
-    """The configurations of a row: of `truesource run` with the models and evaluators that it names, and sweeps.
+    """Return the configurations of a row: of `truesource run` with the models and evaluators that it names, and sweeps.
 
     Args:
         row: that runs.

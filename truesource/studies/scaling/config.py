@@ -55,7 +55,7 @@ class BaseModelEntry(Settings):
         return self
 
     def resolve(self, change: dict[str, Any]) -> tuple[ModelConfig, TrainConfig]:
-        """The full settings with some of the model changed.
+        """Return the full settings with some of the model changed.
 
         Raises:
             ValueError: an unknown key or value.
@@ -107,7 +107,7 @@ class AxesConfig(Settings):
         return self
 
     def shapes(self) -> list[tuple[str | None, dict[str, Any]]]:
-        """Name, where one is given, and changed settings of each model."""
+        """Return name, where one is given, and changed settings of each model."""
         if self.layers is not None:
             return [(None, {"layers": layers}) for layers in self.layers]
         if self.model is None:
@@ -199,7 +199,7 @@ class SweepConfig(Settings):
                 )
 
     def shapes(self) -> list[tuple[str, ModelConfig, dict[str, Any]]]:
-        """Name, full settings and what differs from the base, of each model."""
+        """Return name, full settings and what differs from the base, of each model."""
         found = []
         for name, change in self.axes.shapes():
             try:

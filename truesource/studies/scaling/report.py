@@ -83,7 +83,7 @@ def relative_figure(sweep: Sweep) -> str:
 
 
 def laws_figure(sweep: Sweep) -> str | None:
-    """Reducible loss against what was varied, logarithms on both axes, with fitted laws and their bands.
+    """Return reducible loss against what was varied, logarithms on both axes, with fitted laws and their bands.
 
     None where there is no law.
     """
@@ -131,7 +131,7 @@ def _law(axes: Any, fit: AxisFit, colour: str) -> None:
 
 
 def curves_figure(sweep: Sweep) -> str | None:
-    """Reducible loss along training against FLOPs: a line a cell, coloured by its model; None without snapshots.
+    """Return reducible loss along training against FLOPs: a line a cell, coloured by its model; None without snapshots.
 
     The first seed of each setting is shown; the cells at their ends are dots.
     """
@@ -165,7 +165,7 @@ def curves_figure(sweep: Sweep) -> str | None:
 
 
 def figures(sweep: Sweep) -> dict[str, str]:
-    """All that can be drawn, by name."""
+    """Return all that can be drawn, by name."""
     if not sweep.rows:
         return {}
     made = {"relative_ppl": relative_figure(sweep), "laws": laws_figure(sweep), "curves": curves_figure(sweep)}
@@ -187,7 +187,7 @@ def _means(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _log(scale: Any, limits: Any, axis: Any, values: Sequence[float], short: bool = False) -> None:
-    """A logarithmic axis around positive values."""
+    """Return a logarithmic axis around positive values."""
     low, high = min(values), max(values)
     margin = max(1.08, (high / low) ** 0.05)
     low, high = low / margin, high * margin
@@ -206,7 +206,7 @@ def _log(scale: Any, limits: Any, axis: Any, values: Sequence[float], short: boo
 
 
 def cells_table(sweep: Sweep) -> ReportTable:
-    """A row for each cell."""
+    """Return a row for each cell."""
     return ReportTable(
         columns=COLUMNS,
         rows=[TableRow(_cell(row)) for row in sweep.rows],
@@ -234,7 +234,7 @@ def _cell(row: dict[str, Any]) -> list[Cell | str | None]:
 
 
 def laws_table(sweep: Sweep) -> ReportTable:
-    """A row for each power law."""
+    """Return a row for each power law."""
     return ReportTable(
         title="Reducible loss KL(x) = A x^-exponent, nats per token",
         columns=("over", "fixed", "exponent", "A", "R2", "residual", "lack of fit, p"),
@@ -258,7 +258,7 @@ def laws_table(sweep: Sweep) -> ReportTable:
 
 
 def unknown_table(sweep: Sweep) -> ReportTable:
-    """A row for each law with its irreducible loss fitted too."""
+    """Return a row for each law with its irreducible loss fitted too."""
     return ReportTable(
         title="The same with an unknown irreducible loss E: E + A x^-exponent",
         columns=("over", "fixed", "fitted E", "true E", "error", "exponent"),
@@ -281,7 +281,7 @@ def unknown_table(sweep: Sweep) -> ReportTable:
 
 
 def joint_text(sweep: Sweep) -> str | None:
-    """The law over both sizes in words; None where none could be fitted."""
+    """Return the law over both sizes in words; None where none could be fitted."""
     joint = sweep.fits.joint
     if joint is None:
         return None
@@ -295,7 +295,7 @@ def joint_text(sweep: Sweep) -> str | None:
 
 
 def spread_text(sweep: Sweep) -> str:
-    """A sentence on what the intervals of the laws account for."""
+    """Return a sentence on what the intervals of the laws account for."""
     replicated = {fit.scatter.replicated for fit in sweep.fits.axes}
     seeds = "other seeds and evaluation sentences"
     alone = "the scatter around the law and other evaluation sentences"
@@ -307,7 +307,7 @@ def spread_text(sweep: Sweep) -> str:
 
 
 def interval(value: Interval, spec: str = ".3f") -> Cell:
-    """A value with its 95% interval, which few evaluation sentences do not have."""
+    """Return a value with its 95% interval, which few evaluation sentences do not have."""
     score = (value.value, value.low, value.high)
     if value.low is None or value.high is None:
         return Cell(f"{value.value:{spec}}", score=score, no_interval=few_code())
@@ -354,7 +354,7 @@ def build_scaling_report(sweep: Sweep, folder: Path) -> list[Path]:
 
 
 def answer(sweep: Sweep) -> list[str]:
-    """The answer of the sweep, in a few sentences."""
+    """Return the answer of the sweep, in a few sentences."""
     best = min(sweep.rows, key=lambda row: float(row["relative_ppl"]))
     worst = max(sweep.rows, key=lambda row: float(row["relative_ppl"]))
     sentences = [
@@ -381,5 +381,5 @@ def answer(sweep: Sweep) -> list[str]:
 
 
 def is_straight(fit: AxisFit) -> bool:
-    """True if a power law is not rejected; without replicates it cannot be."""
+    """Return True if a power law is not rejected; without replicates it cannot be."""
     return fit.fit.lack_of_fit is None or fit.fit.lack_of_fit >= BENT

@@ -95,7 +95,7 @@ class CellRecord(TypedDict):
 
 
 def read_scores(target: Path) -> dict[str, Any] | None:
-    """The record of a cell; None where there is none.
+    """Return the record of a cell; None where there is none.
 
     Raises:
         InputError: it is damaged.
@@ -106,7 +106,7 @@ def read_scores(target: Path) -> dict[str, Any] | None:
 
 
 def read_sums(target: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The sums per sentence beside a record, (3, N): `truesource.evaluation.measures.paired.Paired.table`.
+    """Return the sums per sentence beside a record, (3, N): `truesource.evaluation.measures.paired.Paired.table`.
 
     Raises:
         InputError: it is missing or damaged.
@@ -156,7 +156,7 @@ class Sweep:
         return f"{len(self.missing)} of {len(self.missing) + len(self.rows)}"
 
     def records(self) -> list[dict[str, Any]]:
-        """One record a number, for JSON: what it is of, name, value, low, high, signature."""
+        """Return one record a number, for JSON: what it is of, name, value, low, high, signature."""
         found = []
         head: dict[str, Any]
         for row in self.rows:
@@ -248,7 +248,7 @@ def read_sweep(folder: Path) -> Sweep:
 
 
 def cell_row(record: dict[str, Any], shape: str) -> dict[str, Any]:
-    """The row of a cell in tables and figures, flat but for ``measures``, ``parts`` and ``curve``."""
+    """Return the row of a cell in tables and figures, flat but for ``measures``, ``parts`` and ``curve``."""
     cost, parameters = record["cost"], record["cost"]["parameters"]
     return {
         **{key: record[key] for key in ("cell", "sentences", "seed", "train_tokens", "measures", "parts", "curve")},

@@ -75,7 +75,7 @@ def execute(
 
 
 def truth_of(config: SweepConfig, base: Path) -> Truth:
-    """The grammar or process that a configuration names, relative to ``base``."""
+    """Return the grammar or process that a configuration names, relative to ``base``."""
     from truesource.grammar.embedded import english
     from truesource.grammar.truth import load_truth
 
@@ -85,7 +85,7 @@ def truth_of(config: SweepConfig, base: Path) -> Truth:
 
 
 def corpus_folder(config: SweepConfig, base: Path) -> Path | None:
-    """The corpus folder that a configuration names, relative to ``base``; None: it is sampled."""
+    """Return the corpus folder that a configuration names, relative to ``base``; None: it is sampled."""
     return _resolve(config.corpus, base) if isinstance(config.corpus, str) else None
 
 
@@ -94,7 +94,7 @@ def _resolve(name: str, base: Path) -> Path:
 
 
 def _corpus(config: SweepConfig, base: Path, folder: Path, truth: Truth) -> Corpus:
-    """The corpus of the configuration: read, or sampled into the folder of the sweep."""
+    """Return the corpus of the configuration: read, or sampled into the folder of the sweep."""
     from truesource.generator.corpus import Corpus
 
     if isinstance(config.corpus, str):

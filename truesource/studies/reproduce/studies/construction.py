@@ -27,7 +27,7 @@ TIMES = (1, 4, 16, 64, 256, 1024, 4096, 16384)  #: frequencies that the correlat
 
 
 def construction_frequency(folder: Path, config: RunConfig) -> list[Found]:
-    """KL(truth || model), nats a token, in sentences with an event and in all others.
+    """Return the KL(truth || model), nats a token, in sentences with an event and in all others.
 
     ``kl_at``: at the word that completes the event; ``kl_within``: after it; ``kl_elsewhere``: in sentences without the
     event. Of a run whose grammar has a tilt, of its event. Of other runs, of up to `WORDS` words, of frequencies that
@@ -81,7 +81,7 @@ class _Construction:
         self.certain = np.array([_first(automaton, word_numbers(truth, each)) for each in self.texts[0]])
 
     def records(self, model: Any) -> Iterator[Mapping[str, Any]]:
-        """The three numbers of a model, with intervals over sentences."""
+        """Yield the three numbers of a model, with intervals over sentences."""
         parts = {"unit": "nats/token", "grammar": self.truth.identity, "sentences": len(self.certain)}
         for texts, names in zip(self.texts, (("kl_at", "kl_within"), ("kl_elsewhere",)), strict=True):
             oracle = Setting(self.truth, texts, self.lengths).full_oracle(model)
@@ -94,7 +94,7 @@ class _Construction:
 
 
 def _first(automaton: RewardAutomaton, sentence: Sequence[int]) -> int:
-    """Number of the first word after which a sentence may end with the event."""
+    """Return the number of the first word after which a sentence may end with the event."""
     state = automaton.start
     for place, word in enumerate(sentence):
         state = automaton.step[state, word]

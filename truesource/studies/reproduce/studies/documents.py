@@ -24,7 +24,7 @@ from truesource.studies.reproduce.found import Found, found_of, models_of
 
 
 def fresh_documents(folder: Path, config: RunConfig) -> list[Found]:
-    """The measures of `evaluate documents` on documents of languages that no training has seen, ``on: fresh``.
+    """Return the measures of `evaluate documents` on documents of languages that no training has seen, ``on: fresh``.
 
     Their truth is the family of the configuration, and the reader `pool` knows the languages of the training.
     """

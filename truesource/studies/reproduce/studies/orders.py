@@ -30,7 +30,7 @@ def local_entropy(folder: Path, config: RunConfig) -> list[Found]:
 
 
 def pair_counts(pcfg: PCFG, lengths: LengthRange, transform: Transform | None = None) -> FloatArray:
-    """Expected number of each word after each word in a sentence of the new order, (V+1, V+1).
+    """Return the expected number of each word after each word in a sentence of the new order, (V+1, V+1).
 
     The last row is the beginning of a sentence, the last column its end. All entries sum to the expected number of
     tokens, ends included.
@@ -60,6 +60,6 @@ def pair_counts(pcfg: PCFG, lengths: LengthRange, transform: Transform | None = 
 
 
 def conditional_entropy(counts: FloatArray) -> float:
-    """Entropy of the column given the row, nats, of a table of expected numbers."""
+    """Return the entropy of the column given the row, nats, of a table of expected numbers."""
     totals = counts.sum(axis=1)
     return float((entr(counts).sum() - entr(totals).sum()) / counts.sum())

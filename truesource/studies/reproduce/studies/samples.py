@@ -28,7 +28,7 @@ AT_ONCE = 1000  #: strings that are drawn from the truth at once
 
 
 def generated_strings(folder: Path, config: RunConfig) -> list[Found]:
-    """Ancestral samples of each model, as many as ``evaluation.sentences``.
+    """Return ancestral samples of each model, as many as ``evaluation.sentences``.
 
     ``accuracy``: share of them that the grammar can make, with an exact binomial interval; ``distinct``: share of
     different strings among these, none where there are none.
@@ -79,7 +79,7 @@ def k_gram_samples(folder: Path, config: RunConfig) -> list[Found]:
 
 
 def _beginnings(truth: PCFG, drawn: Iterator[list[list[str]]], number: int, words: int | None = None) -> Int32Array:
-    """The first words (None: all) of strings of one length, as numbers, (N, words)."""
+    """Return the first words (None: all) of strings of one length, as numbers, (N, words)."""
     rows: list[Int32Array] = []
     while len(rows) < number:
         rows += [truth.encode(each[:words]) for each in next(drawn)]
@@ -123,7 +123,7 @@ def continued(windows: Windows, first: Int32Array, length: int, rng: np.random.G
 
 
 def _laws(windows: Windows, seen: IntArray) -> FloatArray:
-    """P(next word | these k words, the string goes on), (N, V)."""
+    """Return P(next word | these k words, the string goes on), (N, V)."""
     law = windows.next_words(seen)[:, :-1]
     total = law.sum(axis=1, keepdims=True)
     if not (total > 0.0).all():
@@ -133,14 +133,14 @@ def _laws(windows: Windows, seen: IntArray) -> FloatArray:
 
 
 def _found(truth: PCFG, texts: Int32Array, words: int | str, rng: np.random.Generator) -> Iterator[Found]:
-    """The records of strings, (N, n)."""
+    """Yield the records of strings, (N, n)."""
     records = _moments(texts, rng) if len(truth.terminals) == 2 else _impossible(truth, texts)
     for record in records:
         yield Found({**record, "words": words, "grammar": truth.identity, "sentences": len(texts)})
 
 
 def _moments(texts: Int32Array, rng: np.random.Generator) -> Iterator[Mapping[str, Any]]:
-    """Variance and excess kurtosis of the sums of strings of two words."""
+    """Yield the variance and excess kurtosis of the sums of strings of two words."""
     sums = (1.0 - 2.0 * texts).sum(axis=1)
     again = [rng.choice(sums, len(sums)) for _ in range(RESAMPLES)]
     for name, of in (("variance", lambda each: each.var(ddof=1) / texts.shape[1]), ("kurtosis", stats.kurtosis)):
@@ -149,7 +149,7 @@ def _moments(texts: Int32Array, rng: np.random.Generator) -> Iterator[Mapping[st
 
 
 def _impossible(truth: PCFG, texts: Int32Array) -> Iterator[Mapping[str, Any]]:
-    """The share of strings of probability 0."""
+    """Yield the share of strings of probability 0."""
     strings = [[truth.terminals[word] for word in row] for row in texts.tolist()]
     wrong = int(np.isneginf(truth.exact.string_log_probs(strings)).sum())
     ends = stats.binomtest(wrong, len(strings)).proportion_ci(method="wilson")
