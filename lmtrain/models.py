@@ -1,6 +1,6 @@
-"""Loading any model; networks are imported where a reference names one.
+"""Loading any model; networks are imported only if a reference names one.
 
-A ready model is an object of a person's own code that satisfies `LanguageModel`, or what makes one.
+A ready model is an object of custom code that satisfies `LanguageModel`, or a callable that returns one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NEEDED = "a model has name, objective, vocabulary and score(sentences, frame)"
 def load_model(
     reference: str | Path | ModelReference, *, base: Path | None = None, device: str | None = None
 ) -> LanguageModel:
-    """Load any model: a folder, code, an entry point, or an architecture of one's own that was trained here.
+    """Load any model: a folder, code, an entry point, or a custom architecture that was trained here.
 
     * a folder, see `truesource.lmtrain.trained_models.load_folder`;
     * a file of n-grams, ``lm.arpa``, see `truesource.lmtrain.architectures.ngram.arpa.load_arpa`; any other `Path` is a
@@ -79,7 +79,7 @@ def ready_model(code: Code) -> LanguageModel:
 
 
 def require_model(model: Any, name: str, source: Path | None = None) -> LanguageModel:
-    """Stop before an object that is not a language model.
+    """Refuse an object that is not a language model.
 
     Args:
         model: any object.
@@ -114,10 +114,10 @@ def require_model(model: Any, name: str, source: Path | None = None) -> Language
 
 
 def require_words(vocabulary: tuple[Any, ...] | list[Any], name: str, source: Path | None = None) -> None:
-    """Stop where a vocabulary is not one of different words.
+    """Refuse a vocabulary that is not a list of different words.
 
     Raises:
-        InputError: an entry is no text, empty, or there twice (code ``vocabulary``).
+        InputError: an entry is no text, empty, or repeated (code ``vocabulary``).
     """
     seen: set[str] = set()
     for number, word in enumerate(vocabulary, start=1):
@@ -145,7 +145,7 @@ def _is_text(text: str) -> bool:
 
 
 def _require_no_arguments(code: Code) -> None:
-    """Refuse what cannot be called without arguments before it is called."""
+    """Refuse, before the call, code that cannot be called without arguments."""
     if not callable(code.object):
         kind = type(code.object).__name__
         raise InputError(
@@ -160,7 +160,7 @@ def _require_no_arguments(code: Code) -> None:
             if parameter.default is parameter.empty
             and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         ]
-    except (TypeError, ValueError):  # written in C: it is called as it is
+    except (TypeError, ValueError):  # written in C: called without this check
         return
     if needed:
         raise InputError(

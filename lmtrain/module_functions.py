@@ -23,7 +23,7 @@ def distributions_of(
 
     Args:
         module: from ``input_ids`` (B, L) to logits (B, L, E), or to an object that has them.
-        targets: whose tokens the logits are over.
+        targets: they define the tokens of the logits.
     """
     words, tokens = targets.columns
     tokenised = [word for word in words if word != UNK]
@@ -32,7 +32,7 @@ def distributions_of(
     end, vocabulary = int(tokens[-1]), frozenset(tokenised)
 
     def readable(sentence: list[str]) -> list[str]:
-        """Put any word in the place of one without a token, which has probability 0 whatever follows."""
+        """Replace words without a token, which have probability 0 whatever follows, by any other word."""
         return [word if word in vocabulary or unknown is not None else tokenised[0] for word in sentence]
 
     def distributions(sentences: list[list[str]]) -> list[FloatArray]:

@@ -32,20 +32,20 @@ Calls = dict[nn.Module, tuple[Tensor | None, Tensor | None]]  #: what entered an
 def untrained(model: Trained, seed: int) -> Trained:
     """Return the same network with initial weights as its configuration draws them, and the same tokeniser.
 
-    The model given stays as it is. Training here starts from such weights, but for what it knows of its text and
-    objective: biases at word frequencies, and attention to neighbours in masked networks.
+    The model itself stays as it is. Training here starts from such weights, with two additions: output biases at word
+    frequencies, and attention to neighbours in masked networks.
 
     Args:
         model: a network that was loaded.
         seed: of the weights; equal seeds give equal weights. Random numbers elsewhere are left alone.
 
     Raises:
-        InputError: the network is a module of one's own, whose code sets the weights.
+        InputError: the network is a custom module, whose code sets the weights.
     """
     network = model.model
     if isinstance(network, OwnNetwork):
         raise InputError(
-            f"the weights of {model.name} are set by its own code, not by a configuration; make it anew there",
+            f"the weights of {model.name} are set by its own code, not by a configuration; build a new one there",
             code="missing-ability",
         )
     with torch.random.fork_rng(devices=[]):
@@ -63,15 +63,15 @@ class Place:
     """Place in a network at which the vectors of a layer can be changed."""
 
     module: nn.Module
-    entering: bool  #: they are what enters the module; False: what leaves it
+    entering: bool  #: vectors that enter the module; False: that leave it
     width: int  #: numbers of a vector
 
 
 def places(model: CausalModel) -> list[Place]:
     """Return where each layer can be changed, numbered as in `truesource.lmtrain.hidden_states.hidden_states`.
 
-    Layer 0 is what enters the first block and layer k what leaves the k-th. The last layer is what leaves the final
-    layer norm, in networks whose last hidden state that is.
+    Layer 0 is the input of the first block and layer k the output of the k-th. In networks whose last hidden state is
+    the output of the final layer norm, the last layer is that output.
 
     Raises:
         InputError: the network has no list of blocks that makes its hidden states one after the other (code
@@ -130,7 +130,7 @@ def patched_log_probs(
     require(model, "hidden-states", "patching")
     if not isinstance(model, CausalModel):
         raise InputError(
-            f"patching needs a causal network of whole words, and {model.name} is none; train one with tokenizer: word",
+            f"{model.name} is no causal network of whole words, which patching needs; train one with tokenizer: word",
             code="missing-ability",
         )
     where = places(model)
@@ -157,7 +157,7 @@ def patched_log_probs(
 
 @contextmanager
 def adding(place: Place, change: Tensor, at: Tensor) -> Iterator[None]:
-    """While it is open, add vectors at one position of each text that the network reads.
+    """Add vectors at one position of each text that the network reads inside the block.
 
     Args:
         place: of the layer.
@@ -203,7 +203,7 @@ def _leaving(
 
 
 def _vectors(given: Any) -> Tensor | None:
-    """Return the first of the arguments or results of a module, where it is a tensor."""
+    """Return the first of the arguments or results of a module, if it is a tensor."""
     first = given[0] if isinstance(given, tuple) and given else given
     return first if isinstance(first, Tensor) else None
 
@@ -213,7 +213,7 @@ def _same(one: Tensor | None, other: Tensor) -> bool:
 
 
 def _check_words(model: CausalModel, sentences: Sequence[Sequence[str]]) -> None:
-    """Stop before a sentence that has no last word, or that the model cannot read."""
+    """Refuse a sentence that has no last word, or that the model cannot read."""
     for number, sentence in enumerate(sentences, start=1):
         if not len(sentence):
             raise InputError(f"sentence {number} has no words, so there is no last one to change; leave it out")
@@ -227,5 +227,5 @@ def _checked(change: NDArray[np.float32], n: int, width: int) -> Tensor:
         shape = "x".join(map(str, vectors.shape)) or "a single number"
         raise InputError(f"expecting a change of {n}x{width}, a vector for each sentence, got {shape}")
     if not np.isfinite(vectors).all():
-        raise InputError("a vector to add is not finite; mend it")
+        raise InputError("a vector to add is not finite; correct it")
     return torch.from_numpy(vectors)

@@ -32,7 +32,7 @@ class _StepTimer(TrainerCallback):  # type: ignore[misc]
         self.begin = time.perf_counter()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Note the time, and stop when it is up."""
+        """Note the time, and stop when the time limit is reached."""
         self.ends.append(time.perf_counter())
         if self.ends[-1] - self.begin > SECONDS:
             control.should_training_stop = True
@@ -46,7 +46,7 @@ class _StepTimer(TrainerCallback):  # type: ignore[misc]
 def seconds_of_step(
     corpus: Any, model: ModelConfig, training: TrainConfig, *, seed: int, tokenizer: PreTrainedTokenizerFast
 ) -> float:
-    """Return seconds that one step of a training takes here and now; nothing of the training is kept.
+    """Return the seconds that one step of a training takes on this machine; nothing of the training is kept.
 
     Args:
         corpus: a source of the split train.

@@ -96,5 +96,5 @@ class SubwordVocabulary:
         return self.align(sentences).rows()
 
     def join(self, ids: Iterable[int]) -> list[str]:
-        """Return the words that pieces spell; special tokens stand as they are written, for example ``<unk>``."""
+        """Return the words that pieces spell; special tokens appear as they are written, for example ``<unk>``."""
         return [word for word in "".join(self.tokens[int(i)] for i in ids).split(MARKER) if word]

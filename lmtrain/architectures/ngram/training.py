@@ -44,7 +44,7 @@ def train_ngram(
     """Count a train split and write the model to a folder; called by `truesource.lmtrain.training.train`.
 
     Counting takes seconds a million sentences, so a stopped call cannot be resumed: after Ctrl-C or a kill, ``out`` is
-        as it was, and the same call begins again. Nothing is random.
+    as it was, and the same call begins again. Nothing is random.
 
     The line of ``metrics.jsonl`` has ``loss`` on the train split and ``dev_loss`` on the sentences of the dev split
     that the model gives a probability at all, nats per word, or piece, or sentence end; ``dev_sentences_covered`` is
