@@ -130,7 +130,7 @@ def patched_log_probs(
     require(model, "hidden-states", "patching")
     if not isinstance(model, CausalModel):
         raise InputError(
-            f"{model.name} is no causal network of whole words, which patching needs; train one with tokenizer: word",
+            f"patching needs a causal network of whole words, unlike {model.name}; train one with tokenizer: word",
             code="missing-ability",
         )
     where = places(model)

@@ -418,7 +418,7 @@ def test_padding_that_was_added_later_needs_no_vector(tmp_path: Path) -> None:
         (spoil_config, "the configuration of the model cannot be read"),
         (headless, "holds a BertModel, which is neither a causal nor a masked language model"),
         (half, r"the weights lack the tensors cls\."),
-        (two_sided, "reads what stands right of the word it predicts"),
+        (two_sided, "reads words after the one it predicts"),
         (
             small,
             r"the tokeniser does not belong to this model: it has token numbers up to 2\d\d \(.*\), the model 99 word",

@@ -28,16 +28,16 @@ def contrast(first: str, second: str) -> float:
 
 
 def on_dark(colour: str) -> str:
-    """The colour (``#rrggbb``) that takes the place of one of light paper: as far from the paper, of the same hue."""
+    """Return the colour (``#rrggbb``) that replaces one of light paper: same distance from the paper, same hue."""
     hue, lightness, saturation = colorsys.rgb_to_hls(*_channels(colour))
     ink = contrast(colour, "#ffffff") >= INK
     calm = (0.75 if ink else 0.45) * saturation
     turned = 0.1 + 0.9 * (1.0 - lightness)
-    made = _hex(hue, turned, calm)
-    while ink and contrast(made, DARK_PAPER) < LEAST and turned < 1.0:
+    dark = _hex(hue, turned, calm)
+    while ink and contrast(dark, DARK_PAPER) < LEAST and turned < 1.0:
         turned = min(1.0, turned + 0.01)
-        made = _hex(hue, turned, calm)
-    return made
+        dark = _hex(hue, turned, calm)
+    return dark
 
 
 def _hex(hue: float, lightness: float, saturation: float) -> str:
@@ -56,18 +56,18 @@ def _luminance(colour: str) -> float:
 
 def figures_on_page(page: str) -> dict[str, str]:
     """Return the titles of the figures of a page, as `ShownFigures` puts them there, by name and in their order."""
-    found = {unescape(name): title_of(head) for name, head in _ON_PAGE.findall(page)}
-    return {name: "A tree of the corpus" if name == "tree" else title for name, title in found.items()}
+    titles = {unescape(name): title_of(head) for name, head in _ON_PAGE.findall(page)}
+    return {name: "A tree of the corpus" if name == "tree" else title for name, title in titles.items()}
 
 
 def title_of(svg: str) -> str:
-    """Return the title of a figure; that of a tree is its bracketing."""
-    found = re.search(r'aria-label="([^"]*)"', svg[: svg.index(">")])
-    return unescape(found[1]) if found else ""
+    """Return the title of a figure; for a tree, its bracketing."""
+    match = re.search(r'aria-label="([^"]*)"', svg[: svg.index(">")])
+    return unescape(match[1]) if match else ""
 
 
 class ShownFigures:
-    """Takes in the figures of one page; afterwards it has the colours of the dark page."""
+    """A collector of the figures of one page and of their colours on dark paper."""
 
     def __init__(self) -> None:
         self._colours: dict[str, str] = {}
@@ -84,11 +84,11 @@ class ShownFigures:
         if name:
             self.svgs[unescape(name[1])] = text
         plain = "<image" in text  # whose pixels are for white paper
-        shown = text if plain else _STYLE.sub(lambda style: _COLOUR.sub(self._variable, style[0]), text)
+        coloured = text if plain else _STYLE.sub(lambda style: _COLOUR.sub(self._variable, style[0]), text)
         named = f' data-figure="{name[1]}"' if name else ""
         return Markup(
             f'<div class="plot{" plate" if plain else ""}"{named}><div class="wide" style="--least:{least}px">'
-            f"{shown}</div></div>"
+            f"{coloured}</div></div>"
         )
 
     def _variable(self, found: re.Match[str]) -> str:

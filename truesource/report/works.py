@@ -23,7 +23,7 @@ TOPICS = {
     "naturalness": "laws of word frequency on disjoint halves",
     "masked": "pseudo-perplexity",
     "diffusion": "masked diffusion and its samplers",
-    "ngram": "smoothed n-gram models, and networks beside them",
+    "ngram": "smoothed n-gram models, compared with networks",
     "pieces": "words made of subword pieces",
     "tokenisation": "sums over tokenisations, sampled without replacement, by block, dpf or guided",
     "pplu": "perplexity relative to word frequencies",
@@ -40,7 +40,7 @@ TOPICS = {
     "memory": "what models memorise of their training sentences",
     "weights": "training that starts from a model of another language",
 }
-MANY = 8  #: authors of whom the first stands for all
+MANY = 8  #: number of authors from which only the first is named
 _ENTRY = re.compile(r"^@.*?^\}$", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^  (\w+) = \{+(.*?)\}+,$", re.MULTILINE)
 _TOPIC = "keywords"
@@ -79,12 +79,12 @@ class Work:
 @cache
 def works() -> tuple[Work, ...]:
     """Return all publications, in the order in which they are listed: by topic."""
-    found = map(Work.read, _ENTRY.findall((data_folder() / "works.bib").read_text(encoding="utf-8")))
-    return tuple(sorted(found, key=lambda work: list(TOPICS).index(work.topic)))
+    read_works = map(Work.read, _ENTRY.findall((data_folder() / "works.bib").read_text(encoding="utf-8")))
+    return tuple(sorted(read_works, key=lambda work: list(TOPICS).index(work.topic)))
 
 
 def bibtex(topics: Sequence[str], sources: Mapping[str, str], version: str) -> str:
-    """BibTeX entries of truesource, of the works of some topics, and of the sources of languages by name."""
+    """Return BibTeX entries of truesource, of works of some topics, and of the sources of languages by name."""
     entries = [
         f"@software{{truesource,\n  author = {{{{The truesource developers}}}},\n  title = {{truesource}},\n"
         f"  version = {{{version}}},\n}}",
@@ -98,30 +98,30 @@ def topics_of(path: Path, grammar: Mapping[str, Any] | None) -> list[str]:
     """Return the topics that a run, corpus, model or grammar has used, in the order of `TOPICS`.
 
     Args:
-        path: it.
+        path: its folder.
         grammar: ``meta`` of its grammar, if it has one.
     """
     from truesource.grammar.support.records import read_record
 
-    found = {"truth", "prefix"}
+    topics = {"truth", "prefix"}
     if grammar is not None:
-        found |= {"split-merge"} & {grammar.get("method")}
+        topics |= {"split-merge"} & {grammar.get("method")}
         training = grammar.get("config")
         if isinstance(training, Mapping) and training.get("relaxation") is not None:
-            found.add("relaxation")
-        found |= {"variants"} if "variant" in grammar else set()
-        found |= {"control"} if "tilt" in grammar else set()
+            topics.add("relaxation")
+        topics |= {"variants"} if "variant" in grammar else set()
+        topics |= {"control"} if "tilt" in grammar else set()
     for name in ("config.json", "record.json", "training.json"):
         if (path / name).is_file():
-            found |= set(_used(read_record(path / name, dict[str, Any], remedy="make it again")))
-    return [topic for topic in TOPICS if topic in found]
+            topics |= set(_used(read_record(path / name, dict[str, Any], remedy="make it again")))
+    return [topic for topic in TOPICS if topic in topics]
 
 
 def _schemes(tendencies: Any) -> Iterator[str]:
     """Yield the decoding schemes of an evaluation that have works of their own."""
     if isinstance(tendencies, Mapping):
-        for given in tendencies.get("schemes") or ():
-            scheme = given if isinstance(given, str) else given.get("scheme")
+        for entry in tendencies.get("schemes") or ():
+            scheme = entry if isinstance(entry, str) else entry.get("scheme")
             if scheme in ("nucleus", "typical", "eta"):
                 yield scheme
 

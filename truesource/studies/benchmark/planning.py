@@ -51,7 +51,7 @@ class PlannedModel(Protocol):
         """True if it is trained, or counted; the truth and the word frequencies are not."""
 
     def resolve(self, suite: Suite, language: SuiteLanguage) -> tuple[ModelConfig, TrainConfig | None]:
-        """Return its full settings on a language; it has none of training where it counts."""
+        """Return its full settings on a language; no training settings for a model that counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +76,8 @@ class ModelPlan:
     @property
     def parameters(self) -> tuple[int, int]:
         """Fewest and most of any language, without word and position vectors."""
-        found = [training.parameters for training in self.trainings.values()]
-        return min(found), max(found)
+        counts = [training.parameters for training in self.trainings.values()]
+        return min(counts), max(counts)
 
     @property
     def n_trainings(self) -> int:
@@ -156,9 +156,9 @@ def plan_suite(
 
     Args:
         suite: with the budget.
-        models: those that are not trained in steps are left out.
+        models: models that are not trained in steps are excluded.
         languages: names in the suite; None: all.
-        seeds: how many; None: as many as the suite has.
+        seeds: number of seeds; None: as in the suite.
         flops_per_second: peak of a GPU, for the precision that models are trained in; None: no GPU is planned for.
         utilisation: share of that peak that training is assumed to reach.
         seconds: that steps of each model are timed for, on the first language; 0: not at all.
@@ -182,7 +182,7 @@ def plan_suite(
 
 
 def plan_table(plan: SuitePlan) -> ReportTable:
-    """Return parameters, operations and hours of each model."""
+    """Return the parameters, operations and hours of each model."""
     columns = ["model", "parameters", "trainings", "tokens", "FLOPs", "GFLOP/s\nhere", f"hours\n{plan.device} here"]
     rate = plan.gpu_rate
     if rate is not None:
@@ -230,7 +230,7 @@ def _hours(hours: float | None) -> Cell | None:
 
 
 def sampled_tokens(batch_tokens: int) -> int:
-    """Return tokens of the strings that are sampled of each language, about."""
+    """Return the approximate number of tokens that are sampled of each language."""
     return SAMPLED_BATCHES * min(batch_tokens, COUNTED_TOKENS)
 
 
@@ -251,8 +251,8 @@ class _PlannedText:
         n = max(2, round(sampled_tokens(budget.batch_tokens) / mean))
         strings = sampler.sentences(sampler.draw(n, random_state(suite.seed)))
         expected = word_counts(truth, language.range) / mean * budget.tokens
-        kept = [word for word, times in zip(truth.terminals, expected, strict=True) if times >= budget.min_count]
-        return cls(suite, language, CodedSentences.of(strings), kept)
+        words = [word for word, times in zip(truth.terminals, expected, strict=True) if times >= budget.min_count]
+        return cls(suite, language, CodedSentences.of(strings), words)
 
     def tokenizer(self, objective: Objective) -> PreTrainedTokenizerFast:
         """Make the tokeniser of the words that models are expected to know."""
@@ -283,7 +283,7 @@ def _counted(settings: TrainConfig) -> TrainConfig:
 
 
 def _plan_model(model: PlannedModel, texts: Mapping[str, _PlannedText], seeds: int, seconds: float) -> ModelPlan | None:
-    """Return the plan of a model; None: it is not trained in steps, or can be measured on none of the languages."""
+    """Return the plan of a model; None: it is not trained in steps, or cannot be measured on any language."""
     if not model.trained:
         return None
     trainings, rate = {}, None
@@ -320,7 +320,7 @@ def _timed(text: _PlannedText, shape: ModelConfig, settings: TrainConfig, second
 def _times(
     text: _PlannedText, shape: ModelConfig, settings: TrainConfig, tokenizer: PreTrainedTokenizerFast
 ) -> list[TimesRow]:
-    """When each step of a training was done."""
+    """Return the time at which each step of a training was done."""
     from truesource.lmtrain.training import train
     from truesource.lmtrain.training_record import read_times
 

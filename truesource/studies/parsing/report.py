@@ -37,7 +37,7 @@ def missing_lines(missing: Missing, parsing: Parsing) -> list[str]:
 
 
 def _why_impossible(numbers: Sequence[int], parsing: Parsing) -> str:
-    """Return True if it is for words that the grammar lacks, or for their order; and what may have been meant."""
+    """Return why sentences are impossible, for unknown words or word order, and what may have been meant."""
     from truesource.evaluation.measures.paired import unknown_words, words_missing
     from truesource.grammar.unknown import read_words
 
@@ -56,7 +56,7 @@ def _why_impossible(numbers: Sequence[int], parsing: Parsing) -> str:
 
 
 def compare_with_gold(gold: Sequence[Tree], parsing: Parsing, parsed: ParsedCorpus) -> tuple[str, dict[str, Any]]:
-    """The trees against those of a treebank, sentences that were skipped left out: a summary, and records for JSON.
+    """Score the trees against a treebank, without skipped sentences: return a summary, and records for JSON.
 
     Args:
         gold: a tree of every sentence.
@@ -68,16 +68,16 @@ def compare_with_gold(gold: Sequence[Tree], parsing: Parsing, parsed: ParsedCorp
     """
     from truesource.evaluation.parsing import score_parses
 
-    wanted: list[Tree] = []
-    found: list[Tree | None] = []
+    gold_trees: list[Tree] = []
+    parses: list[Tree | None] = []
     numbers: list[int] = []
     for tree, (row, parse) in zip(gold, parsed.trees(), strict=True):
         if row.outcome is not ParseOutcome.SKIPPED:
-            wanted.append(tree)
-            found.append(parse)
+            gold_trees.append(tree)
+            parses.append(parse)
             numbers.append(row.number)
     parser = f"{parsing.settings.method}{', exact' if parsing.settings.exact else ''}"
-    scores = score_parses(wanted, found, parser=parser, grammar=parsing.pcfg.digest, seed=parsing.settings.seed)
+    scores = score_parses(gold_trees, parses, parser=parser, grammar=parsing.pcfg.digest, seed=parsing.settings.seed)
     records = scores.records(by_sentence=True)
     for sentence, number in zip(records["sentences"], numbers, strict=True):
         sentence["number"] = number
@@ -85,10 +85,10 @@ def compare_with_gold(gold: Sequence[Tree], parsing: Parsing, parsed: ParsedCorp
 
 
 def call_record(parsing: Parsing, parsed: ParsedCorpus, missing: Missing) -> dict[str, Any]:
-    """Return the record that ``--json`` writes: equal for a call that was stopped and went on, but for ``time``.
+    """Return the record that ``--json`` writes, which a stop does not change, but for ``time``.
 
     ``time`` is of the sentences that this call parsed itself: wall-clock seconds, seconds of all workers, and the rate,
-    None where all trees were there.
+    None if all trees existed.
 
     Args:
         parsing: the call.

@@ -44,7 +44,7 @@ class FirstSentences:
 class PlannedCell:
     """One model to train and to evaluate."""
 
-    shape: str  #: what its shape is called
+    shape: str  #: name of its shape
     sentences: int
     seed: int
     model: ModelConfig
@@ -96,7 +96,7 @@ class Data:
     """The data that the cells of a sweep are made from: the train sentences and the one tokeniser."""
 
     def __init__(self, config: SweepConfig, corpus: Corpus, base: Path | None = None) -> None:
-        """Read the corpus and make the tokeniser; files of code of one's own start from ``base``.
+        """Read the corpus and make the tokeniser; relative files of custom code start from ``base``.
 
         Raises:
             InputError: the corpus lacks a split or sentences, or has words that no tokeniser can keep.

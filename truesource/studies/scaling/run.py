@@ -29,7 +29,7 @@ def execute(
 ) -> tuple[Path, list[Path], list[Failure[PlannedCell]]]:
     """Train and score a job's share of the cells of a sweep in ``runs/<name>``; what is finished is kept.
 
-    After Ctrl-C or a kill the same call goes on, within a cell from its last checkpoint. Several processes may be at
+    After Ctrl-C or a kill the same call resumes, within a cell from its last checkpoint. Several processes may be at
     work in one folder: no two take the same cell.
 
     Args:

@@ -1,4 +1,4 @@
-"""The 2-local entropy of a language whose words stand in another order: what one word tells of the next."""
+"""The 2-local entropy of a language whose words are in another order: what one word tells of the next."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.truth import load_truth
 from truesource.run.config import RunConfig
-from truesource.studies.reproduce.found import Found
+from truesource.studies.reproduce.run_records import NumberRecord
 
 
-def local_entropy(folder: Path, config: RunConfig) -> list[Found]:
-    """``local_entropy``, nats a token: the loss of the best predictor that sees one word, in the order of the corpus.
+def local_entropy(folder: Path, config: RunConfig) -> list[NumberRecord]:
+    """Return ``local_entropy``, nats a token: the loss of the best predictor from one word, in the corpus's order.
 
     Exact: the expected number of each pair of words that the order brings together is a sum of probabilities of two
     known places (Someya et al. 2025, with m = 2; the end of a sentence is a token, its beginning a word).
@@ -26,7 +26,7 @@ def local_entropy(folder: Path, config: RunConfig) -> list[Found]:
     truth, lengths = load_truth(folder / "grammar" / "grammar.npz"), config.corpus.lengths
     assert isinstance(truth, PCFG) and lengths is not None
     pairs = pair_counts(truth, lengths, config.corpus.words_order)
-    return [Found({"name": "local_entropy", "value": conditional_entropy(pairs), "words": 1})]
+    return [NumberRecord({"name": "local_entropy", "value": conditional_entropy(pairs), "words": 1})]
 
 
 def pair_counts(pcfg: PCFG, lengths: LengthRange, transform: Transform | None = None) -> FloatArray:
@@ -52,10 +52,10 @@ def pair_counts(pcfg: PCFG, lengths: LengthRange, transform: Transform | None = 
         counts[size, :size] += alone[order[0]]
         counts[:size, size] += alone[order[-1]]
         for before, after in zip(order[:-1].tolist(), order[1:].tolist(), strict=True):
-            known = np.flatnonzero(alone[before])
-            patterns = np.full((len(known), n), -1)
-            patterns[:, before] = known
-            counts[known, :size] += alone[before, known, None] * truth.denoise(patterns)[:, after]
+            possible = np.flatnonzero(alone[before])
+            patterns = np.full((len(possible), n), -1)
+            patterns[:, before] = possible
+            counts[possible, :size] += alone[before, possible, None] * truth.denoise(patterns)[:, after]
     return counts
 
 
