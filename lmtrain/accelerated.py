@@ -127,7 +127,7 @@ class Accelerated:
         computed: Callable[[Batch], tuple[FloatArray, BoolArray]],
         again: Callable[[list[Any]], Iterable[Any]],
     ) -> list[Any]:
-        """Return what is ``computed`` of each pattern, (W, ...), if it holds (W,), else the CPU's result."""
+        """Return the ``computed`` row of each pattern, (W, ...), if it holds (W,), else the CPU's result."""
         results: dict[int, Any] = {}
         others: list[int] = []
         for batch in self._batches(patterns):
@@ -142,7 +142,7 @@ class Accelerated:
     # -- charts -------------------------------------------------------------------------------------
 
     def _batches(self, patterns: Sequence[Pattern]) -> Iterator[Batch]:
-        """Return patterns of one length that fit the memory; a gap has the number of words, an unknown word -1."""
+        """Yield batches of patterns of one length; a gap has the number of words, an unknown word -1."""
         place, gap = self.pcfg.word_ids, len(self.pcfg.terminals)
         encoded: list[Int32Array] = []
         for number, pattern in enumerate(patterns, start=1):
@@ -182,7 +182,7 @@ class Accelerated:
         return chart
 
     def _outside(self, chart: _Chart) -> _Outside:
-        """Return derivatives of the largest cell's start symbol, a cell at a time from the longest."""
+        """Return the derivatives of the largest cell's start symbol, a cell at a time from the longest."""
         n, tiny = len(chart.cells), torch.finfo(self._on.dtype).tiny
         outside = [torch.zeros_like(cell) for cell in chart.cells]
         outside[-1][self.pcfg.start] = 1.0
@@ -342,7 +342,7 @@ class _Device:
         return torch.from_numpy(np.ascontiguousarray(values)).to(self.device, self.dtype)
 
     def numbers(self, values: Int32Array) -> Tensor:
-        """Return indices on the device."""
+        """Return the indices as a tensor on the device."""
         return torch.from_numpy(values.astype(np.int64)).to(self.device)
 
     def sparse(self, matrix: csr_matrix[np.float64]) -> _Sparse:

@@ -37,7 +37,7 @@ def versions() -> dict[str, str]:
 
 
 def generation_config(config: ModelConfig, vocabulary: Encoder) -> GenerationConfig:
-    """Return ancestral sampling until ``<eos>``, nothing cut off, none of the library's defaults."""
+    """Return settings of ancestral sampling until ``<eos>``, nothing cut off, none of the library's defaults."""
     return GenerationConfig(
         do_sample=True,
         num_beams=1,

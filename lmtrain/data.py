@@ -100,7 +100,7 @@ def one_mask_batch(rows: Sequence[IntArray], places: IntArray, vocabulary: Encod
 
 
 def any_order_batch(rows: Sequence[IntArray], rng: np.random.Generator, vocabulary: Encoder) -> Batch:
-    """Return rows in which a random number of words, from one to all, are ``<mask>`` and are to be predicted.
+    """Make rows in which a random number of words, from one to all, are ``<mask>`` and are to be predicted.
 
     Each number m is as likely, and so is each set of m words. A word counts n/m of a row of n words: the mean over
     words is the loss of masked diffusion (Sahoo et al. 2024: absorbing states, linear schedule) with its time
@@ -152,7 +152,7 @@ def cut(lengths: IntArray, order: IntArray, budget: int) -> list[IntArray]:
 
 
 def by_length(lengths: IntArray, budget: int) -> Iterator[IntArray]:
-    """Yield row numbers in batches of similar length, each within ``budget`` tokens; for scoring."""
+    """Yield the row numbers in batches of similar length, each within ``budget`` tokens; for scoring."""
     if len(lengths):
         yield from cut(lengths, np.argsort(lengths, kind="stable"), budget)
 
@@ -278,7 +278,7 @@ class TrainingBatches(Dataset[Batch]):
         return first if last is None else first + (last - first) * number / len(self)
 
     def progress(self, step: int) -> tuple[float, int]:
-        """Return epochs and tokens (words and sentence ends) that ``step`` optimiser steps have seen."""
+        """Return the epochs and tokens (words and sentence ends) that ``step`` optimiser steps have seen."""
         if step == 0:
             return 0.0, 0
         epoch, within = self._locate(step * self.group - 1)

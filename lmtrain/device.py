@@ -106,7 +106,7 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def kept_random_states() -> Iterator[None]:
-    """Make all global random states afterwards what they were before the block."""
+    """Restore all global random states after the block."""
     import numpy as np
     import torch
 

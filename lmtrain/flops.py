@@ -73,7 +73,7 @@ def count_parameters(model: nn.Module) -> ParameterCounts:
 
 
 def count_flops(model: nn.Module, head: str, batch: Batch) -> int:
-    """Return floating-point operations of one forward and backward pass over a batch, its loss included.
+    """Count the floating-point operations of one forward and backward pass over a batch, its loss included.
 
     Counted by `torch.utils.flop_counter.FlopCounterMode`: matrix products and convolutions, one multiply-add as two;
     sums, activations, normalisation, look-ups and the optimiser are not. Attention is counted as matrix products over

@@ -201,7 +201,7 @@ class _Text:
         return copies, copies.word_bounds[:-1] + words - first
 
     def words(self, sentences: IntArray) -> IntArray:
-        """Return numbers of the words of some sentences, in their order."""
+        """Return the numbers of the words of some sentences, in their order."""
         bounds = self.word_bounds
         return np.concatenate([np.arange(bounds[i], bounds[i + 1]) for i in sentences])
 

@@ -83,7 +83,7 @@ def _read(folder: Path, settings: ModelConfig) -> tuple[PreTrainedModel, PreTrai
 
 
 def _tensors_of_tokens(network: PreTrainedModel) -> set[str]:
-    """Return names of the tensors that have a row for each token."""
+    """Return the names of the tensors that have a row for each token."""
     modules = [module for module in (network.get_input_embeddings(), network.get_output_embeddings()) if module]
     members = {id(parameter) for module in modules for parameter in module.parameters()}
     return {name for name, each in network.named_parameters(remove_duplicate=False) if id(each) in members}

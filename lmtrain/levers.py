@@ -24,7 +24,7 @@ CONTEXTS = ("context", "context_size", "window", "window_size")
 FEWEST_WORDS = 200  #: that are worth being cut into pieces
 
 #: why a lever is not pulled, as records say it
-LeftOut = Literal[
+LeverExclusion = Literal[
     "counts",  # the model counts, and has no such setting
     "fresh-already",  # the model saw no sentence twice, so fresh ones are what it had
     "whole-sentence",  # nothing limits the words that the model sees
@@ -78,7 +78,7 @@ class KnownTraining:
         return None
 
 
-def levers_of(trained: KnownTraining) -> tuple[list[Lever], dict[LeverName, LeftOut]]:
+def levers_of(trained: KnownTraining) -> tuple[list[Lever], dict[LeverName, LeverExclusion]]:
     """Return the levers that a model has, and why it lacks the others, in the order of `LEVERS`.
 
     Every training has the seed, the batches and the vocabulary of the model's own, and as many steps; ``steps`` has
@@ -113,7 +113,7 @@ def base_training(trained: KnownTraining) -> TrainConfig | None:
     )
 
 
-def _data(trained: KnownTraining) -> Lever | LeftOut:
+def _data(trained: KnownTraining) -> Lever | LeverExclusion:
     if trained.training is None:
         n_sentences = FACTOR * trained.sentences
     elif trained.epochs <= 1.0:
@@ -130,7 +130,7 @@ def _data(trained: KnownTraining) -> Lever | LeftOut:
     )
 
 
-def _targets(trained: KnownTraining) -> Lever | LeftOut:
+def _targets(trained: KnownTraining) -> Lever | LeverExclusion:
     if trained.training is None:
         return "counts"
     if trained.model.objective != "causal":
@@ -145,7 +145,7 @@ def _targets(trained: KnownTraining) -> Lever | LeftOut:
     return Lever("targets", trained.model, base_training(trained), expected=True, before=before, after=after)
 
 
-def _steps(trained: KnownTraining) -> Lever | LeftOut:
+def _steps(trained: KnownTraining) -> Lever | LeverExclusion:
     training = base_training(trained)
     if training is None:
         return "counts"
@@ -154,7 +154,7 @@ def _steps(trained: KnownTraining) -> Lever | LeftOut:
     return Lever("steps", trained.model, longer, before=f"{trained.steps:,} steps", after=f"{more:,} steps")
 
 
-def _width(trained: KnownTraining) -> Lever | LeftOut:
+def _width(trained: KnownTraining) -> Lever | LeverExclusion:
     model = trained.model
     if isinstance(model, OwnSettings):
         return _parameters("width", WIDTHS, trained, lambda size: 2 * size)
@@ -171,7 +171,7 @@ def _width(trained: KnownTraining) -> Lever | LeftOut:
     )
 
 
-def _layers(trained: KnownTraining) -> Lever | LeftOut:
+def _layers(trained: KnownTraining) -> Lever | LeverExclusion:
     model = trained.model
     if isinstance(model, OwnSettings):
         return _parameters("layers", LAYERS, trained, lambda size: 2 * size)
@@ -182,7 +182,7 @@ def _layers(trained: KnownTraining) -> Lever | LeftOut:
     return Lever("layers", _changed(model, layers=more), base_training(trained), before=before, after=after)
 
 
-def _context(trained: KnownTraining) -> Lever | LeftOut:
+def _context(trained: KnownTraining) -> Lever | LeverExclusion:
     window, model = trained.window, trained.model
     if isinstance(model, OwnSettings):
         return _parameters("context", CONTEXTS, trained, lambda size: FACTOR * size)
@@ -201,7 +201,7 @@ def _context(trained: KnownTraining) -> Lever | LeftOut:
 
 def _parameters(
     name: LeverName, names: Sequence[str], trained: KnownTraining, larger: Callable[[int], int]
-) -> Lever | LeftOut:
+) -> Lever | LeverExclusion:
     """Return a lever of a custom module: all its whole-number parameters of some names, larger.
 
     Args:
@@ -220,7 +220,7 @@ def _parameters(
     return Lever(name, _changed(trained.model, **after), base_training(trained), None, False, *labels)
 
 
-def _tokenizer(trained: KnownTraining) -> Lever | LeftOut:
+def _tokenizer(trained: KnownTraining) -> Lever | LeverExclusion:
     model = trained.model
     if model.objective != "causal":
         return "masked"

@@ -108,7 +108,7 @@ def places(model: CausalModel) -> list[Place]:
 def patched_log_probs(
     model: LanguageModel, sentences: Sequence[Sequence[str]], layer: int, change: NDArray[np.float32]
 ) -> FloatArray:
-    """Return the next word after sentences, when a vector is added to one layer at their last word.
+    """Predict the next word after sentences when a vector is added to one layer at their last word.
 
     Nothing else is changed: words before the last one have the vectors that they had. A vector of zeros gives what
     ``model.distributions`` gives for the last position.

@@ -92,7 +92,7 @@ class SubwordVocabulary:
         return self._cuts[word]
 
     def encode(self, sentences: Iterable[Sequence[str]]) -> list[IntArray]:
-        """Return numbers of the pieces of each sentence, nothing added."""
+        """Return the numbers of the pieces of each sentence, nothing added."""
         return self.align(sentences).rows()
 
     def join(self, ids: Iterable[int]) -> list[str]:

@@ -70,7 +70,7 @@ class LossTrainer(Trainer):  # type: ignore[misc]
         return_outputs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
     ) -> Tensor:
-        """Return nats per predicted token, weighted by the share of this micro-batch; not finite: the training stops.
+        """Return nats per predicted token, weighted by the share of this micro-batch; stop if not finite.
 
         The Trainer and DDP average over micro-batches and processes, so the weights are 1 on average.
         """
@@ -140,7 +140,7 @@ def _size(batch: Batch) -> int:
 ModelMonitor = Callable[[TrainedModel], Mapping[str, float]]
 
 
-class Watched(Protocol):
+class WatchedRun(Protocol):
     """The parts of a training run that `Watch` reads."""
 
     config: ModelConfig
@@ -161,7 +161,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
     process measures and writes; its time limit, and a Ctrl-C that any process got, stop all processes.
     """
 
-    def __init__(self, run: Watched, folder: Path, bar: Meter, interrupted: threading.Event) -> None:
+    def __init__(self, run: WatchedRun, folder: Path, bar: Meter, interrupted: threading.Event) -> None:
         self._run, self._folder, self._bar, self._interrupted = run, folder, bar, interrupted
         self._path = folder / "metrics.jsonl"
         self._snapshots = snapshots.schedule(run.training, run.batches.n_steps)

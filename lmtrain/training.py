@@ -164,7 +164,7 @@ def _condition(corpus: object) -> dict[str, str]:
 
 
 def _about(corpus: object, license: str | None) -> dict[str, str]:  # noqa: A002
-    """Return licence and language of a model, as far as they are known."""
+    """Return the licence and language of a model, as far as they are known."""
     spdx = None if license is None else checked_license(license)
     named = {"license": spdx or getattr(corpus, "license", None), "language": getattr(corpus, "language", None)}
     return {key: value for key, value in named.items() if isinstance(value, str)}

@@ -201,7 +201,7 @@ class ExactTargets(Dataset[Batch]):
         return {"input_ids": torch.from_numpy(inputs), "labels": labels}
 
     def collate(self, elements: Sequence[Batch]) -> Batch:
-        """Return elements as padded tensors, ``input_ids`` (B, L) and ``labels`` (B, L, E)."""
+        """Return the elements as padded tensors, ``input_ids`` (B, L) and ``labels`` (B, L, E)."""
         longest = max(len(element["input_ids"]) for element in elements)
         inputs = torch.full((len(elements), longest), int(self._order.tokens[-1]))
         labels = torch.zeros((len(elements), longest, self.size), dtype=self._dtype)

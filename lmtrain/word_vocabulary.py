@@ -81,7 +81,7 @@ class WordVocabulary:
         return [] if self.unk != NO_TOKEN else [word for word in sentence if word not in self.ids]
 
     def encode(self, sentences: Iterable[Sequence[str]]) -> list[IntArray]:
-        """Return numbers of the words of each sentence, unknown ones as ``<unk>``, nothing added."""
+        """Return the numbers of the words of each sentence, unknown ones as ``<unk>``, nothing added."""
         ids, unk = self.ids, self.unk
         return [np.array([ids.get(word, unk) for word in sentence], dtype=np.int64) for sentence in sentences]
 
@@ -124,7 +124,7 @@ class WholeWords(WordVocabulary):
         self.tokens = {number: word for word, number in by_number}
 
     def encode(self, sentences: Iterable[Sequence[str]]) -> list[IntArray]:
-        """Return numbers of the words of each sentence, unknown ones as ``unk``, nothing added.
+        """Return the numbers of the words of each sentence, unknown ones as ``unk``, nothing added.
 
         Raises:
             InputError: the tokeniser rewrites a word or cuts it, so that it is not one token.

@@ -334,7 +334,7 @@ def start_local_distances(body: PreTrainedModel, mask: int) -> None:
 
 
 def _waves(dim: int) -> Tensor:
-    """Return frequencies, one for two numbers of a vector: periods of 2 to 128 words."""
+    """Return the frequencies, one for two numbers of a vector: periods of 2 to 128 words."""
     return math.pi * torch.logspace(0.0, -math.log10(64.0), dim // 2)
 
 

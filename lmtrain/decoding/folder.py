@@ -170,15 +170,15 @@ class SampleFolder:
         return result
 
     def finished(self) -> BoolArray:
-        """Return (n,) whether the model ended the sentence itself."""
+        """Mark the sentences that the model ended itself, (n,)."""
         return np.concatenate([table.column("finished").to_numpy() for table in self._tables("finished")])
 
     def log_probs(self) -> FloatArray:
-        """Return (n,) log probability of each sentence under the model itself, with its end if finished, nats."""
+        """Return the log probability, (n,), of each sentence under the model itself, with its end if finished, nats."""
         return np.concatenate([table.column("logprob").to_numpy() for table in self._tables("logprob")])
 
     def groups(self) -> IntArray:
-        """Return (n,) number of the beam of each sentence; sentences of one beam are not independent.
+        """Return the number, (n,), of the beam of each sentence; sentences of one beam are not independent.
 
         A sentence is a group of its own unless all hypotheses of a beam were kept.
         """

@@ -107,7 +107,7 @@ def make_samples(
 
 
 def _about(named: ModelReference, license: str | None) -> dict[str, str]:  # noqa: A002
-    """Return licence and language of the samples, as far as they are known."""
+    """Return the licence and language of the samples, as far as they are known."""
     result = read_about(named.folder) if named.folder is not None else {}
     return result if license is None else {**result, "license": license}
 

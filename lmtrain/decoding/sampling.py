@@ -38,7 +38,7 @@ class Stepper(Protocol):
         """
 
 
-class Next(NamedTuple):
+class NextDistribution(NamedTuple):
     """The distribution of the next token after each of R rows."""
 
     log_p: Tensor  #: (R, K) float64, nats; -inf for tokens that never come; exp sums to 1
@@ -70,7 +70,7 @@ class Walk:
         self._stepper, self._seed = stepper, seed
         self._never = torch.tensor(list(never), dtype=torch.int64)
 
-    def start(self, n: int) -> Next:
+    def start(self, n: int) -> NextDistribution:
         """Begin ``n`` empty rows."""
         log_prob = self._stepper.start(n)
         self.device = log_prob.device
@@ -78,11 +78,11 @@ class Walk:
         self._never = self._never.to(self.device)
         return self._next(log_prob)
 
-    def extend(self, parents: Tensor, tokens: Tensor) -> Next:
+    def extend(self, parents: Tensor, tokens: Tensor) -> NextDistribution:
         """Extend some rows by one token each; see `Stepper.extend`."""
         return self._next(self._stepper.extend(parents, tokens))
 
-    def _next(self, log_prob: Tensor) -> Next:
+    def _next(self, log_prob: Tensor) -> NextDistribution:
         log_prob = log_prob.double()
         lost = log_prob[:, self._never].exp().sum(dim=1)
         self.special += lost.sum().item()
@@ -90,10 +90,10 @@ class Walk:
         log_kept = torch.log1p(-lost)
         if not torch.isfinite(log_kept).all():
             raise InputError("the model's probabilities are not finite, or none is left for any word")
-        return Next((log_prob - log_kept[:, None]).index_fill_(1, self._never, -torch.inf), log_kept)
+        return NextDistribution((log_prob - log_kept[:, None]).index_fill_(1, self._never, -torch.inf), log_kept)
 
     def draw(self, p: Tensor, k: int) -> Tensor:
-        """Return tokens (R, k), drawn k times independently from each row of ``p`` (R, K), which need not sum to 1."""
+        """Draw tokens (R, k), k times independently from each row of ``p`` (R, K), which need not sum to 1."""
         sums = p.cumsum(dim=1)
         total = sums[:, -1:].contiguous()
         if not (torch.isfinite(total) & (total > 0.0)).all():
@@ -109,7 +109,7 @@ class Walk:
         return uniform.log_().neg_().log_().neg_()
 
 
-def next_law(log_p: Tensor, decoding: Decoding) -> Tensor:
+def next_distribution(log_p: Tensor, decoding: Decoding) -> Tensor:
     """Return the distribution that a sampling scheme draws the next token from.
 
     Args:
@@ -203,7 +203,7 @@ def _sample(walk: Walk, n: int, decoding: Decoding) -> list[Hypothesis]:
     finished = torch.zeros(n, dtype=torch.bool, device=device)
     log_prob, log_p = (torch.zeros(n, dtype=torch.float64, device=device) for _ in range(2))
     for t in range(most + 1):
-        sampled = walk.draw(next_law(after.log_p, decoding), 1)
+        sampled = walk.draw(next_distribution(after.log_p, decoding), 1)
         step = after.log_p.gather(1, sampled)[:, 0]
         sampled = sampled[:, 0]
         ended = sampled == walk.eos

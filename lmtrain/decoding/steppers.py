@@ -30,7 +30,7 @@ def cache_of_one_token(model: PreTrainedModel) -> Any | None:
 
 
 def without_cache(model: PreTrainedModel) -> dict[str, bool]:
-    """Return options of a call after which nothing that the network keeps will be used."""
+    """Return the options of a call after which nothing that the network keeps will be used."""
     return {"use_cache": False} if "use_cache" in inspect.signature(model.forward).parameters else {}
 
 

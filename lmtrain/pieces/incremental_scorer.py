@@ -114,7 +114,7 @@ class NetworkScorer:
             return _finite(torch.cat(sums) - total[rows])
 
     def _answers(self, contexts: IntArray) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return rows (R,) of some contexts among the logits (n, V) and among the logarithms of their sums (n,)."""
+        """Return the rows (R,) of some contexts among the logits (n, V) and among the logarithms of their sums (n,)."""
         requested = [self._contexts[number] for number in contexts.tolist()]
         self._read(requested)
         logits, total = self._logits
@@ -292,7 +292,7 @@ class KeyValues(_StoreMemory):
         self._takes_positions = "position_ids" in inspect.signature(model.forward).parameters
 
     def cost(self, lengths: IntArray) -> IntArray:
-        """Return numbers of keys and values gathered."""
+        """Return the numbers of keys and values gathered."""
         return (lengths + 1) * self._size
 
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
@@ -340,7 +340,7 @@ class FixedStates(_StoreMemory):
         self._dim = 0
 
     def cost(self, lengths: IntArray) -> IntArray:
-        """Return numbers of states gathered."""
+        """Return the numbers of states gathered."""
         return np.full(len(lengths), self._size)
 
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:

@@ -343,7 +343,7 @@ def read_plain(folder: Path) -> tuple[Tokenizer, list[int]] | None:
 
 
 def read_tokenizer_json(path: Path) -> Tokenizer:
-    """Return a ``tokenizer.json``.
+    """Read a ``tokenizer.json``.
 
     Raises:
         InputError: it is damaged.

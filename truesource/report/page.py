@@ -99,10 +99,10 @@ class Contents:
     answer: Sequence[str]  #: sentences on the models, which open the page
 
 
-Contained = Callable[[FinishedRun], Contents]  #: makes the contents of a page; its figures are drawn then
+ContentsMaker = Callable[[FinishedRun], Contents]  #: makes the contents of a page; its figures are drawn then
 
 
-def write_page(run: Path, contents: Contained) -> Path:
+def write_page(run: Path, contents: ContentsMaker) -> Path:
     """Write ``report.html`` into a run folder, atomically: one file without anything outside it.
 
     Args:
@@ -123,7 +123,7 @@ def write_page(run: Path, contents: Contained) -> Path:
     return target
 
 
-def rendered(run: Path, contents: Contained) -> tuple[str, ShownFigures]:
+def rendered(run: Path, contents: ContentsMaker) -> tuple[str, ShownFigures]:
     """Return the page of a run folder, and its figures; as `write_page`."""
     require_extras("a report", "report")
     run_data = read_run(run)
@@ -153,7 +153,7 @@ def rendered(run: Path, contents: Contained) -> tuple[str, ShownFigures]:
 def figure_of(
     run: Path,
     name: str,
-    contents: Contained,
+    contents: ContentsMaker,
     *,
     kind: str,
     size: tuple[float, float] | None = None,

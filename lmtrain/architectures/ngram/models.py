@@ -286,7 +286,7 @@ def make_ngram(
 
 
 def emitted_words(vocabulary: WordVocabulary) -> IntArray:
-    """Return tokens that can follow something in a model of words: the words, ``<unk>`` and the end."""
+    """Return the tokens that can follow something in a model of words: the words, ``<unk>`` and the end."""
     result: IntArray = np.append(vocabulary.word_ids, [vocabulary.unk, vocabulary.eos])
     return result
 

@@ -218,7 +218,7 @@ class NgramScorer:
         return int(self._reader.begin(1).node[0])
 
     def extend(self, contexts: IntArray, tokens: IntArray) -> IntArray:
-        """Return (R,) contexts each continued by one token; contexts may repeat."""
+        """Continue contexts by one token each, (R,); contexts may repeat."""
         self._steps += len(contexts)
         return self._reader.look_up(contexts, tokens)[1]
 

@@ -48,7 +48,7 @@ class Stream(NamedTuple):
 
 
 def read_stream(sentences: Sequence[Sequence[str]], vocabulary: Encoder) -> Stream:
-    """Return the number the words, or pieces, of sentences, unknown ones as ``<unk>``.
+    """Number the words, or pieces, of sentences, unknown ones as ``<unk>``.
 
     Raises:
         InputError: there are more than 2^31 - 1 tokens.
@@ -57,7 +57,7 @@ def read_stream(sentences: Sequence[Sequence[str]], vocabulary: Encoder) -> Stre
 
 
 def as_stream(rows: Rows, vocabulary: Encoder) -> Stream:
-    """Return rows of token numbers with their marks.
+    """Put the marks around rows of token numbers.
 
     Raises:
         InputError: there are more than 2^31 - 1 tokens.
@@ -105,7 +105,7 @@ class Trie:
         return int(np.count_nonzero(self.count))
 
     def bounds(self, length: int) -> tuple[int, int]:
-        """Return numbers of the first n-gram of a length, and of the one after the last."""
+        """Return the numbers of the first n-gram of a length, and of the one after the last."""
         end = len(self.word) if length == self.order else int(self.level[length + 1])
         return int(self.level[length]), end
 
@@ -224,7 +224,7 @@ def estimate(
     *,
     discount: FloatArray | None = None,
 ) -> NgramEstimate:
-    """Return probabilities of all n-grams.
+    """Return the probabilities of all n-grams.
 
     ``mle``: relative frequencies, p(w | h) = c(hw) / c(h.), without any smoothing. What was never seen after a context
     has probability zero; after a context that was never seen nothing is defined.
@@ -252,7 +252,7 @@ def estimate(
 
 
 def discounts(counts: Int32Array) -> tuple[float, float, float]:
-    """Return discounts of the n-grams of one length from how many of them count 1, 2, 3 and 4.
+    """Return the discounts of the n-grams of one length from how many of them count 1, 2, 3 and 4.
 
     With n_i of them counting i and Y = n_1 / (n_1 + 2 n_2), a count of i = 1, 2, and 3 or more loses
     i - (i + 1) Y n_{i+1} / n_i (Chen & Goodman 1999, equation 26). When one of n_1 to n_4 is 0 or a discount is not

@@ -183,7 +183,7 @@ def test_strings_of_several_lengths_are_refused(sampled: Sampled) -> None:
 
 def test_a_window_after_which_no_string_goes_on_is_named() -> None:
     grammar = PCFG.from_text("S -> A B 1.0\nA -> 'a' 1.0\nB -> 'b' 1.0\n")
-    with pytest.raises(InputError, match="no string goes on after 'b'"):
+    with pytest.raises(InputError, match="no string continues after 'b'"):
         continued(Windows(grammar), np.array([[1]], dtype=np.int32), 2, np.random.default_rng(0))
 
 

@@ -51,7 +51,7 @@ def read_for(suite: Suite, path: Path) -> BenchmarkResults:
 
 
 def joined(first: BenchmarkResults, others: Iterable[tuple[str, BenchmarkResults]]) -> BenchmarkResults:
-    """Return models of several results of one suite; the first results keep their names.
+    """Join several results of one suite; models of the first results keep their names.
 
     Args:
         first: results.

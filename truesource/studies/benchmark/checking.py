@@ -124,7 +124,7 @@ def _compared(
 
 
 def checked_table(checked: CheckedCell) -> ReportTable:
-    """Return the measures of the file and those computed here."""
+    """Return the measures of the file and the recomputed ones."""
     rows = [
         TableRow([name, number_cell(there, ".9f"), number_cell(here, ".9f"), number_cell(here - there, "+.1e")])
         for name, (there, here) in checked.values.items()

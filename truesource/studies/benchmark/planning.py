@@ -300,7 +300,7 @@ def _plan_model(model: PlannedModel, texts: Mapping[str, _PlannedText], seeds: i
 
 
 def _timed(text: _PlannedText, shape: ModelConfig, settings: TrainConfig, seconds: float) -> float:
-    """Return floating-point operations a second of training steps on this machine; without a GPU, in one thread."""
+    """Time training steps on this machine: operations a second; without a GPU, in one thread."""
     from truesource.lmtrain.flops import training_cost
 
     counted = _counted(settings).model_copy(update={"epochs": None, "eval_every": 1, "snapshots": "none"})

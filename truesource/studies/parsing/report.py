@@ -85,7 +85,7 @@ def compare_with_gold(gold: Sequence[Tree], parsing: Parsing, parsed: ParsedCorp
 
 
 def call_record(parsing: Parsing, parsed: ParsedCorpus, missing: Missing) -> dict[str, Any]:
-    """Return the record that ``--json`` writes, which a stop does not change, but for ``time``.
+    """Return the record that ``--json`` writes; a stopped and resumed call changes only ``time``.
 
     ``time`` is of the sentences that this call parsed itself: wall-clock seconds, seconds of all workers, and the rate,
     None if all trees existed.

@@ -168,7 +168,7 @@ def list_table(papers: Mapping[str, Paper], results: Mapping[str, RowResult]) ->
 
 
 def quantities_table(row: Row, result: RowResult) -> ReportTable:
-    """Return published numbers next to ours."""
+    """Return the published numbers next to ours."""
     rows = []
     for name, number in result.quantities.items():
         published = row.quantities[name].published

@@ -128,7 +128,7 @@ def extend(
     child_count: Array,
     child_suffix: Array,
 ) -> None:
-    """Return the number the longer n-grams that `refine` sorted the places by, from ``first`` on.
+    """Number the longer n-grams that `refine` sorted the places by, from ``first`` on.
 
     Args:
         tokens: as for `refine`.
@@ -187,7 +187,7 @@ def continuation_counts(count: Array, suffix: Array, first_longest: int) -> Arra
 
 @kernel
 def counts_of_counts(count: Array) -> Array:
-    """Return numbers of entries of ``count`` that are 1, 2, 3 and 4, (4,) int64."""
+    """Return the numbers of entries of ``count`` that are 1, 2, 3 and 4, (4,) int64."""
     result = np.zeros(4, dtype=np.int64)
     for c in count:
         if 1 <= c <= 4:

@@ -27,7 +27,7 @@ TIMES = (1, 4, 16, 64, 256, 1024, 4096, 16384)  #: frequencies that the correlat
 
 
 def construction_frequency(folder: Path, config: RunConfig) -> list[NumberRecord]:
-    """Return the KL(truth || model), nats a token, in sentences with an event and in all others.
+    """Return KL(truth || model), nats a token, in sentences with an event and in all others.
 
     ``kl_at``: at the word that completes the event; ``kl_within``: after it; ``kl_elsewhere``: in sentences without the
     event. The event is the one of the grammar's tilt. Without a tilt, the events are up to `WORDS` words, of

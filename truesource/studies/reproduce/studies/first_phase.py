@@ -36,7 +36,7 @@ Text = Sequence[Sequence[str]]
 
 
 def first_languages(folder: Path, config: RunConfig) -> list[NumberRecord]:
-    """Return the KL(truth || model), nats a token, of the networks of a run by what they were trained on ``first``.
+    """Return KL(truth || model), nats a token, of the networks of a run by what they were trained on ``first``.
 
     ``none``: the networks of the run. All others have the same training on the corpus of the run, from the weights of a
     first phase of 1 / `PART` of its steps, with a new optimiser: on strings of `BRACKETS`; on ``words``, the words of
@@ -80,7 +80,7 @@ def _texts(truth: Truth, config: RunConfig, tokens: int) -> Iterator[tuple[str, 
 
 
 def _sampled(truth: Truth, lengths: LengthRange | None, tokens: int, seed: int) -> Text:
-    """Return sentences with so many words and ends together, or the fewest more."""
+    """Draw sentences with so many words and ends together, or the fewest more."""
     text: list[list[str]] = []
     for batch in endless(truth, batch=AT_ONCE, seed=seed, lengths=lengths):
         for sentence, total in zip(batch, accumulate(len(each) + 1 for each in batch), strict=True):

@@ -28,7 +28,7 @@ AT_ONCE = 1000  #: strings that are drawn from the truth at once
 
 
 def generated_strings(folder: Path, config: RunConfig) -> list[NumberRecord]:
-    """Return ancestral samples of each model, as many as ``evaluation.sentences``.
+    """Measure ancestral samples of each model, as many as ``evaluation.sentences``.
 
     ``accuracy``: share of them that the grammar can make, with an exact binomial interval; ``distinct``: share of
     different strings among these, if there are any.
