@@ -152,11 +152,9 @@ class FunctionModel:
                 (``complex``).
         """
         check_sentences(sentences)
-        word_lists = [list(sentence) for sentence in sentences]
-        rows = self.log_prob_rows(word_lists)
-        return assemble_scores(
-            rows, [self._columns_of(sentence) == len(self._columns) for sentence in word_lists], frame
-        )
+        texts = [list(sentence) for sentence in sentences]
+        rows = self.log_prob_rows(texts)
+        return assemble_scores(rows, [self._columns_of(sentence) == len(self._columns) for sentence in texts], frame)
 
     def log_prob_rows(self, sentences: list[list[str]]) -> list[FloatArray]:
         """Return the log probabilities of each sentence, (n+1,) causal, (n,) masked, nats; -inf: impossible.
@@ -172,11 +170,11 @@ class FunctionModel:
         Raises:
             InputError: the model was made without a function for them; or as `score`.
         """
-        word_lists = [list(sentence) for sentence in sentences]
-        if len({len(sentence) for sentence in word_lists}) > 1:
+        texts = [list(sentence) for sentence in sentences]
+        if len({len(sentence) for sentence in texts}) > 1:
             raise InputError("distributions are of sentences of one length; group them by length")
-        if word_lists:
-            tables = np.stack(self._tables(word_lists))
+        if texts:
+            tables = np.stack(self._tables(texts))
             for position in range(tables.shape[1]):
                 yield LogDistributions(position, tables[:, position])
 

@@ -370,9 +370,7 @@ def weight_limits(folder: Path, config: PreTrainedConfig) -> Iterator[None]:
         InputError: there are no weights, or a network became too large.
         SafetensorError: a file of weights is damaged.
     """
-    count = _RegistrationCounter(
-        StoredWeights.of(folder), getattr(config, "quantization_config", None) is not None, folder
-    )
+    count = _BuildCounter(StoredWeights.of(folder), getattr(config, "quantization_config", None) is not None, folder)
     with ExitStack() as stack:
         for register, hook in (
             (registration.register_module_parameter_registration_hook, count.parameter),
@@ -401,9 +399,7 @@ class StoredWeights:
         safe = sorted(folder.glob("*.safetensors"))
         pickled = [] if safe else sorted(folder.glob("*.bin"))
         if not safe and not pickled:
-            raise InputError(
-                "there are no weights next to config.json (model.safetensors); finish the training", folder
-            )
+            raise InputError("there are no weights next to config.json (model.safetensors); finish training", folder)
         tensors, numbers = 0, 0
         for path in safe:
             with safe_open(path, framework="pt") as file:
@@ -416,7 +412,7 @@ class StoredWeights:
         return cls(tensors, numbers)
 
 
-class _RegistrationCounter:
+class _BuildCounter:
     """A counter of registrations in modules that raises at the first one too many."""
 
     def __init__(self, stored: StoredWeights, packed: bool, folder: Path) -> None:

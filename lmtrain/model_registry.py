@@ -112,8 +112,7 @@ def network_architecture_for(config: ModelConfig) -> NetworkArchitecture[Any]:
 def _network_of_type(model_type: object, objective: object) -> NetworkArchitecture[Any] | None:
     """Return the architecture of a network whose ``config.json`` has this ``model_type``; None: it is not known here.
 
-    If two share a type, as BERT and diffusion do, ``objective`` of the configuration decides, or else the first is
-    taken.
+    Of two with one type, such as BERT and diffusion, ``objective`` of the configuration decides, or else the first.
     """
     named = [name for name in network_names() if (settings_class(name).model_type or name) == model_type]
     of_objective = [name for name in named if settings_class(name).objective == objective]

@@ -123,27 +123,25 @@ def draw(
     alphabet = model.alphabet
     scheme = _SCHEMES[decoding.scheme]
     at_once = max(1, (rows or rows_at_once(alphabet)) // decoding.width)
-    results: list[Hypothesis] = []
+    best: list[Hypothesis] = []
     groups: list[int] = []
     special, contexts, batch, beams = 0.0, 0, 0, 0
-    while len(results) < n:
+    while len(best) < n:
         walk = Walk(model.stepper(), alphabet.eos, alphabet.never, _batch_seed(seed, *stream, batch))
-        n_runs = min(at_once, -(-(n - len(results)) // decoding.at_most))
+        n_runs = min(at_once, -(-(n - len(best)) // decoding.at_most))
         for hypotheses in scheme(walk, n_runs, decoding):
             some = hypotheses[: decoding.at_most]
-            results += some
+            best += some
             groups += [beams] * len(some)
             beams += 1
         special, contexts, batch = special + walk.special, contexts + walk.contexts, batch + 1
-        if decoding.scheme == "beam" and len(results) < n:
-            raise InputError(
-                f"beam search finds only {len(results)} sentences of at most {decoding.most} tokens, not {n}"
-            )
-    del results[n:]
+        if decoding.scheme == "beam" and len(best) < n:
+            raise InputError(f"beam search finds only {len(best)} sentences of at most {decoding.most} tokens, not {n}")
+    del best[n:]
     return Decoded(
-        [alphabet.spell(h.tokens) for h in results],
-        np.array([h.finished for h in results], dtype=bool),
-        np.array([h.log_prob for h in results], dtype=np.float64),
+        [alphabet.spell(h.tokens) for h in best],
+        np.array([h.finished for h in best], dtype=bool),
+        np.array([h.log_prob for h in best], dtype=np.float64),
         np.array(groups[:n], dtype=np.int64),
         special,
         contexts,

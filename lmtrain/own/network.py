@@ -266,11 +266,10 @@ def _why_not(root: str, folder: Path) -> str | None:
     places = [spec.origin] if spec.origin else [*(spec.submodule_search_locations or ())]
     if any(_INSTALLED.intersection(Path(place).parts) for place in places):
         return None
-    is_neighbour = any(folder in [*Path(place).resolve().parents][:2] for place in places)  # root.py, root/__init__.py
-    if root in sys.stdlib_module_names and not is_neighbour:
+    near = any(folder in [*Path(place).resolve().parents][:2] for place in places)  # root.py, root/__init__.py
+    if root in sys.stdlib_module_names and not near:
         return None
-    why = "which lies next to it" if is_neighbour else "which is not an installed package"
-    return f"imports {root}, {why}"
+    return f"imports {root}, which lies next to it" if near else f"imports {root}, which is not an installed package"
 
 
 def tensors_of(state: Any) -> list[Tensor]:

@@ -125,8 +125,7 @@ class HuggingFacePieces:
             special: numbers of further special tokens.
 
         Raises:
-            InputError: it has parts written in Python, does not cut words, or its texts are not concatenations of
-                pieces.
+            InputError: it has parts in Python, does not cut words, or its texts are not concatenations of pieces.
         """
         self._backend, config = _settled(backend)
         model = config["model"]

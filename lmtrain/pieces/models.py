@@ -285,10 +285,7 @@ def load_checkpoint(
     aligner = OffsetAligner(tokenizer, objective)
     loaded = kind(model, tokenizer, aligner, name, longest=_positions(model, tokenizer))
     if objective == "causal" and _sees_ahead(loaded.model):
-        raise InputError(
-            "this causal model reads words after the one it predicts, so it cannot be scored",
-            folder,
-        )
+        raise InputError("this causal model reads words after the one it predicts, so it cannot be scored", folder)
     return loaded
 
 

@@ -1,8 +1,7 @@
 """Words and the pieces that they are cut into; see `truesource.lmtrain.pieces.scoring` for the formulas.
 
 `WordAligner` is the part of a tokeniser that word-level scoring uses, and `Slots` lead from log probabilities of pieces
-to log probabilities of words. `OpenVocabulary` is a model of words without a list of words, since pieces spell any
-word.
+to log probabilities of words. `OpenVocabulary` is a model of words without a list of words: pieces spell any.
 
 `OffsetAligner` is a fast tokeniser as scoring sees it, whoever made it. The text of a sentence is its words joined by
 single spaces. The decoder of the tokeniser shows how it marks words: a piece begins a word if, decoded after another

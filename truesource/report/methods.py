@@ -109,8 +109,7 @@ def _model(entry: Mapping[str, Any], folder: Path, config: Mapping[str, Any]) ->
             f" {training['schedule']} schedule)"
         )
     )
-    unit = "n-grams" if training is None else "parameters"
-    size = f"{record['parameters']:,} {unit}"
+    size = f"{record['parameters']:,} " + ("n-grams" if training is None else "parameters")
     vocabulary = f"{record['vocabulary']:,} {'words' if model.get('tokenizer', 'word') == 'word' else 'pieces'}"
     return f"{entry['name']} is a {model['architecture']} ({order}; {size}, {vocabulary}){steps}{seeds}."
 

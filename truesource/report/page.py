@@ -128,25 +128,22 @@ def rendered(run: Path, contents: ContentsMaker) -> tuple[str, ShownFigures]:
     require_extras("a report", "report")
     run_data = read_run(run)
     name = run_data.config.get("name") or run.name
-    page_contents = contents(run_data)
+    layout = contents(run_data)
     opening = [
-        line
-        for part in page_contents.parts
-        if isinstance(part.content, dict)
-        for line in part.content.get("opening", ())
+        line for part in layout.parts if isinstance(part.content, dict) for line in part.content.get("opening", ())
     ]
     return render_explorable(
         FOLDER / "page.html.j2",
         run,
         data={"runName": run.resolve().name, "models": _models(run_data)},
-        templates={part.name: part.template for part in page_contents.parts},
+        templates={part.name: part.template for part in layout.parts},
         run=run_data,
         name=name,
         title=run_data.config.get("title") or f"Report of the run {name}",
-        answer=[*page_contents.answer, *opening],
+        answer=[*layout.answer, *opening],
         verdict=words.verdict(run_data.checked_models),
         alarms=words.below_bound(run_data.checked_models),
-        parts=page_contents.parts,
+        parts=layout.parts,
     )
 
 

@@ -35,8 +35,8 @@ def as_grammar(model: NgramModel | NgramPieceModel) -> GrammarRules:
         is_state &= reader.seen
     others = np.flatnonzero(is_state)
     contexts = np.append(begin, others[others != begin])
-    n_following = np.diff(trie.start)[contexts]
-    moves = int(n_following.sum()) if reader.strict else len(contexts) * len(followers)
+    n_next = np.diff(trie.start)[contexts]
+    moves = int(n_next.sum()) if reader.strict else len(contexts) * len(followers)
     if (rules := 2 * moves + len(followers)) > LARGEST:
         raise InputError(
             f"the grammar of this model would have up to {rules:,} rules ({len(contexts):,} contexts,"
@@ -45,10 +45,8 @@ def as_grammar(model: NgramModel | NgramPieceModel) -> GrammarRules:
             code="too-large",
         )
     if reader.strict:  # only what was seen can follow
-        places = np.arange(moves) + np.repeat(
-            trie.start[contexts] - (np.cumsum(n_following) - n_following), n_following
-        )
-        source, token = np.repeat(np.arange(len(contexts)), n_following), trie.word[places]
+        places = np.arange(moves) + np.repeat(trie.start[contexts] - (np.cumsum(n_next) - n_next), n_next)
+        source, token = np.repeat(np.arange(len(contexts)), n_next), trie.word[places]
     else:
         source, token = np.repeat(np.arange(len(contexts)), len(followers)), np.tile(followers, len(contexts))
     log_prob, after = reader.look_up(contexts[source], token)

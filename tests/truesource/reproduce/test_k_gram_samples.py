@@ -23,11 +23,11 @@ from truesource.lmtrain.truth import endless
 from truesource.run.config import checked_config
 from truesource.run.experiment import execute
 from truesource.studies.reproduce.rows import find_rows
-from truesource.studies.reproduce.run_records import NumberRecord
+from truesource.studies.reproduce.run_records import RunRecord
 from truesource.studies.reproduce.studies import STUDIES
 from truesource.studies.reproduce.studies.samples import continued
 
-Sampled = Callable[..., list[NumberRecord]]
+Sampled = Callable[..., list[RunRecord]]
 SPINS = {"language": "broadcast", "depth": 3, "flip": 0.1}
 COLOURS = {"language": "broadcast", "states": 3, "depth": 2, "children": 3, "flip": 1.0}
 
@@ -36,7 +36,7 @@ COLOURS = {"language": "broadcast", "states": 3, "depth": 2, "children": 3, "fli
 def sampled(tmp_path: Path, quick_report: None, one_thread: None) -> Sampled:
     """Run a language without models, and make text from k words of it."""
 
-    def made(grammar: dict[str, Any], number: int, **corpus: Any) -> list[NumberRecord]:
+    def made(grammar: dict[str, Any], number: int, **corpus: Any) -> list[RunRecord]:
         values: dict[str, Any] = {
             "name": "toy",
             "grammar": grammar,
@@ -138,7 +138,7 @@ def test_the_row_of_spins_has_the_variance_of_a_sum_over_all_windows(k: int) -> 
     assert found.low < variance(grammar, k, first, 1024) / 1024 < found.high
 
 
-def value(found: list[NumberRecord], **fields: Any) -> float:
+def value(found: list[RunRecord], **fields: Any) -> float:
     """The number of the one record with these fields."""
     (record,) = (each.fields for each in found if all(each.fields[key] == value for key, value in fields.items()))
     assert record["low"] <= record["value"] <= record["high"]

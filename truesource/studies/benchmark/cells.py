@@ -165,9 +165,7 @@ class SuiteCell:
         training = None if self.training is None else self.training.model_dump(mode="json")
         request = {"suite": self.suite_digest, "model": settings, "training": training, "objective": self.objective}
         if self.folder is not None:
-            request["files"] = {
-                file.name: digest_file(file) for file in sorted(self.folder.iterdir()) if file.is_file()
-            }
+            request["files"] = {f.name: digest_file(f) for f in sorted(self.folder.iterdir()) if f.is_file()}
         return cell_id(f"{self.language}-{self.candidate.name}", self.seed, request)
 
     @property
@@ -208,9 +206,7 @@ def planned_cells(
                 objective = candidate.model["objective"]
             needed: Objective = "masked" if candidate.architecture in WINDOWS else objective
             if not has_truth(reference, needed):
-                if not any(has_truth(each, needed) for each in references) and (
-                    folder is not None or shape is not None
-                ):
+                if not any(has_truth(each, needed) for each in references) and (folder or shape) is not None:
                     require(process(reference), objective, f"the {objective} model {candidate.name}")
                 continue
             digest = suite.digest_of(name)

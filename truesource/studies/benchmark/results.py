@@ -137,8 +137,7 @@ def read_results(path: Path) -> BenchmarkResults:
     """Read a file of results.
 
     Raises:
-        InputError: it cannot be read, has another format, or holds cells of languages that it lacks, or blocks that do
-            not fit.
+        InputError: it cannot be read, has another format, or holds cells of other languages or blocks that do not fit.
     """
     results = read_record(
         path, BenchmarkResults, what="this file of results", remedy="run truesource benchmark to write a new one"

@@ -319,12 +319,8 @@ def _candidate(suite: Suite, asked: str, overrides: Sequence[str], name: str | N
             raise InputError(f"{called}: there is no such folder", folder, code="missing")
         return Candidate(name or plain_name(called), TRAINED, folder=Path(folder).resolve())
     if asked in suite.baselines and not overrides:
-        baseline_model = baseline(suite, asked)
-        return (
-            baseline_model
-            if name is None
-            else Candidate(name, baseline_model.architecture, baseline_model.model, baseline_model.training)
-        )
+        entry = baseline(suite, asked)
+        return entry if name is None else Candidate(name, entry.architecture, entry.model, entry.training)
     if asked in REFERENCES:
         raise InputError(f"{asked} takes no settings; leave --set out", code="model-settings")
     start = baseline(suite, asked) if asked in suite.baselines else Candidate(asked, asked)

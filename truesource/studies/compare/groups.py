@@ -60,10 +60,9 @@ def comparisons(
         f"{'' if own else _remedy(those)}"
         for those in apart
     ]
-    resampling = _seed_of_scores(models) if seed is None else seed
+    common = _seed_of_scores(models) if seed is None else seed
     return [
-        compare_scores(group, baseline=against, seed=resampling)
-        for group, against in zip(groups, found_in, strict=True)
+        compare_scores(group, baseline=against, seed=common) for group, against in zip(groups, found_in, strict=True)
     ], notes
 
 

@@ -61,9 +61,7 @@ def named_models(texts: Sequence[str], *, several_texts: bool = False) -> list[N
             groups.append((name, [named]))
         else:
             place.append(named)
-    for seeds in (
-        [members for _, members in groups] if several_texts else [[seed for _, members in groups for seed in members]]
-    ):
+    for seeds in [each for _, each in groups] if several_texts else [[seed for _, each in groups for seed in each]]:
         _refuse_repeats(seeds)
     proposed = [name or _default_name(seeds) for name, seeds in groups]
     names = [

@@ -17,7 +17,7 @@ from truesource.evaluation.measures.correlation import spearman, spearman_ends
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.studies.reproduce.rows import LAST, Claim, Quantity, Row
-from truesource.studies.reproduce.run_records import NumberRecord
+from truesource.studies.reproduce.run_records import RunRecord
 
 SEEDS = "training seeds"
 RECORD = "the data of one run"
@@ -73,7 +73,7 @@ def _half(spread: float, seeds: IntArray) -> FloatArray:
 
 def measured(
     quantities: Mapping[str, Quantity],
-    records: Mapping[str, Sequence[NumberRecord]],
+    records: Mapping[str, Sequence[RunRecord]],
     compared: Mapping[tuple[str, str, str], Mapping[str, Any]],
 ) -> dict[str, QuantityValue]:
     """Return the values of all quantities of a row.
@@ -172,14 +172,14 @@ def _combined(value: float, low: float, high: float, *parts: QuantityValue) -> Q
 def _read(
     name: str,
     quantity: Quantity,
-    records: Mapping[str, Sequence[NumberRecord]],
+    records: Mapping[str, Sequence[RunRecord]],
     compared: Mapping[tuple[str, str, str], Mapping[str, Any]],
 ) -> QuantityValue:
     run, fields = _source(name, quantity, records)
     matching = _latest([each for each in records[run] if _matches(each.fields, fields)], fields)
     if not matching:
         raise InputError(f"quantity {name}: {_nothing(records[run], fields)}", code="no-record")
-    by_seed: dict[int | None, NumberRecord] = {}
+    by_seed: dict[int | None, RunRecord] = {}
     for seed in sorted({each.seed for each in matching}, key=lambda seed: -1 if seed is None else seed):
         by_seed[seed] = _only(name, [each for each in matching if each.seed == seed])
     if None in by_seed and len(by_seed) > 1:
@@ -189,7 +189,7 @@ def _read(
     return _of_seeds(run, by_seed, quantity, records[run], compared)
 
 
-def _source(name: str, quantity: Quantity, records: Mapping[str, Sequence[NumberRecord]]) -> tuple[str, dict[str, Any]]:
+def _source(name: str, quantity: Quantity, records: Mapping[str, Sequence[RunRecord]]) -> tuple[str, dict[str, Any]]:
     """Return which run a quantity is read from, and the fields that its record must have."""
     if len(records) == 1:
         return next(iter(records)), quantity.fields
@@ -201,9 +201,9 @@ def _source(name: str, quantity: Quantity, records: Mapping[str, Sequence[Number
 
 def _of_seeds(
     run: str,
-    found: Mapping[Any, NumberRecord],
+    found: Mapping[Any, RunRecord],
     quantity: Quantity,
-    records: Sequence[NumberRecord],
+    records: Sequence[RunRecord],
     compared: Mapping[tuple[str, str, str], Mapping[str, Any]],
 ) -> QuantityValue:
     first = next(iter(found.values()))
@@ -216,15 +216,10 @@ def _of_seeds(
         return _single(first, quantity)
     if not values:
         return QuantityValue(None, signature=signature, missing=missing)
-    comparison = compared.get((run, str(of), str(quantity.record)))
-    if comparison is not None and first.fields.get("evaluator") == "scores" and not missing and quantity.value is None:
+    mean = compared.get((run, str(of), str(quantity.record)))
+    if mean is not None and first.fields.get("evaluator") == "scores" and not missing and quantity.value is None:
         return QuantityValue(
-            comparison["value"],
-            comparison["low"],
-            comparison["high"],
-            values,
-            f"sentences and {SEEDS}",
-            comparison["signature"],
+            mean["value"], mean["low"], mean["high"], values, f"sentences and {SEEDS}", mean["signature"]
         )
     if not missing and _constant(values):  # it does not depend on the network
         single = _single(first, quantity)
@@ -238,7 +233,7 @@ def _constant(by_seed: Mapping[int, float]) -> bool:
     return not values or max(values) - min(values) <= _SAME * max(1.0, abs(values[0]))
 
 
-def _single(found: NumberRecord, quantity: Quantity) -> QuantityValue:
+def _single(found: RunRecord, quantity: Quantity) -> QuantityValue:
     """Return a number without seeds, or of a single one, with the interval that its record has."""
     value, fields = _number(found, quantity), found.fields
     signature = str(fields.get("signature") or "")
@@ -248,7 +243,7 @@ def _single(found: NumberRecord, quantity: Quantity) -> QuantityValue:
     return QuantityValue(value, float(fields["low"]), float(fields["high"]), seeds, RECORD, signature)
 
 
-def _number(found: NumberRecord, quantity: Quantity) -> float | None:
+def _number(found: RunRecord, quantity: Quantity) -> float | None:
     """Return the number of a record; None if it has none."""
     value = found.fields.get(quantity.value or "value")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
@@ -270,7 +265,7 @@ def _same(actual: Any, expected: Any) -> bool:
     return bool(actual == expected) and isinstance(actual, bool) == isinstance(expected, bool)
 
 
-def _latest(matching: list[NumberRecord], expected: Mapping[str, Any]) -> list[NumberRecord]:
+def _latest(matching: list[RunRecord], expected: Mapping[str, Any]) -> list[RunRecord]:
     """Keep the records with the largest value of each field for which the row asks for the last."""
     for key in [key for key, value in expected.items() if value == LAST]:
         steps = {each.fields[key] for each in matching}
@@ -280,32 +275,29 @@ def _latest(matching: list[NumberRecord], expected: Mapping[str, Any]) -> list[N
     return matching
 
 
-def _only(name: str, matching: Sequence[NumberRecord]) -> NumberRecord:
+def _only(name: str, matching: Sequence[RunRecord]) -> RunRecord:
     """Return the matching record with the fewest fields: about the whole, not about a part."""
     least = min(len(_parts(each)) for each in matching)
-    narrowest = [each for each in matching if len(_parts(each)) == least]
-    if len(narrowest) > 1:
+    best = [each for each in matching if len(_parts(each)) == least]
+    if len(best) > 1:
         differing = [
-            key
-            for key in _parts(narrowest[0])
-            if any(each.fields.get(key) != narrowest[0].fields.get(key) for each in narrowest)
+            key for key in _parts(best[0]) if any(each.fields.get(key) != best[0].fields.get(key) for each in best)
         ]
         values = ", ".join(
-            f"{key} ({', '.join(dict.fromkeys(str(each.fields.get(key)) for each in narrowest))[:80]})"
-            for key in differing
+            f"{key} ({', '.join(dict.fromkeys(str(each.fields.get(key)) for each in best))[:80]})" for key in differing
         )
         raise InputError(
-            f"quantity {name}: {len(narrowest)} records match, which differ in {values or 'nothing'}; name more"
+            f"quantity {name}: {len(best)} records match, which differ in {values or 'nothing'}; name more"
         )
-    return narrowest[0]
+    return best[0]
 
 
-def _parts(found: NumberRecord) -> set[str]:
+def _parts(found: RunRecord) -> set[str]:
     """Return the fields that say what a record is of."""
     return {key for key, value in found.fields.items() if key not in _ENTIRE and value is not None}
 
 
-def _nothing(records: Sequence[NumberRecord], expected: Mapping[str, Any]) -> str:
+def _nothing(records: Sequence[RunRecord], expected: Mapping[str, Any]) -> str:
     """Return why no record matches: the first field whose value no record has, and the values that they have."""
     remaining = list(records)
     for key, value in expected.items():

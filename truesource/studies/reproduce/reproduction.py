@@ -22,7 +22,7 @@ from truesource.run.config import RunConfig
 from truesource.studies.reproduce.quantities import SEEDS, QuantityValue, judged, measured
 from truesource.studies.reproduce.result import RowResult, result_of
 from truesource.studies.reproduce.rows import Composed, Row, compose, digest_of
-from truesource.studies.reproduce.run_records import NumberRecord, of_command, of_run, of_sweep
+from truesource.studies.reproduce.run_records import RunRecord, of_command, of_run, of_sweep
 from truesource.studies.scaling.config import SweepConfig
 from truesource.studies.scaling.results import read_sweep
 
@@ -86,12 +86,12 @@ def _sweep(config: SweepConfig, base: Path, runs: Path) -> None:
     write_results(read_sweep(folder), folder)
 
 
-def _records(composed: Composed, runs: Path) -> list[NumberRecord]:
+def _records(composed: Composed, runs: Path) -> list[RunRecord]:
     folder = composed.folder(runs)
     return of_run(folder, composed.config) if isinstance(composed.config, RunConfig) else of_sweep(folder)
 
 
-def _studied(row: Row, composed: Composed, runs: Path) -> list[NumberRecord]:
+def _studied(row: Row, composed: Composed, runs: Path) -> list[RunRecord]:
     """Return the records of the study of a row, and write them to ``study.json``."""
     if row.study is None:
         return []
@@ -119,7 +119,7 @@ def seconds_of(composed: Composed, runs: Path) -> float:
     )
 
 
-def _called(row: Row, composed: Sequence[Composed], runs: Path) -> tuple[list[NumberRecord], float]:
+def _called(row: Row, composed: Sequence[Composed], runs: Path) -> tuple[list[RunRecord], float]:
     """Return the records that the command of a row writes as JSON, and the seconds that it took."""
     assert row.command is not None
     folders = {"RUN": str(composed[0].folder(runs))} if composed else {}

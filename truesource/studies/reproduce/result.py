@@ -170,17 +170,12 @@ def list_table(papers: Mapping[str, Paper], results: Mapping[str, RowResult]) ->
 def quantities_table(row: Row, result: RowResult) -> ReportTable:
     """Return the published numbers next to ours."""
     rows = []
-    for name, number in result.quantities.items():
+    for name, value in result.quantities.items():
         published = row.quantities[name].published
         rows.append(
             TableRow(
-                [
-                    name,
-                    number_cell(published, SPEC),
-                    shown_number(number),
-                    number_cell(len(number.by_seed) or None, ","),
-                ],
-                number.signature,
+                [name, number_cell(published, SPEC), shown_number(value), number_cell(len(value.by_seed) or None, ",")],
+                value.signature,
             )
         )
     return ReportTable(

@@ -25,7 +25,7 @@ _SUBSTATE = re.compile(r"-\d+$")
 
 
 @dataclass(frozen=True)
-class NumberRecord:
+class RunRecord:
     """A record: ``name``, ``value``, ``low``, ``high``, ``signature`` and what it is of."""
 
     fields: Mapping[str, Any]
@@ -40,36 +40,36 @@ def models_of(folder: Path, config: RunConfig) -> Iterator[tuple[ModelEntry, Any
         yield entry, load_model(folder / "models" / entry.name)
 
 
-def record_of(entry: ModelEntry, record: Mapping[str, Any]) -> NumberRecord:
+def record_of(entry: ModelEntry, record: Mapping[str, Any]) -> RunRecord:
     """Return a record with the model as the configuration calls it, and its seed."""
     configured = getattr(entry, "replicate_of", entry.name)
-    return NumberRecord({**record, "of": configured, "model": configured}, getattr(entry, "seed", None))
+    return RunRecord({**record, "of": configured, "model": configured}, getattr(entry, "seed", None))
 
 
-def of_run(folder: Path, config: RunConfig) -> list[NumberRecord]:
+def of_run(folder: Path, config: RunConfig) -> list[RunRecord]:
     """Return the records of a run that its configuration asks for: scores, each evaluator, the grammar.
 
     Other files in the folder, of other configurations of the same run, are ignored.
     """
     evaluators = ["scores", *(name for name in type(config.evaluation).model_fields if _is_evaluator(config, name))]
     records = [record for evaluator in evaluators for record in _of_evaluator(folder, evaluator, config.entries)]
-    records += [NumberRecord({"evaluator": "grammar", **record}) for record in _of_grammar(folder)]
+    records += [RunRecord({"evaluator": "grammar", **record}) for record in _of_grammar(folder)]
     return records
 
 
-def of_sweep(folder: Path) -> list[NumberRecord]:
+def of_sweep(folder: Path) -> list[RunRecord]:
     """Return the records of a sweep: each cell with the seed of its network, and the fitted laws."""
     records = read_sweep(folder).records()
     return [
-        NumberRecord({"evaluator": "cells", "of": r.get("model"), **r}, r["seed"] if "cell" in r else None)
+        RunRecord({"evaluator": "cells", "of": r.get("model"), **r}, r["seed"] if "cell" in r else None)
         for r in records
     ]
 
 
-def of_command(file: Path) -> list[NumberRecord]:
+def of_command(file: Path) -> list[RunRecord]:
     """Return the records that a command has written to its JSON file."""
     content = read_record(file, Any, remedy="run the command again")
-    return [NumberRecord(record) for record in numbers_in(content)]
+    return [RunRecord(record) for record in numbers_in(content)]
 
 
 def numbers_in(value: Any) -> Iterator[Mapping[str, Any]]:
@@ -91,7 +91,7 @@ def _is_evaluator(config: RunConfig, name: str) -> bool:
     return name in {each.name for each in EVALUATORS} and getattr(config.evaluation, name) is not None
 
 
-def _of_evaluator(folder: Path, evaluator: str, entries: Sequence[ModelEntry]) -> Iterator[NumberRecord]:
+def _of_evaluator(folder: Path, evaluator: str, entries: Sequence[ModelEntry]) -> Iterator[RunRecord]:
     """Yield the records of one evaluator: of the models, and of files that belong to no model."""
     names = {entry.name: entry for entry in entries}
     places = ("*.parquet",) if evaluator == "scores" else ("*.json", "models/*.json")
@@ -112,16 +112,14 @@ def _is_of_a_model(folder: Path, name: str) -> bool:
 
 def _labelled(
     record: Mapping[str, Any], evaluator: str, entry: ModelEntry | None, names: Mapping[str, ModelEntry]
-) -> NumberRecord:
+) -> RunRecord:
     """Return a record with the model as the configuration calls it, and its seed."""
     if entry is None:
-        return NumberRecord({"evaluator": evaluator, **record})
+        return RunRecord({"evaluator": evaluator, **record})
     configured = getattr(entry, "replicate_of", entry.name)
     recorded = record.get("model", entry.name)
     model = configured if recorded in names else recorded
-    return NumberRecord(
-        {"evaluator": evaluator, "of": configured, **record, "model": model}, getattr(entry, "seed", None)
-    )
+    return RunRecord({"evaluator": evaluator, "of": configured, **record, "model": model}, getattr(entry, "seed", None))
 
 
 def _scores(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

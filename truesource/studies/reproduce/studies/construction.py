@@ -19,14 +19,14 @@ from truesource.grammar.tilting.tilt import Tilting
 from truesource.grammar.truth import load_truth, word_counts
 from truesource.lmtrain.truth import endless
 from truesource.run.config import RunConfig
-from truesource.studies.reproduce.run_records import NumberRecord, models_of, record_of
+from truesource.studies.reproduce.run_records import RunRecord, models_of, record_of
 
 WORDS = 24  #: events without a tilt of the grammar, each that a word occurs
 PER = 100_000  #: sentences that frequencies are of
 TIMES = (1, 4, 16, 64, 256, 1024, 4096, 16384)  #: frequencies that the correlation across words is read at
 
 
-def construction_frequency(folder: Path, config: RunConfig) -> list[NumberRecord]:
+def construction_frequency(folder: Path, config: RunConfig) -> list[RunRecord]:
     """Return KL(truth || model), nats a token, in sentences with an event and in all others.
 
     ``kl_at``: at the word that completes the event; ``kl_within``: after it; ``kl_elsewhere``: in sentences without the

@@ -20,10 +20,10 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import load_truth
 from truesource.lmtrain.truth import endless
 from truesource.run.config import RunConfig
-from truesource.studies.reproduce.run_records import NumberRecord, models_of, record_of
+from truesource.studies.reproduce.run_records import RunRecord, models_of, record_of
 
 
-def fresh_documents(folder: Path, config: RunConfig) -> list[NumberRecord]:
+def fresh_documents(folder: Path, config: RunConfig) -> list[RunRecord]:
     """Return the measures of `evaluate documents` on documents of languages that no training has seen, ``on: fresh``.
 
     Their truth is the family of the configuration, and the reader `pool` knows the languages of the training.
@@ -42,7 +42,7 @@ def fresh_documents(folder: Path, config: RunConfig) -> list[NumberRecord]:
     return records
 
 
-def sentences_until_known(folder: Path, config: RunConfig) -> list[NumberRecord]:
+def sentences_until_known(folder: Path, config: RunConfig) -> list[RunRecord]:
     """Return what models and the perfect reader know of the language of documents, by the number of the sentence.
 
     Records with ``sentence``, from 1 on, and intervals over documents: ``kl_told``, KL(reader who is told || model),
@@ -57,7 +57,7 @@ def sentences_until_known(folder: Path, config: RunConfig) -> list[NumberRecord]
     reader = Oracle(truth, "causal", vocabulary=truth.terminals)
     reader_divergence = told_divergence(reader, truth, documents, languages)
     results = [
-        NumberRecord({"model": "reader", **record})
+        RunRecord({"model": "reader", **record})
         for record in _by_sentence(reader, truth, documents, languages, reader_divergence)
     ]
     for entry, model in models_of(folder, config):

@@ -23,7 +23,7 @@ from truesource.lmtrain.truth import endless
 from truesource.run.config import RunConfig
 from truesource.run.folder import RunFolder
 from truesource.run.models.stage import resolved
-from truesource.studies.reproduce.run_records import NumberRecord, models_of, record_of
+from truesource.studies.reproduce.run_records import RunRecord, models_of, record_of
 
 SHUFFLE = "shuffle-dyck"
 #: the same words, as often, in strings of the same lengths
@@ -35,7 +35,7 @@ AT_ONCE = 1000  #: sentences
 Text = Sequence[Sequence[str]]
 
 
-def first_languages(folder: Path, config: RunConfig) -> list[NumberRecord]:
+def first_languages(folder: Path, config: RunConfig) -> list[RunRecord]:
     """Return KL(truth || model), nats a token, of the networks of a run by what they were trained on ``first``.
 
     ``none``: the networks of the run. All others have the same training on the corpus of the run, from the weights of a
@@ -51,7 +51,7 @@ def first_languages(folder: Path, config: RunConfig) -> list[NumberRecord]:
     def texts(tokens: int) -> dict[str, Text]:
         return dict(_texts(run.truth, config, tokens))
 
-    def record(entry: Any, model: Any, first: str) -> NumberRecord:
+    def record(entry: Any, model: Any, first: str) -> RunRecord:
         kl = {"name": "kl", "value": monitor(model)["kl"], "unit": "nats/token"}
         return record_of(entry, {**kl, "first": first, "grammar": run.truth.identity})
 

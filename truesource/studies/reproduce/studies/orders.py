@@ -14,10 +14,10 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.truth import load_truth
 from truesource.run.config import RunConfig
-from truesource.studies.reproduce.run_records import NumberRecord
+from truesource.studies.reproduce.run_records import RunRecord
 
 
-def local_entropy(folder: Path, config: RunConfig) -> list[NumberRecord]:
+def local_entropy(folder: Path, config: RunConfig) -> list[RunRecord]:
     """Return ``local_entropy``, nats a token: the loss of the best predictor from one word, in the corpus's order.
 
     Exact: the expected number of each pair of words that the order brings together is a sum of probabilities of two
@@ -26,7 +26,7 @@ def local_entropy(folder: Path, config: RunConfig) -> list[NumberRecord]:
     truth, lengths = load_truth(folder / "grammar" / "grammar.npz"), config.corpus.lengths
     assert isinstance(truth, PCFG) and lengths is not None
     pairs = pair_counts(truth, lengths, config.corpus.words_order)
-    return [NumberRecord({"name": "local_entropy", "value": conditional_entropy(pairs), "words": 1})]
+    return [RunRecord({"name": "local_entropy", "value": conditional_entropy(pairs), "words": 1})]
 
 
 def pair_counts(pcfg: PCFG, lengths: LengthRange, transform: Transform | None = None) -> FloatArray:

@@ -20,14 +20,14 @@ from truesource.lmtrain.decoding.decode import draw
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.truth import endless
 from truesource.run.config import RunConfig
-from truesource.studies.reproduce.run_records import NumberRecord, models_of, record_of
+from truesource.studies.reproduce.run_records import RunRecord, models_of, record_of
 
 CONTEXTS = (1, 2, 4, 8, 16)  #: numbers of words that predictors see
 RESAMPLES = 1000  #: of the bootstrap over strings
 AT_ONCE = 1000  #: strings that are drawn from the truth at once
 
 
-def generated_strings(folder: Path, config: RunConfig) -> list[NumberRecord]:
+def generated_strings(folder: Path, config: RunConfig) -> list[RunRecord]:
     """Measure ancestral samples of each model, as many as ``evaluation.sentences``.
 
     ``accuracy``: share of them that the grammar can make, with an exact binomial interval; ``distinct``: share of
@@ -50,7 +50,7 @@ def generated_strings(folder: Path, config: RunConfig) -> list[NumberRecord]:
     return records
 
 
-def k_gram_samples(folder: Path, config: RunConfig) -> list[NumberRecord]:
+def k_gram_samples(folder: Path, config: RunConfig) -> list[RunRecord]:
     """Statistics of ``evaluation.sentences`` strings of the truth, and of as many of each of its exact k-gram models.
 
     The language has strings of one length. A model sees `CONTEXTS` words, not the position, and draws word by word from
@@ -132,13 +132,11 @@ def _distributions(windows: Windows, seen: IntArray) -> FloatArray:
     return np.asarray(law / total)
 
 
-def _string_records(
-    truth: PCFG, texts: Int32Array, words: int | str, rng: np.random.Generator
-) -> Iterator[NumberRecord]:
+def _string_records(truth: PCFG, texts: Int32Array, words: int | str, rng: np.random.Generator) -> Iterator[RunRecord]:
     """Yield the records of strings, (N, n)."""
     records = _moments(texts, rng) if len(truth.terminals) == 2 else _impossible(truth, texts)
     for record in records:
-        yield NumberRecord({**record, "words": words, "grammar": truth.identity, "sentences": len(texts)})
+        yield RunRecord({**record, "words": words, "grammar": truth.identity, "sentences": len(texts)})
 
 
 def _moments(texts: Int32Array, rng: np.random.Generator) -> Iterator[Mapping[str, Any]]:
