@@ -316,7 +316,7 @@ class _Device:
         """Return the device of a name.
 
         Raises:
-            InputError: as of `Accelerated`.
+            InputError: as for `Accelerated`.
         """
         if dtype not in ("float64", "float32"):
             raise InputError(f"charts are float64 or float32, not {dtype}")
@@ -352,7 +352,7 @@ class _Device:
     def _rows(self, matrix: csr_matrix[np.float64]) -> Tensor:
         heads, columns = (torch.from_numpy(each.astype(np.int64)) for each in (matrix.indptr, matrix.indices))
         values = torch.from_numpy(matrix.data).to(self.dtype)
-        with warnings.catch_warnings():  # that torch may change them; they are products here, which tests compare
+        with warnings.catch_warnings():  # of changes in torch; only products are used here, which tests compare
             warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
             csr = torch.sparse_csr_tensor(heads, columns, values, size=matrix.shape, check_invariants=True)
         return csr.to(self.device)

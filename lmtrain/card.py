@@ -65,7 +65,7 @@ def folder_card(record: dict[str, Any], results: Sequence[EvalResult] = ()) -> s
         text, tags, library, task = _ngram_text(record), ["n-gram"], "truesource", None
     else:
         travels = code_travels(record)
-        alone = "code_digest" in record["model"] and not travels  # which nothing but truesource opens
+        alone = "code_digest" in record["model"] and not travels  # only truesource opens it
         text, tags = _network_text(record), ["custom_code"] if travels else []
         library = "truesource" if alone else "transformers"
         task = "text-generation" if record["objective"] == "causal" else "fill-mask"

@@ -32,7 +32,7 @@ Batch = dict[str, Tensor]
 
 POOL = 16  #: batches of about equal tokens whose sentences are sorted by length together
 PLANNED = 1_000  #: epochs whose batches are counted; more have as many batches each as these have on average
-POOL_EQUAL = 50  #: the same for batches of equal numbers of sentences, where more is padding
+POOL_EQUAL = 50  #: the same for batches of equal numbers of sentences, which have more padding
 
 
 def pack(

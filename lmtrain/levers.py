@@ -21,7 +21,7 @@ WIDTHS = (
     *("embedding_dim", "emb_dim", "d_ff", "ffn_dim", "intermediate_size", "channels"),
 )
 CONTEXTS = ("context", "context_size", "window", "window_size")
-FEWEST_WORDS = 200  #: that are worth being cut into pieces
+FEWEST_WORDS = 200  #: smallest vocabulary that is worth cutting into pieces
 
 #: why a lever is not pulled, as records say it
 LeverExclusion = Literal[
@@ -32,7 +32,7 @@ LeverExclusion = Literal[
     "no-parameter",  # the custom module has no parameter of a name that says so
     "masked",  # only a causal model can be trained like that
     "single-tokens",  # the architecture is trained on single tokens only
-    "pieces",  # what is expected is known for words, not for pieces of words
+    "pieces",  # expected distributions are known for words, not for pieces of words
     "few-words",  # there are too few words to cut
     "unknown-words",  # the model reads rare words as one, which pieces spell: the two predict different things
     "no-order",  # the text is transformed, and its next word has no known distribution
@@ -50,8 +50,8 @@ class Lever:
     training: TrainConfig | None  #: None: the model counts
     sentences: int | None = None  #: fresh sentences to train on; None: the model's corpus
     expected: bool = False  #: trained on what is expected at each position, not on what occurred
-    before: str = ""  #: what differs, as the model has it
-    after: str = ""  #: as the lever has it
+    before: str = ""  #: the differing setting in the model
+    after: str = ""  #: the differing setting in the lever
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class KnownTraining:
 
     model: ModelConfig
     training: TrainConfig | None  #: None: it counts
-    steps: int  #: that it took; 0 of a model that counts
+    steps: int  #: number of steps; 0 of a model that counts
     epochs: float  #: passes over its sentences
     sentences: int  #: of its train split
     longest: int  #: words of the longest of them
@@ -207,7 +207,7 @@ def _parameters(
     Args:
         name: of the lever.
         names: of parameters that mean the same.
-        trained: what is known about the training; its settings have the defaults of the module.
+        trained: facts about the training; its settings have the defaults of the module.
         larger: maps the value of the model to the value of the lever.
     """
     assert isinstance(trained.model, OwnSettings)
@@ -254,7 +254,7 @@ def within(levers: Sequence[Lever], seconds: Mapping[LeverName, float], budget: 
 
     Args:
         levers: to choose from.
-        seconds: that each takes; nothing is known to take 0.
+        seconds: duration of each; 0 if unknown.
         budget: seconds for all.
     """
     left, chosen = budget, set[str]()

@@ -29,7 +29,7 @@ class LinearProbe:
     bias: FloatArray  #: (C,)
     mean: FloatArray  #: (D,) of the train part
     scale: FloatArray  #: (D,) standard deviation of the train part, 1 instead of 0
-    weight_decay: float  #: that it was trained with
+    weight_decay: float  #: weight decay of its training
     dev_loss: float  #: cross-entropy on the dev part, nats
 
     def log_probs(self, x: NDArray[np.floating]) -> FloatArray:

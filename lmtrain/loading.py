@@ -62,7 +62,7 @@ def library_errors(problem: str, path: Path) -> Iterator[None]:
     memory or files to give.
 
     Args:
-        problem: what cannot be done, such as ``the model cannot be loaded``.
+        problem: the failed action, such as ``the model cannot be loaded``.
         path: of the file or folder.
 
     Raises:

@@ -26,7 +26,7 @@ from truesource.lmtrain.scoring import batch_budget
 from truesource.lmtrain.word_models import CausalModel, head_inputs, log_softmax_at
 
 Trained = TypeVar("Trained", bound=Network)
-Calls = dict[nn.Module, tuple[Tensor | None, Tensor | None]]  #: what entered and left a module
+Calls = dict[nn.Module, tuple[Tensor | None, Tensor | None]]  #: first input and output of a module
 
 
 def untrained(model: Trained, seed: int) -> Trained:
@@ -194,7 +194,7 @@ def _leaving(
     Args:
         blocks: one for each hidden state but the last.
         others: modules that may make the last one.
-        calls: what entered and left each module, in the order in which they came to an end.
+        calls: first input and output of each module, in the order in which they ended.
         states: the hidden states.
     """
     if not all(_same(calls.get(block, (None, None))[0], state) for block, state in zip(blocks, states, strict=False)):

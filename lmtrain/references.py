@@ -233,7 +233,7 @@ def _article(kind: str) -> str:
 class ModelReference:
     """The model that a reference names; nothing of it has been read or run."""
 
-    text: str  #: as given
+    text: str  #: the reference
     folder: Path | None = None  #: of a trained model
     file: Path | None = None  #: of a model in one file
     code: str | None = None  #: of a ready model, or, next to a folder, of the architecture that was trained there

@@ -118,10 +118,10 @@ def _score_words(
         head: its output layer.
         vocabulary: of the model.
         sentences: to score.
-        frame: which positions count.
+        frame: positions that count.
         batches: for some rows of tokens, the numbers of their sentences and a place in each, what the network reads
             to predict the words there.
-        what: for the progress bar.
+        what: label of the progress bar.
     """
     rows = vocabulary.encode(sentences)
     lengths = np.array([len(row) for row in rows], dtype=np.int64)

@@ -69,7 +69,7 @@ def write_snapshot(
 
     Args:
         folder: of the run.
-        model: as it is now.
+        model: its present state.
         tokenizer: that goes with it.
         progress: ``name`` of the model, ``step``, ``epoch`` and ``tokens``; kept in ``training.json``.
     """
@@ -204,7 +204,7 @@ def checkpoints_of(
     Args:
         reference: to the model. A folder has snapshots, see `truesource.lmtrain.snapshots.checkpoints`; code gives a
             model with a method ``snapshots()``, which returns pairs of a step and a model.
-        needed_by: for the refusal of a model without them.
+        needed_by: name of the caller, for the message about a model without checkpoints.
         model: the model of the reference, if it is loaded already.
 
     Raises:

@@ -16,8 +16,8 @@ from truesource.lmtrain.training import train
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-STEPS = 16  #: that are timed at most
-SECONDS = 20.0  #: after which no further step is timed
+STEPS = 16  #: maximum number of timed steps
+SECONDS = 20.0  #: time limit; no step is timed after it
 
 
 class _StepTimer(TrainerCallback):  # type: ignore[misc]

@@ -28,9 +28,9 @@ WHAT = "the record of the training"
 REMEDY = "train the model again"
 TIMES = "times.jsonl"
 SUFFIX = ".partial"
-REQUEST = "request.json"  #: what is trained, in the partial folder
+REQUEST = "request.json"  #: the request of the training, in the partial folder
 _OF_WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".npz")  #: endings of files of weights and counts
-_WEIGHTS = ("config.json", "tokenizer.json", "*.safetensors", "*.bin")  #: that another training may start from
+_WEIGHTS = ("config.json", "tokenizer.json", "*.safetensors", "*.bin")  #: files that another training may start from
 #: mean loss in nats whose perplexity is a number
 Loss = Annotated[float, Field(lt=math.log(sys.float_info.max))]
 Seconds = Annotated[float, Field(ge=0.0)]

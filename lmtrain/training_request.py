@@ -36,7 +36,7 @@ class TrainingRequest:
     training: TrainConfig | None  #: None: the model counts
     seed: int
     corpus_digest: str  #: of the train and dev sentences
-    processes: int = 1  #: that train together
+    processes: int = 1  #: number of processes that train together
     tokenizer_digest: str | None = None  #: of an existing tokeniser; None: it is made from the train split
     expected_digest: str | None = None  #: of expected tokens, trained on in place of the tokens that occurred
     weights_digest: str | None = None  #: of the weights that it starts from; None: random ones
@@ -57,11 +57,11 @@ class TrainingRequest:
         """Make the request of a call of `truesource.lmtrain.training.train`.
 
         Args:
-            corpus: as for `train`, and what follows, too.
+            corpus: as for `train`, like the arguments below.
             model: with all its settings.
             training: duration, optimiser, batches.
             seed: of weights, batches, masks and dropout.
-            tokenizer: that is given.
+            tokenizer: existing tokeniser, if any.
             expected_digest: of expected tokens.
             weights: folder of a model.
             splits: train and dev sentences of the corpus; None: read here, if the corpus has no digest.

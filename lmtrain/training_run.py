@@ -54,7 +54,7 @@ from truesource.lmtrain.word_vocabulary import encode_rows
 
 log = logging.getLogger("truesource")
 TENSORBOARD = "tensorboard"
-FOLDER = "TENSORBOARD_LOGGING_DIR"  #: where `transformers` looks for the folder of its events
+FOLDER = "TENSORBOARD_LOGGING_DIR"  #: variable with the folder of events, read by `transformers`
 
 
 class TrainingRun:

@@ -119,7 +119,7 @@ class ExactTargets(Dataset[Batch]):
 
     Args:
         truth: the grammar or process.
-        sentences: that it can make, or beginnings of such.
+        sentences: sentences of the truth, or their beginnings.
         vocabulary: of a tokeniser of words; None: tokens are the numbers of the words of the truth, V is the end.
         lengths: the condition that the sentences were drawn under.
         dtype: of the probabilities.
@@ -250,11 +250,11 @@ class TruthCallback(TrainerCallback):  # type: ignore[misc]
     truth, which are the same throughout. Weights, modes and random numbers stay as they are.
 
     Args:
-        trainer: that it is added to.
+        trainer: its `Trainer`.
         truth: the grammar or process.
         vocabulary: of the tokeniser of the model; None: the order of the truth, see `ExactTargets`.
-        steps: between two measurements.
-        sentences: that are held out.
+        steps: number of steps between two measurements.
+        sentences: number of held-out sentences.
         seed: of these sentences.
         lengths: the condition that the training text was drawn under.
 

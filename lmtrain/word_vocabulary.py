@@ -146,8 +146,8 @@ class WholeWords(WordVocabulary):
 def whole_words(tokenizer: PreTrainedTokenizerFast, objective: Objective) -> WholeWords | None:
     """Return the vocabulary of a tokeniser of whole words.
 
-    None: it is of another kind, it would rewrite or cut a word of its own list, or it lacks a token for the beginning
-    or the end of a text (a masked model's: for a mask), so that it must be used as a tokeniser of pieces.
+    None: the tokeniser is of another kind, would rewrite or cut a word of its own list, or lacks a token for the
+    beginning or the end of a text (a masked model's: for a mask), so that it must be used as a tokeniser of pieces.
     """
     backend = tokenizer.backend_tokenizer
     if not isinstance(backend.model, WordLevel):

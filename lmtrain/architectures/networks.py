@@ -86,10 +86,10 @@ _DEBERTA: dict[str | None, dict[str, Any]] = {
 }
 
 # start of small masked models, see `start_local`
-OFFSETS = (-1, 1, -2, 2)  #: where the heads of the first layer look in turn
-SHARPNESS = 2.0  #: how strongly, as the size of their query and key weights
+OFFSETS = (-1, 1, -2, 2)  #: offsets that the heads of the first layer look at, in turn
+SHARPNESS = 2.0  #: size of their query and key weights
 POSITION_SCALE = 1.75  #: size of position vectors relative to word vectors, so that places outweigh words
-DISTANCE_SHARPNESS = 3.2  #: the same where attention sees distances, as the size of query biases and key weights
+DISTANCE_SHARPNESS = 3.2  #: size of query biases and key weights if attention sees distances
 CARRY = 5.6  #: gain of the first layer's value and output weights, so that what is seen outweighs the mask
 
 

@@ -63,7 +63,7 @@ def make_samples(
         model: reference to a causal model, see `truesource.lmtrain.models.load_model`; the samples record the digest of
             its folder, of the source file of its code, or of both.
         n: number of sentences.
-        decoding: how to sample them.
+        decoding: scheme and its settings.
         path: folder to make.
         seed: whole number from 0 on.
         device: such as ``"cpu"``; None: see `truesource.lmtrain.device`.

@@ -51,7 +51,7 @@ class Hypothesis(NamedTuple):
     tokens: list[int]  #: without ``<eos>``
     finished: bool  #: whether it ended; otherwise it was cut
     log_prob: float  #: of the tokens, and of the end if there is one, under the model itself, nats
-    score: float  #: what it competed with: log probability over a power of the number of tokens
+    score: float  #: criterion of the beam: log probability over a power of the number of tokens
 
 
 class Walk:

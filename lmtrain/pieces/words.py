@@ -155,7 +155,7 @@ def assemble_words(
         slots: `Slots.of` them.
         values: (n,) log probability of the token at each slot, nats.
         boundary: (n,) log B where ``slots.opens``, else 0.
-        frame: which positions count. If it does not skip unknown words, a sentence with a word that the pieces do not
+        frame: positions that count. If it does not skip unknown words, a sentence with a word that the pieces do not
             spell has no score.
         ends: whether the model predicts the end of a text.
     """

@@ -384,4 +384,4 @@ class Part:
     template: Path  #: the body, which finds ``content`` as ``section``
     content: Any
     notes: Sequence[str] = ()  #: sentences below the body
-    extent: str = ""  #: which sentences it is of, if not all
+    extent: str = ""  #: its sentences, if not all

@@ -83,7 +83,7 @@ class ShownFigures:
         least = round(float(width[1]) * LEGIBLE / min(fonts)) if width else 0
         if name:
             self.svgs[unescape(name[1])] = text
-        plain = "<image" in text  # whose pixels are for white paper
+        plain = "<image" in text  # its pixels are for white paper
         coloured = text if plain else _STYLE.sub(lambda style: _COLOUR.sub(self._variable, style[0]), text)
         named = f' data-figure="{name[1]}"' if name else ""
         return Markup(

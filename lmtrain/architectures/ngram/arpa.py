@@ -21,7 +21,7 @@ from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 MARKS = {"<s>": BOS, "</s>": EOS, "<unk>": UNK, "<UNK>": UNK}  #: of ARPA files, and ours
 ZERO = -90.0  #: log10 probabilities from here down are zero (SRILM writes -99)
-TOLERANCE = 1e-3  #: how far from one the words after a context may sum, since files round to 5 to 7 digits
+TOLERANCE = 1e-3  #: largest distance from 1 of the sum of words after a context, since files round to 5 to 7 digits
 _LN10 = math.log(10.0)
 _COUNT = re.compile(r"ngram (\d+)\s*=\s*(\d+)")
 _SECTION = re.compile(r"\\(\d+)-grams:")
@@ -151,7 +151,7 @@ def _estimate(entries: ArpaEntries, vocabulary: WordVocabulary) -> NgramEstimate
             word.append(ngram[-1])
             suffix.append(below[ngram[1:]])
             count.append(int(ngram in in_file))
-            # what is not in the file has the probability that backing off gives
+            # n-grams outside the file have the backed-off probability
             log_prob.append(backoff[below[ngram[:-1]]] + log_prob[below[ngram[1:]]] if math.isnan(value) else value)
             backoff.append(weight)
     rows = (level, [*start, len(word)], word, suffix, count)

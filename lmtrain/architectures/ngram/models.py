@@ -215,7 +215,7 @@ class NgramPieceModel(CountedModel, OpenVocabulary):
             values[np.delete(stream.tokens, stream.begins) == self._vocabulary.unk] = 0.0  # not counted
         boundary = np.zeros(slots.n)
         boundary[slots.opens] = self._log_begins[self.reader.contexts(stream)[slots.opens]]
-        boundary[~np.isfinite(boundary)] = 0.0  # what follows is impossible already
+        boundary[~np.isfinite(boundary)] = 0.0  # the next piece is impossible already
         return assemble_words(pieces, slots, values, boundary, frame, ends=True)
 
     @cached_property

@@ -197,7 +197,7 @@ def _joined(table: list[Int32Array]) -> Int32Array:
 class NgramEstimate:
     """Log probabilities of the n-grams of a trie, nats; made by `estimate`."""
 
-    trie: Trie  #: as `adjust` left it
+    trie: Trie  #: result of `adjust`
     smoothing: Estimated
     discount: FloatArray  #: (N, 3) taken from a count of 1, 2, and 3 or more, by length
     emitted: IntArray  #: (E,) tokens that can follow something: words, ``<unk>``, ``<eos>``
@@ -233,8 +233,8 @@ def estimate(
     is interpolated with the next shorter one, single tokens with the uniform distribution over ``emitted``.
 
     Args:
-        trie: as `adjust` left it.
-        smoothing: which of the two.
+        trie: result of `adjust`.
+        smoothing: one of the two.
         emitted: tokens that can follow something.
         discount: (N, 3) of ``kneser_ney``, at most 1, 2 and 3; None: `discounts` of the counts.
     """

@@ -258,7 +258,7 @@ class SuiteCells(TrainingCells[SuiteCell]):
 
     suite: Suite
     folder: Path
-    device: str | None = None  #: where networks run; None: as the call says
+    device: str | None = None  #: device of networks; None: as the call says
     models = "models"
 
     @override

@@ -24,7 +24,7 @@ from truesource.studies.benchmark.suite import Suite, SuiteLanguage
 
 PAIRS = 200  #: of each language
 RARE = 10  #: a word of a pair is expected so many times as often in the training text as a word that models know
-GRAMMATICAL = tuple(name for name in PHENOMENA if name != "word-order")  #: which edits do not cover
+GRAMMATICAL = tuple(name for name in PHENOMENA if name != "word-order")  #: phenomena that edits do not cover
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def export_lm_eval(
     of a model that reads every word as ``<unk>``, count half.
 
     Args:
-        suite: whose languages and lengths.
+        suite: source of languages and lengths.
         folder: of the files, made if needed; other files in it stay.
         pairs: of each language, at most.
         seed: of the pairs; equal seeds write equal bytes.

@@ -124,7 +124,7 @@ def learning_curves(results: BenchmarkResults, standings: Standings, *, own: Seq
     """Draw the KL in nats a token over training tokens: a panel a language, a line a model, logarithms on both axes.
 
     Args:
-        results: whose standings these are.
+        results: source of the standings.
         standings: of models of one objective.
         own: names of models whose lines are thick.
 
@@ -355,7 +355,7 @@ def write_page(
 
     Args:
         results: of models on the suite.
-        suite: what they were measured on.
+        suite: their suite.
         path: of the page.
         found: standings of the models, see `truesource.studies.benchmark.standings.standings`.
         differences: see `truesource.studies.benchmark.standings.difference_tables`.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 UTILISATION = 0.1  #: share of a GPU's peak that networks of these sizes are assumed to reach
 COUNTED_TOKENS = 1024  #: most tokens of a batch whose operations are counted; larger ones have the same number a token
-SAMPLED_BATCHES = 32  #: whose strings are sampled for each language
+SAMPLED_BATCHES = 32  #: number of batches sampled for each language
 WARM_UP_STEPS = 2  #: not timed
 TIMED_STEPS = 1000  #: at most; the time ends the timing first
 TIMED_SECONDS = 6.0  #: of training, for each model
@@ -110,7 +110,7 @@ class SuitePlan(ResultRecords):
 
     suite: Suite
     models: Sequence[ModelPlan]
-    device: str  #: that steps were timed on: ``one core`` or ``one GPU``
+    device: str  #: device of the timed steps: ``one core`` or ``one GPU``
     flops_per_second: float | None  #: peak of the GPU that is planned for; None: none is
     utilisation: float  #: assumed share of that peak
 
@@ -161,7 +161,7 @@ def plan_suite(
         seeds: number of seeds; None: as in the suite.
         flops_per_second: peak of a GPU, for the precision that models are trained in; None: no GPU is planned for.
         utilisation: share of that peak that training is assumed to reach.
-        seconds: that steps of each model are timed for, on the first language; 0: not at all.
+        seconds: time for timing steps of each model, on the first language; 0: none.
 
     Raises:
         InputError: the peak or the utilisation is out of range, or settings of a model are wrong.

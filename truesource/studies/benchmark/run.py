@@ -88,7 +88,7 @@ def execute(selection: Selection, folder: Path, *, workers: Workers, share: Shar
         selection: cells.
         folder: of the results.
         workers: processes that train and measure.
-        share: which cells are this job's.
+        share: the part of the cells that this job makes.
 
     Raises:
         InputError: the folder holds another suite or something else; settings of a model are wrong.
@@ -102,7 +102,7 @@ def execute(selection: Selection, folder: Path, *, workers: Workers, share: Shar
     _claim(selection.suite, folder)
     for name in languages:
         make_corpora(selection.suite, name, folder, workers)
-    suite_cells = SuiteCells(selection.suite, folder, current().device)  # which a worker does not know
+    suite_cells = SuiteCells(selection.suite, folder, current().device)  # workers do not know it
     failures = suite_cells.make_all(cells, share, workers=workers, wait=True)
     missing = [cell for cell in cells if read_cell(folder, cell) is None]
     return Outcome(collected(selection, cells, folder), failures, missing)

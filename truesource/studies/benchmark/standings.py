@@ -71,7 +71,7 @@ class Standing:
     """A model on a suite."""
 
     model: BenchmarkModel
-    languages: Mapping[str, LanguageStanding]  #: those that it was measured on, in the order of the suite
+    languages: Mapping[str, LanguageStanding]  #: measured languages, in the order of the suite
     share: Contrast | None  #: mean over all languages that can be measured, the headline; None: some are missing
     longer_share: Contrast | None  #: mean over all languages with longer strings; None: some are missing, or refused
 
@@ -170,8 +170,8 @@ def share_sums(
         model: one of its models.
         language: name in the suite.
         part: ``test`` or ``longer``.
-        blocks: which ones.
-        seeds: which ones; None: all.
+        blocks: selected blocks.
+        seeds: selected seeds; None: all.
 
     Returns:
         Sums of K seeds in B blocks; None: there are no such strings, or a seed reads none of them.

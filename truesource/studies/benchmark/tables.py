@@ -39,7 +39,7 @@ def headline_table(standings: Standings, suite: Suite, *, own: Sequence[str] = (
 
     Args:
         standings: of models.
-        suite: that they were measured on.
+        suite: their suite.
         own: names of models that are marked as the reader's.
     """
     keys = ("rank", "model", "seeds", "parameters", "share", "longer_share", *standings.languages)
@@ -75,7 +75,7 @@ def language_table(standings: Standings, suite: Suite, language: str, *, own: Se
 
     Args:
         standings: of models.
-        suite: that they were measured on.
+        suite: their suite.
         language: name in the suite.
         own: names of models that are marked as the reader's.
     """

@@ -58,7 +58,7 @@ def compare(
         sentences: number of sentences, from the first; None: all.
         longest: most words of a sentence; None: any number.
         lengths: the condition of the truth, such as ``6..25``, ``(6, 25)`` or ``none``; None: as the corpus.
-        frame: which positions count.
+        frame: positions that count.
         seed: of the intervals.
         baseline: of several models, the name of the one that the others are compared with; None: the first.
         exact_kl: of several models, number of sentences whose full distributions are compared too; None: of none.

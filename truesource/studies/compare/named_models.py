@@ -12,7 +12,7 @@ from truesource.grammar.support.files import expand_user
 from truesource.lmtrain.references import ModelReference, model_reference
 from truesource.lmtrain.training_record import Training, are_replicates, model_name, training_of
 
-_NUMBERED = re.compile(r"[-_. ]+(seed)?[-_. ]*\d*$")  #: how a name ends before the rest of a number
+_NUMBERED = re.compile(r"[-_. ]+(seed)?[-_. ]*\d*$")  #: end of a name before a number
 ORACLE = "oracle"  #: name of the truth in tables
 _NAMED = re.compile(r"([A-Za-z0-9][\w.+-]*)=(.+)", re.DOTALL)
 

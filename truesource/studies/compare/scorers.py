@@ -161,7 +161,7 @@ class TruthRequests:
     Args:
         truth: the grammar or process.
         lengths: condition on the number of words of whole sentences.
-        end: what ends a text.
+        end: token that ends a text.
     """
 
     def __init__(self, truth: Truth, lengths: LengthRange | None = None, end: str = END) -> None:

@@ -128,8 +128,8 @@ class Parsing:
     held: Survey  #: by ``source``
     settings: ParseSettings
     workers: Workers
-    sentences: int = field(default=0, init=False)  #: that this call has parsed
-    seconds: float = field(default=0.0, init=False)  #: that it took, with the time in which workers start
+    sentences: int = field(default=0, init=False)  #: sentences that this call has parsed
+    seconds: float = field(default=0.0, init=False)  #: duration, the start of workers included
     worker_seconds: float = field(default=0.0, init=False)  #: of all workers together, on those sentences
 
     @property

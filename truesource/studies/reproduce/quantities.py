@@ -35,7 +35,7 @@ class QuantityValue:
     low: float | None = None
     high: float | None = None
     by_seed: Mapping[int, float] = field(default_factory=dict)  #: of several seeds
-    over: str | None = None  #: what the interval is over: `SEEDS`, `RECORD`, `PAIRS`; None: no interval
+    over: str | None = None  #: source of the interval's variance: `SEEDS`, `RECORD`, `PAIRS`; None: no interval
     signature: str = ""
     missing: Sequence[int] = ()  #: seeds of its model without a value
 

@@ -39,13 +39,12 @@ def reproduce(row: Row, *, runs: Path, overrides: list[str] | None = None) -> Ro
     Stages that are up to date in the run folder are skipped, whichever row made them; files of other rows stay.
 
     Args:
-        row: not an untested one.
+        row: a row that can be run.
         runs: folder of all runs.
         overrides: ``a.b=value``, of its configurations.
 
     Raises:
-        InputError: as of `truesource run` or the command, or no record matches a
-            quantity.
+        InputError: `truesource run` or the command fails, or no record matches a quantity.
     """
     composed = compose(row, overrides)
     seconds = 0.0

@@ -17,7 +17,7 @@ from truesource.grammar.support.records import STRICT, Count, read_record
 from truesource.studies.reproduce.quantities import QuantityValue, TestedClaim, Verdict, verdict_of
 from truesource.studies.reproduce.rows import Paper, Row, needs_of
 
-PACKAGES = ("numpy", "scipy", "torch", "transformers")  #: whose versions are kept
+PACKAGES = ("numpy", "scipy", "torch", "transformers")  #: packages whose versions are kept
 SPEC = ".4g"
 EXACT = "no interval"  #: said of numbers that are compared as they are
 

@@ -26,9 +26,9 @@ from truesource.run.reading import read_settings
 from truesource.studies.scaling.config import SweepConfig, load_sweep
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
-Match = str | bool | int | float | list[str] | None  #: what a field of a record must be
+Match = str | bool | int | float | list[str] | None  #: required value of a field of a record
 NAME = r"^[a-z0-9][a-z0-9-]*$"
-LAST = "last"  #: as the value of a field: its largest, among the records that match in all else
+LAST = "last"  #: as the value of a field: its largest, among otherwise matching records
 REMEDY = "correct it"
 RUN_FOLDER = "RUN"  #: in a command, the folder of the run; all other variables come from the environment
 _VARIABLE = re.compile(r"\$\{?([A-Z_]+)")
@@ -428,7 +428,7 @@ def compose(row: Row, overrides: list[str] | None = None) -> list[Composed]:
     """Return the configurations of a row: of `truesource run` with the models and evaluators that it names, and sweeps.
 
     Args:
-        row: that runs.
+        row: a row that runs.
         overrides: ``a.b=value``, of all its configurations.
 
     Raises:

@@ -87,7 +87,7 @@ class SweepCells(TrainingCells[PlannedCell]):
 
     @override
     def is_finished(self, cell: PlannedCell) -> bool:
-        with suppress(InputError):  # which making it says again
+        with suppress(InputError):  # making the cell raises it again
             return is_trained(self.place(cell), cell.request) and self._is_scored(cell)
         return False
 

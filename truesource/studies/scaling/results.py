@@ -24,7 +24,7 @@ from truesource.grammar.support.records import STRICT, Count, FileName, read_rec
 
 MEASURES = ("ppl", "bound", "relative_ppl", "kl")
 _WHAT = "the file of the scores of this cell"
-LEAST_SQUARES = "least-squares-of-logs"  #: how laws of more than two parameters are fitted, in signatures
+LEAST_SQUARES = "least-squares-of-logs"  #: fit of laws of more than two parameters, in signatures
 #: numbers of a cell without interval
 COUNTS = ("parameters", "parameters_without_embeddings", "tokens", "flops", "flops_6nd")
 

@@ -33,11 +33,11 @@ def execute(
     work in one folder: no two take the same cell.
 
     Args:
-        config: what to do.
+        config: the sweep.
         truth: its grammar or process, from `truth_of`.
         base: folder that relative paths of the configuration start from.
         runs: folder of all runs.
-        share: which cells are this job's.
+        share: the part of the cells that this job makes.
 
     Returns:
         The folder of the sweep, folders of cells in it that belong to other configurations, and cells that failed.

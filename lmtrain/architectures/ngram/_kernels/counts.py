@@ -132,7 +132,7 @@ def extend(
 
     Args:
         tokens: as for `refine`.
-        places: what it left.
+        places: result of `refine`.
         counts: as for `refine`.
         last: as for `refine`.
         length: as for `refine`.
