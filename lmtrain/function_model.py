@@ -97,7 +97,7 @@ class FunctionModel:
             raise InputError(f"the vocabulary of {name} is one string; give a list of words", code="vocabulary")
         if isinstance(vocabulary, set | frozenset):
             raise InputError(
-                f"the vocabulary of {name} is a set, whose order is chance; give a list, such as sorted(words)",
+                f"the vocabulary of {name} is a set, which has no fixed order; give a list, such as sorted(words)",
                 code="vocabulary",
             )
         self.vocabulary = None if vocabulary is None else tuple(vocabulary)

@@ -216,7 +216,7 @@ def _check_words(model: CausalModel, sentences: Sequence[Sequence[str]]) -> None
     """Refuse a sentence that has no last word, or that the model cannot read."""
     for number, sentence in enumerate(sentences, start=1):
         if not len(sentence):
-            raise InputError(f"sentence {number} has no words, so there is no last one to change; leave it out")
+            raise InputError(f"sentence {number} has no words, so there is no last word to change; remove it")
     model.check_readable(sentences)
 
 

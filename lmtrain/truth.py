@@ -317,5 +317,5 @@ class TruthCallback(TrainerCallback):  # type: ignore[misc]
         finally:
             model.train(training)
         if math.isnan(total):
-            raise InputError("the model gives logits that are no numbers; lower the learning rate")
+            raise InputError("the model's logits are not numbers; lower the learning rate")
         return total / positions

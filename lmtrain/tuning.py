@@ -81,7 +81,7 @@ def tune(
             average = goal.mean() if average is None else DECAY * average + (1.0 - DECAY) * goal.mean()
             loss = -((goal - average).detach() * tuned_log_p).mean()
             if not torch.isfinite(loss):
-                raise InputError("the loss of tuning is no number; give rewards that are finite, or a lower rate")
+                raise InputError("the loss of tuning is not finite; give finite rewards, or a lower learning rate")
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)

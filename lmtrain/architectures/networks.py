@@ -253,8 +253,8 @@ def _adaptive(settings: AdaptiveSettings, vocabulary: Encoder) -> PreTrainedMode
         )
     if settings.dim < SHRINK ** len(cutoffs):
         raise InputError(
-            f"{len(cutoffs)} cutoffs need a dim of {SHRINK ** len(cutoffs)} or more, for each cluster's hidden states"
-            f" are {SHRINK} times narrower than those before; it is {settings.dim}"
+            f"{len(cutoffs)} cutoffs need a dim of {SHRINK ** len(cutoffs)} or more, since each cluster's hidden"
+            f" states are {SHRINK} times narrower than the previous cluster's; it is {settings.dim}"
         )
     more = {"cutoffs": list(cutoffs), "activation_function": _GELU}
     return AdaptiveForCausalLM(configuration(AdaptiveConfig, settings, vocabulary, _GPT2, **more))

@@ -114,7 +114,7 @@ def _about(named: ModelReference, license: str | None) -> dict[str, str]:  # noq
 
 def _check_call(n: int, decoding: Decoding, path: Path, seed: int, shard_size: int) -> None:
     if n < 1:
-        raise InputError(f"cannot draw {n} sentences; ask for one or more")
+        raise InputError(f"cannot draw {n} sentences; draw one or more")
     if shard_size < 1:
         raise InputError(f"the shard size is 1 or more, got {shard_size}")
     require_room({SPLIT: n}, shard_size, path)
@@ -217,7 +217,7 @@ def _loaded(named: ModelReference, digest: str, device: str | None) -> StepwiseM
     """Load the referenced model, whose digest is ``digest``, and cache it for the next shard."""
     model = load_model(named, device=device)
     if model.objective != "causal":
-        raise InputError("this is a masked model: text has no order to be drawn in; give a causal one", named.text)
+        raise InputError("a masked model cannot generate text word by word; give a causal model", named.text)
     return stepwise(model, "sampling text")
 
 

@@ -89,7 +89,7 @@ class Walk:
         self.contexts += len(lost)
         log_kept = torch.log1p(-lost)
         if not torch.isfinite(log_kept).all():
-            raise InputError("the model's probabilities are not finite, or none is left for any word")
+            raise InputError("the model's probabilities are not finite, or 0 for all words; check its weights")
         return NextDistribution((log_prob - log_kept[:, None]).index_fill_(1, self._never, -torch.inf), log_kept)
 
     def draw(self, p: Tensor, k: int) -> Tensor:
@@ -97,7 +97,7 @@ class Walk:
         sums = p.cumsum(dim=1)
         total = sums[:, -1:].contiguous()
         if not (torch.isfinite(total) & (total > 0.0)).all():
-            raise InputError("the model's probabilities are not finite, or none is left for any word")
+            raise InputError("the model's probabilities are not finite, or 0 for all words; check its weights")
         uniform = torch.rand((len(p), k), generator=self.generator, device=p.device, dtype=p.dtype)
         indices = torch.searchsorted(sums, uniform * total, right=True)
         last = torch.searchsorted(sums, total)  # rounding must not reach beyond the last token that has probability

@@ -267,7 +267,7 @@ def check_reading(network: OwnNetwork) -> None:
         raise InputError(f"{network.code} returns logits that are not finite", code="bad-logits")
     if not _equal(network, first, again):
         raise InputError(
-            f"{network.code} returns other logits at each call; random parts, such as dropout, must rest in evaluation"
+            f"{network.code} returns other logits at each call; disable random parts, such as dropout, in evaluation"
             " mode (self.training is False)",
             code="random-logits",
         )
@@ -363,8 +363,8 @@ def check_training(network: OwnNetwork, twin: OwnNetwork) -> None:
     with torch.inference_mode():
         if not _equal(network, *(one.eval()(input_ids=ids).logits.float() for one in (network, twin))):
             raise InputError(
-                f"{network.code} made twice, with the same weights, returns other logits; what is random in it must"
-                " be a parameter or a buffer (register_buffer), or it is lost when the model is saved",
+                f"{network.code} made twice, with the same weights, returns other logits; random values in it must be"
+                " parameters or buffers (register_buffer), or they are lost when the model is saved",
                 code="not-saved",
             )
         generator = torch.Generator().manual_seed(1)

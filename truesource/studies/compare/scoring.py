@@ -169,7 +169,7 @@ def require_seeds(models: Mapping[str, Sequence[LanguageModel | ModelWords]], tr
         else:
             continue
         raise InputError(
-            f"{name} is the name of {what}, which are no seeds of one model; give each model a name of its own",
+            f"{name} is the name of {what}, which are not seeds of one model; give each model a name of its own",
             code="different-seeds",
         )
 

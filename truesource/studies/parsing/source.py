@@ -127,7 +127,7 @@ def survey(source: ParserInput) -> Survey:
         words += len(sentence.words)
         digest.update(f"{' '.join(sentence.words)}\n".encode())
     if not sentences:
-        raise InputError("there is no sentence to parse; expecting one tokenised sentence a line", source.path)
+        raise InputError("the input has no sentences; write one tokenised sentence a line", source.path)
     return Survey(sentences, words, digest.hexdigest())
 
 
