@@ -1,7 +1,7 @@
 """Exact probabilities on an accelerator through torch: of strings, next and masked words, and any set of known words.
 
 A chart cell is a table (symbols, sentences, places) of one span length, divided by its largest entry; the logarithms of
-these divisors are kept beside it, so that no sentence leaves the range of the number type, however long. All rules of a
+these divisors are kept with it, so that no sentence leaves the range of the number type, however long. All rules of a
 span length are one sparse product. Outside weights are derivatives of the (divided) probability of the string.
 """
 
@@ -24,7 +24,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
 
-LOST = 1e-6  #: most of a probability, as a share, that may have vanished below the range of float32
+LOST = 1e-6  #: largest share of a probability that may have vanished below the range of float32
 WIDEST = 2048  #: most sentences that a GPU computes together
 SHARE = 0.25  #: of the memory of a GPU that the tables of a batch may take
 
@@ -32,8 +32,8 @@ SHARE = 0.25  #: of the memory of a GPU that the tables of a batch may take
 class Accelerated:
     """The exact probabilities of a grammar, computed on a device.
 
-    Sentences whose probability comes out as 0 or is no number are computed again on the CPU, and with float32 those of
-    which more than `LOST` may have vanished below its range, to first order.
+    Sentences whose probability comes out as 0 or is no number are computed again on the CPU; with float32 also
+    sentences that may have lost more than the share `LOST` below its range, to first order.
 
     Args:
         pcfg: the grammar.
@@ -41,7 +41,7 @@ class Accelerated:
         dtype: float64; or float32, within 1e-5 nats a token, for all but next words.
 
     Raises:
-        InputError: the device is not there, or has no such numbers.
+        InputError: the device is missing, or lacks this number type.
     """
 
     def __init__(self, pcfg: PCFG, device: str = "cpu", dtype: str = "float64") -> None:
@@ -85,8 +85,8 @@ class Accelerated:
             chart = self._inside(self._leaves(batch))
             outside = self._outside(chart)
             tables = self._on.back(self._by_word(outside.words)).transpose(1, 2, 0)  # (W, n, V)
-            known = len(self.pcfg.terminals) > batch.words.T
-            tables[known] = np.eye(tables.shape[2])[batch.words.T[known]]
+            fixed = len(self.pcfg.terminals) > batch.words.T
+            tables[fixed] = np.eye(tables.shape[2])[batch.words.T[fixed]]
             with np.errstate(invalid="ignore", divide="ignore"):
                 tables = tables / tables.sum(axis=2, keepdims=True)
             good = np.isfinite(chart.log_prob(self.pcfg.start)) & np.isfinite(tables).all(axis=(1, 2))
@@ -127,22 +127,22 @@ class Accelerated:
         computed: Callable[[Batch], tuple[FloatArray, BoolArray]],
         again: Callable[[list[Any]], Iterable[Any]],
     ) -> list[Any]:
-        """Return what is ``computed`` of each pattern, (W, ...), if it holds (W,), and else what the CPU computes."""
-        found: dict[int, Any] = {}
+        """Return the ``computed`` row of each pattern, (W, ...), if it holds (W,), else the CPU's result."""
+        results: dict[int, Any] = {}
         others: list[int] = []
         for batch in self._batches(patterns):
             rows, good = computed(batch)
             for row, holds, members in zip(rows, good, batch.members, strict=True):
-                found |= dict.fromkeys(members, row)
+                results |= dict.fromkeys(members, row)
                 others += [] if holds else members
         if others:
-            found |= dict(zip(others, again([patterns[i] for i in others]), strict=True))
-        return [found[i] for i in range(len(patterns))]
+            results |= dict(zip(others, again([patterns[i] for i in others]), strict=True))
+        return [results[i] for i in range(len(patterns))]
 
     # -- charts -------------------------------------------------------------------------------------
 
     def _batches(self, patterns: Sequence[Pattern]) -> Iterator[Batch]:
-        """Patterns of one length that fit the memory; a gap has the number of words, an unknown word -1."""
+        """Yield batches of patterns of one length; a gap has the number of words, an unknown word -1."""
         place, gap = self.pcfg.word_ids, len(self.pcfg.terminals)
         encoded: list[Int32Array] = []
         for number, pattern in enumerate(patterns, start=1):
@@ -156,14 +156,14 @@ class Accelerated:
         )
 
     def _observed(self, batch: Batch) -> Tensor:
-        """P(word | symbol) of the known words, (S, W, n); zeros of unknown ones and at gaps."""
+        """Return P(word | symbol) of the known words, (S, W, n); zeros of unknown ones and at gaps."""
         words = batch.words.T
-        known = np.asarray((words >= 0) & (words < len(self.pcfg.terminals)))
-        rows = self._emission[np.where(known, words, 0).ravel()].toarray() * known.reshape(-1, 1)
+        in_vocabulary = np.asarray((words >= 0) & (words < len(self.pcfg.terminals)))
+        rows = self._emission[np.where(in_vocabulary, words, 0).ravel()].toarray() * in_vocabulary.reshape(-1, 1)
         return self._on.table(rows.T.reshape(-1, *words.shape))
 
     def _leaves(self, batch: Batch) -> Tensor:
-        """Weight of each symbol over each place, (S, W, n): at a gap, of all words."""
+        """Return the weight of each symbol over each place, (S, W, n): at a gap, of all words."""
         gaps = self._on.table(np.equal(batch.words.T, len(self.pcfg.terminals)).astype(np.float64))
         return self._observed(batch) + self._sums[:, None, None] * gaps
 
@@ -182,13 +182,13 @@ class Accelerated:
         return chart
 
     def _outside(self, chart: _Chart) -> _Outside:
-        """Derivatives of the largest cell's start symbol, a cell at a time from the longest."""
+        """Return the derivatives of the largest cell's start symbol, a cell at a time from the longest."""
         n, tiny = len(chart.cells), torch.finfo(self._on.dtype).tiny
-        of = [torch.zeros_like(cell) for cell in chart.cells]
-        of[-1][self.pcfg.start] = 1.0
+        outside = [torch.zeros_like(cell) for cell in chart.cells]
+        outside[-1][self.pcfg.start] = 1.0
         lost = torch.zeros_like(chart.scale[-1][:, 0])
         for width in range(n, 1, -1):
-            above = of[width - 1] / chart.largest[width - 1]
+            above = outside[width - 1] / chart.largest[width - 1]
             base = self._closure.transposed(above)
             lost += ((above + base) * (tiny * (3 * width + self._most))).sum(dim=(0, 2))
             pairs = self._rules.transposed(base)
@@ -196,15 +196,15 @@ class Accelerated:
             scale = torch.stack([split.scale for split in splits]).amax(dim=0)
             for m, split in enumerate(splits, start=1):
                 factor, places = torch.exp(split.scale - scale), split.left.shape[2]
-                of[m - 1][:, :, :places] += factor * self._to_left(pairs * split.right[self._right])
+                outside[m - 1][:, :, :places] += factor * self._to_left(pairs * split.right[self._right])
                 right = (factor * split.left)[self._left]
-                of[width - m - 1][:, :, m : m + places] += self._to_right(pairs * right)
-        words = self._closure.transposed(of[0] / chart.largest[0])
+                outside[width - m - 1][:, :, m : m + places] += self._to_right(pairs * right)
+        words = self._closure.transposed(outside[0] / chart.largest[0])
         share = lost / chart.cells[-1][self.pcfg.start][:, 0]
         return _Outside(words, np.where(self._on.dtype == torch.float64, 0.0, self._on.back(share)))
 
     def _causal(self, batch: Batch) -> FloatArray:
-        """Ln P of each word given those before it, then of the end, (n+1, W) nats."""
+        """Return ln P of each word given those before it, then of the end, (n+1, W) nats."""
         n = len(batch.words)
         chart, observed = self._inside(self._leaves(batch)), self._observed(batch)
         corners = self._on.table(self.pcfg.exact.left_corner_closure.T)
@@ -256,7 +256,7 @@ class _Chart:
         self.largest.append(largest)
 
     def splits(self, width: int) -> Iterator[_Split]:
-        """The parts of spans of ``width`` words, the first cut first."""
+        """Yield the parts of spans of ``width`` words, the first cut first."""
         places = self.cells[0].shape[2] - width + 1
         for m in range(1, width):
             left, right = slice(0, places), slice(m, m + places)
@@ -264,15 +264,15 @@ class _Chart:
             yield _Split(self.cells[m - 1][:, :, left], self.cells[width - m - 1][:, :, right], scale)
 
     def log_prob(self, start: int) -> FloatArray:
-        """Ln of the probability of each sentence, (W,) nats; -inf where it is 0."""
+        """Return ln of the probability of each sentence, (W,) nats; -inf if it is 0."""
         logs = torch.log(self.cells[-1][start][:, 0].double()) + self.scale[-1][:, 0].double()
         return np.asarray(logs.cpu().numpy())
 
 
 def _largest(table: Tensor) -> Tensor:
-    """The largest weight of a symbol, 1 where all are 0: what a table (S, ...) is divided by."""
-    found = table.amax(dim=0)
-    return torch.where(found > 0.0, found, torch.ones_like(found))
+    """Return the largest weight of a symbol, 1 where all are 0: what a table (S, ...) is divided by."""
+    largest = table.amax(dim=0)
+    return torch.where(largest > 0.0, largest, torch.ones_like(largest))
 
 
 class _Outside(NamedTuple):
@@ -289,11 +289,11 @@ class _Sparse:
         self._matrix, self._transposed = matrix, transposed
 
     def __call__(self, dense: Tensor) -> Tensor:
-        """The product with a table (columns, ...)."""
+        """Return the product with a table (columns, ...)."""
         return _times(self._matrix, dense)
 
     def transposed(self, dense: Tensor) -> Tensor:
-        """The product of the transposed matrix with a table (rows, ...)."""
+        """Return the product of the transposed matrix with a table (rows, ...)."""
         return _times(self._transposed, dense)
 
 
@@ -313,10 +313,10 @@ class _Device:
 
     @classmethod
     def of(cls, name: str, dtype: str) -> _Device:
-        """The device of a name.
+        """Return the device of a name.
 
         Raises:
-            InputError: as of `Accelerated`.
+            InputError: as for `Accelerated`.
         """
         if dtype not in ("float64", "float32"):
             raise InputError(f"charts are float64 or float32, not {dtype}")
@@ -338,25 +338,25 @@ class _Device:
         return int(self.dtype.itemsize)
 
     def table(self, values: FloatArray) -> Tensor:
-        """An array on the device."""
+        """Return an array on the device."""
         return torch.from_numpy(np.ascontiguousarray(values)).to(self.device, self.dtype)
 
     def numbers(self, values: Int32Array) -> Tensor:
-        """Indices on the device."""
+        """Return the indices as a tensor on the device."""
         return torch.from_numpy(values.astype(np.int64)).to(self.device)
 
     def sparse(self, matrix: csr_matrix[np.float64]) -> _Sparse:
-        """A sparse matrix on the device."""
+        """Return a sparse matrix on the device."""
         return _Sparse(self._rows(matrix), self._rows(matrix.T.tocsr()))
 
     def _rows(self, matrix: csr_matrix[np.float64]) -> Tensor:
         heads, columns = (torch.from_numpy(each.astype(np.int64)) for each in (matrix.indptr, matrix.indices))
         values = torch.from_numpy(matrix.data).to(self.dtype)
-        with warnings.catch_warnings():  # that torch may change them; they are products here, which tests compare
+        with warnings.catch_warnings():  # of changes in torch; only products are used here, which tests compare
             warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
-            made = torch.sparse_csr_tensor(heads, columns, values, size=matrix.shape, check_invariants=True)
-        return made.to(self.device)
+            csr = torch.sparse_csr_tensor(heads, columns, values, size=matrix.shape, check_invariants=True)
+        return csr.to(self.device)
 
     def back(self, table: Tensor) -> FloatArray:
-        """An array of a table."""
+        """Return an array of a table."""
         return np.asarray(table.double().cpu().numpy())

@@ -26,7 +26,7 @@ _ESTIMATES = {
 
 
 def versions() -> dict[str, str]:
-    """Versions of what took part in a training run."""
+    """Return the versions of the packages that a training run uses."""
     result = {"python": platform.python_version()}
     for package in ("truesource", "torch", "transformers", "accelerate", "tokenizers", "numpy"):
         try:
@@ -37,7 +37,7 @@ def versions() -> dict[str, str]:
 
 
 def generation_config(config: ModelConfig, vocabulary: Encoder) -> GenerationConfig:
-    """Ancestral sampling until ``<eos>``, nothing cut off, none of the library's defaults."""
+    """Return settings of ancestral sampling until ``<eos>``, nothing cut off, none of the library's defaults."""
     return GenerationConfig(
         do_sample=True,
         num_beams=1,
@@ -52,7 +52,7 @@ def generation_config(config: ModelConfig, vocabulary: Encoder) -> GenerationCon
 
 
 def folder_card(record: dict[str, Any], results: Sequence[EvalResult] = ()) -> str:
-    """README of a model folder.
+    """Return the README of a model folder.
 
     Args:
         record: content of ``training.json``.
@@ -65,7 +65,7 @@ def folder_card(record: dict[str, Any], results: Sequence[EvalResult] = ()) -> s
         text, tags, library, task = _ngram_text(record), ["n-gram"], "truesource", None
     else:
         travels = code_travels(record)
-        alone = "code_digest" in record["model"] and not travels  # which nothing but truesource opens
+        alone = "code_digest" in record["model"] and not travels  # only truesource opens it
         text, tags = _network_text(record), ["custom_code"] if travels else []
         library = "truesource" if alone else "transformers"
         task = "text-generation" if record["objective"] == "causal" else "fill-mask"
@@ -106,9 +106,9 @@ def _network_text(record: dict[str, Any]) -> str:
     parts = training["accumulation"] * record["processes"]
     batch = f"; a step is {'a batch' if parts == 1 else f'{parts} batches'} of {held}, {training['precision']}"
     loading = _loading(record)
-    kept = "" if training["snapshots"] == "none" else "\n  The model at earlier steps is in `snapshots/`."
+    notes = "" if training["snapshots"] == "none" else "\n  The model at earlier steps is in `snapshots/`."
     if (start := record.get("weights_digest")) is not None:
-        kept = f"\n  It started from the weights of another model, digest `{start[:16]}`.{kept}"
+        notes = f"\n  It started from the weights of another model, digest `{start[:16]}`.{notes}"
     return f"""# {markdown(record["name"])}
 
 A {record["objective"]} language model ({model["architecture"]}, {record["parameters"]:,} parameters) trained on an
@@ -116,7 +116,7 @@ artificial language whose exact probabilities are known.
 
 - **Text**: one sentence an input, words separated by single spaces, {marks};
   {words}.
-- **Training**: {course}{dev}{batch}.{kept}
+- **Training**: {course}{dev}{batch}.{notes}
 {masks}- **Corpus**: digest `{record["corpus_digest"][:16]}`. All settings and versions are in `training.json`,
   the course of training in `metrics.jsonl`.
 
@@ -124,12 +124,12 @@ artificial language whose exact probabilities are known.
 {loading}
 ```
 
-The words are those of a grammar, not of people; the model knows nothing else and is of no use outside measurements.
+The words come from a grammar, not from people; the model knows nothing else and is of no use outside measurements.
 """
 
 
 def _loading(record: dict[str, Any]) -> str:
-    """The lines of code that read the folder."""
+    """Return the lines of code that read the folder."""
     travels = code_travels(record)
     if "code_digest" not in record["model"]:
         return _with_transformers(record, travels)
@@ -143,7 +143,7 @@ def _loading(record: dict[str, Any]) -> str:
 
 
 def _with_transformers(record: dict[str, Any], travels: bool) -> str:
-    """The lines by which `transformers` reads the folder; ``travels``: the code of the network lies in it."""
+    """Return the lines by which `transformers` reads the folder; ``travels``: the code of the network lies in it."""
     auto = "AutoModelForCausalLM" if record["objective"] == "causal" else "AutoModelForMaskedLM"
     code = ", trust_remote_code=True" if travels else ""
     return f"""from transformers import {auto}, AutoTokenizer
@@ -153,7 +153,7 @@ tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder"{code})"""
 
 
 def _with_code(record: dict[str, Any]) -> str:
-    """The lines by which truesource reads a folder of an architecture of one's own, with the code that is named."""
+    """Return the lines by which truesource reads a folder of a custom architecture, with its code named."""
     model, stays = record["model"], record.get("code_stays")
     name, digest = model["architecture"], model["code_digest"]
     why = "" if stays is None else f"# the code is not in this folder: its file {one_line(stays)}\n"
@@ -198,5 +198,5 @@ model = load_model("path/to/this/folder")
 ```
 
 `ngram.npz` holds the counts as a trie in flat arrays (`truesource.lmtrain.architectures.ngram.trie.Trie`); the
-tokeniser is that of `transformers`. The words are those of a grammar, not of people.
+tokeniser is a fast tokeniser of `transformers`. The words come from a grammar, not from people.
 """

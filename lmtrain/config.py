@@ -27,9 +27,9 @@ else:
     _ModelClass = type(BaseModel)  # pydantic does not export it
 
 
-#: keys that the record of every model holds, whatever its architecture; it has these values where it takes no such
-#: setting. Records of finished runs are compared with new ones, so this never changes: settings of later architectures
-#: are recorded for those that take them alone.
+#: keys that the record of every model holds, whatever its architecture; a setting that the architecture does not take
+#: has the value given here. Records of finished runs are compared with new ones, so this never changes: settings of
+#: later architectures are recorded for those that take them alone.
 RECORDED: Mapping[str, Any] = {
     "architecture": None,
     "name": None,
@@ -68,7 +68,7 @@ class _ExplainedClass(_ModelClass):
 
 
 class ModelConfig(BaseModel, metaclass=_ExplainedClass):
-    """A model and its vocabulary: what all architectures take, and what is known of one without its network.
+    """Settings of a model and its vocabulary that all architectures take.
 
     Every architecture has a subclass with its own settings (`truesource.lmtrain.architectures`), which
     `truesource.lmtrain.model_registry.model_settings` makes from names and values. A setting that the architecture does
@@ -104,7 +104,7 @@ class ModelConfig(BaseModel, metaclass=_ExplainedClass):
     @model_validator(mode="before")
     @classmethod
     def _leave_out_settings_of_others(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """A record holds the settings of other architectures at their defaults."""
+        """Drop the settings of other architectures, which a record holds at their defaults."""
         others = {key for key in values if key in RECORDED and key not in cls.model_fields}
         for key in others:
             if values[key] != RECORDED[key]:
@@ -128,8 +128,8 @@ class ModelConfig(BaseModel, metaclass=_ExplainedClass):
         return self
 
     @model_serializer(mode="wrap")
-    def _record(self, own: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {**RECORDED, **own(self)}
+    def _record(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {**RECORDED, **handler(self)}
 
     def __repr__(self) -> str:
         return brief_line(self)
@@ -234,7 +234,7 @@ class TrainConfig(BaseModel, metaclass=_ExplainedClass):
 
     report_to: tuple[str, ...] = Field(
         (),
-        exclude=True,  # from records and from what finished work depends on: weights do not
+        exclude=True,  # from records and digests: weights do not depend on it
         description="Trackers that are shown the metrics, as transformers names them: tensorboard, wandb, trackio, ...",
     )
 

@@ -32,37 +32,37 @@ Batch = dict[str, Tensor]
 
 POOL = 16  #: batches of about equal tokens whose sentences are sorted by length together
 PLANNED = 1_000  #: epochs whose batches are counted; more have as many batches each as these have on average
-POOL_EQUAL = 50  #: the same for batches of equal numbers of sentences, where more is padding
+POOL_EQUAL = 50  #: the same for batches of equal numbers of sentences, which have more padding
 
 
 def pack(
     rows: Sequence[IntArray], filler: int, *, before: int | None = None, after: int | None = None
 ) -> tuple[IntArray, BoolArray]:
-    """Rows of different lengths as one array (B, L), filled on the right, and where the rows' own entries are."""
+    """Pack rows of different lengths into an array (B, L), filled on the right, and mark the rows' own entries."""
     lengths = np.array([len(row) for row in rows])
     left = int(before is not None)
     table = np.full((len(rows), left + int(lengths.max()) + int(after is not None)), filler, dtype=np.int64)
     column = np.arange(table.shape[1])
-    own = (column >= left) & (column < left + lengths[:, None])
-    table[own] = np.concatenate(rows)
+    occupied = (column >= left) & (column < left + lengths[:, None])
+    table[occupied] = np.concatenate(rows)
     if before is not None:
         table[:, 0] = before
     if after is not None:
         table[np.arange(len(rows)), left + lengths] = after
-    return table, own
+    return table, occupied
 
 
 def causal_batch(rows: Sequence[IntArray], vocabulary: Encoder) -> Batch:
-    """``<bos> w1 .. wn`` with targets ``w1 .. wn <eos>``.
+    """Return ``<bos> w1 .. wn`` with targets ``w1 .. wn <eos>``.
 
-    Padding stands on the right, where no causal model looks, so there is no attention mask.
+    Padding is on the right, where no causal model looks, so there is no attention mask.
     """
-    inputs, own = pack(rows, vocabulary.eos, before=vocabulary.bos)
+    inputs, occupied = pack(rows, vocabulary.eos, before=vocabulary.bos)
     targets = np.roll(inputs, -1, axis=1)
     ends = np.array([len(row) for row in rows])
     targets[np.arange(len(rows)), ends] = vocabulary.eos
-    own[:, 0] = True
-    positions = np.flatnonzero(own)
+    occupied[:, 0] = True
+    positions = np.flatnonzero(occupied)
     return {
         "input_ids": torch.from_numpy(inputs),
         "positions": torch.from_numpy(positions),
@@ -71,7 +71,7 @@ def causal_batch(rows: Sequence[IntArray], vocabulary: Encoder) -> Batch:
 
 
 def masked_batch(rows: Sequence[IntArray], hidden: BoolArray, vocabulary: Encoder) -> Batch:
-    """``<bos> w1 .. wn <eos>`` in which the ``hidden`` (B, max n) words are ``<mask>`` and are to be predicted.
+    """Return ``<bos> w1 .. wn <eos>`` in which the ``hidden`` (B, max n) words are ``<mask>`` and are to be predicted.
 
     A hidden word is always replaced by ``<mask>``, never by another word or itself: scoring masks one
     word at a time, so training shows what scoring will show.
@@ -94,17 +94,17 @@ def masked_batch(rows: Sequence[IntArray], hidden: BoolArray, vocabulary: Encode
 
 
 def one_mask_batch(rows: Sequence[IntArray], places: IntArray, vocabulary: Encoder) -> Batch:
-    """Like `masked_batch`, with exactly the word ``places[i]`` of row i hidden."""
+    """Return a batch like `masked_batch`, with exactly the word ``places[i]`` of row i hidden."""
     width = max(len(row) for row in rows)
     return masked_batch(rows, np.arange(width) == places[:, None], vocabulary)
 
 
 def any_order_batch(rows: Sequence[IntArray], rng: np.random.Generator, vocabulary: Encoder) -> Batch:
-    """Rows in which a random number of words, from one to all, are ``<mask>`` and are to be predicted.
+    """Make rows in which a random number of words, from one to all, are ``<mask>`` and are to be predicted.
 
     Each number m is as likely, and so is each set of m words. A word counts n/m of a row of n words: the mean over
     words is the loss of masked diffusion (Sahoo et al. 2024: absorbing states, linear schedule) with its time
-    integrated out, and that of a model whose words become known in a random order. A batch takes its shares m/n
+    integrated out, and the loss of a model whose words become known in a random order. A batch takes its shares m/n
     evenly from 0 to 1, which makes the loss less noisy.
     """
     lengths = np.array([len(row) for row in rows])
@@ -119,14 +119,14 @@ def any_order_batch(rows: Sequence[IntArray], rng: np.random.Generator, vocabula
 
 
 def step_batch(rows: Sequence[IntArray], hidden: BoolArray, places: IntArray, vocabulary: Encoder) -> Batch:
-    """Like `masked_batch`, but only the word ``places[i]`` of row i, a hidden one, is to be predicted."""
+    """Return a batch like `masked_batch` that predicts only the word ``places[i]`` of row i, a hidden one."""
     batch = masked_batch(rows, hidden, vocabulary)
-    wanted = np.flatnonzero((np.arange(hidden.shape[1]) == places[:, None])[hidden])
-    return {**batch, "positions": batch["positions"][wanted], "targets": batch["targets"][wanted]}
+    selected = np.flatnonzero((np.arange(hidden.shape[1]) == places[:, None])[hidden])
+    return {**batch, "positions": batch["positions"][selected], "targets": batch["targets"][selected]}
 
 
 def random_masks(rows: Sequence[IntArray], probability: float, rng: np.random.Generator) -> BoolArray:
-    """Each word hidden with ``probability``, independently; where that hides none, one word at random. (B, max n)."""
+    """Hide each word independently with ``probability``, and at least one word of each row; (B, max n)."""
     lengths = np.array([len(row) for row in rows])
     width = int(lengths.max())
     hidden = (rng.random((len(rows), width)) < probability) & (np.arange(width) < lengths[:, None])
@@ -137,9 +137,9 @@ def random_masks(rows: Sequence[IntArray], probability: float, rng: np.random.Ge
 
 
 def cut(lengths: IntArray, order: IntArray, budget: int) -> list[IntArray]:
-    """Consecutive pieces of ``order`` whose padded size, rows times the longest length, is within ``budget``.
+    """Cut ``order`` into pieces whose padded size, rows times the longest length, is within ``budget``.
 
-    A row longer than ``budget`` stands alone.
+    A row longer than ``budget`` is a piece of its own.
     """
     pieces, start, widest = [], 0, 0
     for end, length in enumerate(lengths[order].tolist()):
@@ -152,7 +152,7 @@ def cut(lengths: IntArray, order: IntArray, budget: int) -> list[IntArray]:
 
 
 def by_length(lengths: IntArray, budget: int) -> Iterator[IntArray]:
-    """Row numbers in batches of similar length, each within ``budget`` tokens; for scoring."""
+    """Yield the row numbers in batches of similar length, each within ``budget`` tokens; for scoring."""
     if len(lengths):
         yield from cut(lengths, np.argsort(lengths, kind="stable"), budget)
 
@@ -165,7 +165,7 @@ class ExpectedTokens:
     digest: str  #: of all that decides them, for the record of the training
 
     def require(self, lengths: IntArray, size: int, objective: Objective) -> None:
-        """Refuse what is not about these sentences.
+        """Refuse a table that does not fit these sentences.
 
         Args:
             lengths: (n,) tokens of each sentence, ends not included.
@@ -251,7 +251,7 @@ class TrainingBatches(Dataset[Batch]):
         return self._starts[epoch]
 
     def _locate(self, number: int) -> tuple[int, int]:
-        """Epoch of a micro-batch, and its number within it."""
+        """Return the epoch of a micro-batch, and its number within it."""
         epoch = 0
         while self._first(epoch + 1) <= number:
             epoch += 1
@@ -278,7 +278,7 @@ class TrainingBatches(Dataset[Batch]):
         return first if last is None else first + (last - first) * number / len(self)
 
     def progress(self, step: int) -> tuple[float, int]:
-        """Epochs and tokens (words and sentence ends) that ``step`` optimiser steps have seen."""
+        """Return the epochs and tokens (words and sentence ends) that ``step`` optimiser steps have seen."""
         if step == 0:
             return 0.0, 0
         epoch, within = self._locate(step * self.group - 1)
@@ -294,7 +294,7 @@ class TrainingBatches(Dataset[Batch]):
 def dev_batches(
     rows: Sequence[IntArray], vocabulary: Encoder, objective: Objective, *, limit: int, budget: int
 ) -> list[Batch]:
-    """The batches of the dev loss: the same at every evaluation of every model.
+    """Return the batches of the dev loss: the same at every evaluation of every model.
 
     Causal: the first ``limit`` sentences. Masked: ``limit`` words drawn from the whole split, each masked
     alone, which estimates without bias the pseudo-log-likelihood per word that scoring measures. Any order: the same
@@ -304,29 +304,29 @@ def dev_batches(
         rows = rows[:limit]
         places = np.zeros(0, dtype=np.int64)
     else:
-        kept = Rows.of(rows)
-        total = len(kept.flat)
+        encoded = Rows.of(rows)
+        total = len(encoded.flat)
         words = np.sort(np.random.default_rng(0).choice(total, size=min(limit, total), replace=False))
-        sentence = np.searchsorted(kept.offsets[1:], words, side="right")
-        places = words - kept.offsets[sentence]
-        rows = [kept[i] for i in sentence]
+        sentence = np.searchsorted(encoded.offsets[1:], words, side="right")
+        places = words - encoded.offsets[sentence]
+        rows = [encoded[i] for i in sentence]
     lengths = np.array([len(row) + 2 for row in rows], dtype=np.int64)
     rng = np.random.default_rng(1)
 
-    def made(some: IntArray) -> Batch:
+    def batch_of(some: IntArray) -> Batch:
         chosen = [rows[i] for i in some]
         if objective == "causal":
             return causal_batch(chosen, vocabulary)
         if objective == "masked":
             return one_mask_batch(chosen, places[some], vocabulary)
-        turns = rng.random((len(some), int(lengths[some].max()) - 2))  # words from that of the place on are hidden
-        own = np.arange(turns.shape[1]) < (lengths[some] - 2)[:, None]
-        hidden = own & (turns >= turns[np.arange(len(some)), places[some]][:, None])
+        turns = rng.random((len(some), int(lengths[some].max()) - 2))  # words of this turn or later are hidden
+        in_row = np.arange(turns.shape[1]) < (lengths[some] - 2)[:, None]
+        hidden = in_row & (turns >= turns[np.arange(len(some)), places[some]][:, None])
         return step_batch(chosen, hidden, places[some], vocabulary)
 
-    return [made(some) for some in by_length(lengths, budget)]
+    return [batch_of(some) for some in by_length(lengths, budget)]
 
 
 def to_device(batch: Batch, device: Any) -> Batch:
-    """The batch on a device."""
+    """Return the batch on a device."""
     return {key: value.to(device) for key, value in batch.items()}

@@ -1,6 +1,6 @@
 """The device and the precision of networks: one setting for all verbs, configurations and calls.
 
-`computing` sets it for a block; what is not named in a call is taken from there. Training has a precision of its own,
+`computing` sets it for a block; a call takes from there what it does not name. Training has a precision of its own,
 `truesource.lmtrain.config.TrainConfig.precision`, in which weights stay 32-bit numbers. `one_thread` and
 `kept_random_states` hold the number of threads and the random states of a block.
 """
@@ -41,7 +41,7 @@ def computing(device: str | None = None, dtype: str | None = None) -> Iterator[N
 
 
 def torch_device(device: str | None = None) -> torch.device:
-    """The device that is named, or that of the running block.
+    """Return the named device, or the device of the running block.
 
     Raises:
         InputError: there is no such device (code ``no-device``).
@@ -65,7 +65,7 @@ def torch_device(device: str | None = None) -> torch.device:
 
 
 def dtype_name(dtype: str | None = None) -> str:
-    """The precision that is named, or that of the running block, else ``float32``.
+    """Return the named precision, or the precision of the running block, else ``float32``.
 
     Raises:
         InputError: there is no such precision (code ``no-dtype``).
@@ -106,7 +106,7 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def kept_random_states() -> Iterator[None]:
-    """Make all global random states afterwards what they were before the block."""
+    """Restore all global random states after the block."""
     import numpy as np
     import torch
 

@@ -19,17 +19,17 @@ T = TypeVar("T")
 
 
 def world_size() -> int:
-    """Number of processes that train together."""
+    """Return the number of processes that train together."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def rank() -> int:
-    """Number of this process among them, from 0 on."""
+    """Return the number of this process among them, from 0 on."""
     return int(os.environ.get("RANK", "0"))
 
 
 def is_main_process() -> bool:
-    """True of the process that writes: the only one, or the first of several."""
+    """Return True in the process that writes: the only one, or the first of several."""
     return rank() == 0
 
 
@@ -62,7 +62,7 @@ def process_group() -> Iterator[None]:
         if not _connection_lost(error):
             raise
         raise InputError(
-            "another process of this training has ended; run the same command again to go on from the last checkpoint"
+            "another process of this training has ended; run the same command again to resume from the last checkpoint"
         ) from error
     finally:
         distributed.destroy_process_group()
@@ -88,7 +88,7 @@ def any_process(*flags: bool) -> tuple[bool, ...]:
 
 
 def total(count: int) -> int:
-    """Sum of a count over the processes."""
+    """Return the sum of a count over the processes."""
     if world_size() == 1:
         return count
     table = torch.tensor([count], dtype=torch.int64)
@@ -97,7 +97,7 @@ def total(count: int) -> int:
 
 
 def sum_of(value: float) -> float:
-    """Sum of a number over the processes, in float64."""
+    """Return the sum of a number over the processes, in float64."""
     if world_size() == 1:
         return value
     table = torch.tensor([value], dtype=torch.float64)
@@ -127,6 +127,6 @@ def from_main_process(make: Callable[[], T]) -> T:
 
 
 def wait_for_all() -> None:
-    """Go on when every process has come here."""
+    """Wait until every process has reached this call."""
     if world_size() > 1:
         distributed.barrier()

@@ -32,7 +32,7 @@ class ParameterCounts:
 
     total: int
     without_embeddings: int  #: no vectors of words or positions, nor an output matrix that is tied to them
-    multiplied: int  #: all but tables that are only looked up in: what the rule 6 N D is about
+    multiplied: int  #: all but look-up tables: N of the rule 6 N D
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def count_parameters(model: nn.Module) -> ParameterCounts:
 
 
 def count_flops(model: nn.Module, head: str, batch: Batch) -> int:
-    """Floating-point operations of one forward and backward pass over a batch, its loss included.
+    """Count the floating-point operations of one forward and backward pass over a batch, its loss included.
 
     Counted by `torch.utils.flop_counter.FlopCounterMode`: matrix products and convolutions, one multiply-add as two;
     sums, activations, normalisation, look-ups and the optimiser are not. Attention is counted as matrix products over
@@ -118,10 +118,10 @@ def training_cost(
     *,
     seed: int,
 ) -> TrainingCost:
-    """The cost of `truesource.lmtrain.training.train` with the same arguments, in one process; nothing is trained.
+    """Estimate the cost of `truesource.lmtrain.training.train` with the same arguments, in one process.
 
-    The FLOPs are those of one micro-batch, times micro-batches, times steps. It is one of the run's own first
-    `LOOKED_AT`, the one whose number of positions is the median; the mean of theirs over its own is a factor.
+    Nothing is trained. The FLOPs of one micro-batch are multiplied by the numbers of micro-batches and steps. It is the
+    one of median size among the first `LOOKED_AT` of the run; the mean size over its size is a factor.
 
     Args:
         model: shape.

@@ -35,7 +35,7 @@ Function = Callable[[list[list[str]]], Sequence[Any]]
 
 
 class FunctionModel:
-    """A `LanguageModel` whose numbers come from a function of one's own; it needs neither torch nor files.
+    """A `LanguageModel` whose numbers come from a custom function; it needs neither torch nor files.
 
     >>> import numpy as np
     >>> def uniform(sentences):
@@ -72,13 +72,13 @@ class FunctionModel:
                 row for each position and the end, a column for each word of ``vocabulary``, then ``<unk>``, then the
                 end of the sentence; (n, V+1) of a masked one, without the end. Rows may sum to less than 1. With it
                 the model can be put to ``evaluate divergence``, and a causal one to ``generate``.
-            unchecked: declare that the numbers are not those of a causal model, or cannot be checked, such as scores of
+            unchecked: declare that the numbers are not from a causal model, or cannot be checked, such as scores of
                 one text from a file. truesource then notes this in place of checking that no number depends on later
                 words or other sentences, see `truesource.generator.dependence`.
 
         Raises:
             InputError: there is no function, the objective is another, or the vocabulary is a set, or has an entry that
-                is no word, or twice (code ``vocabulary``).
+                is not a word, or has it twice (code ``vocabulary``).
         """
         if log_probs is None and distributions is None:
             raise InputError("FunctionModel needs a function: give log_probs, or distributions", code="not-a-model")
@@ -96,7 +96,7 @@ class FunctionModel:
             raise InputError(f"the vocabulary of {name} is one string; give a list of words", code="vocabulary")
         if isinstance(vocabulary, set | frozenset):
             raise InputError(
-                f"the vocabulary of {name} is a set, whose order is chance; give a list, such as sorted(words)",
+                f"the vocabulary of {name} is a set, which has no fixed order; give a list, such as sorted(words)",
                 code="vocabulary",
             )
         self.vocabulary = None if vocabulary is None else tuple(vocabulary)
@@ -144,7 +144,7 @@ class FunctionModel:
         return self._distributions is not None and self.objective == "causal"
 
     def score(self, sentences: Sentences, frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
-        """Log probability of every position that ``frame`` counts; sentences with -inf are impossible.
+        """Return the log probability of every position that ``frame`` counts; sentences with -inf are impossible.
 
         Raises:
             InputError: the function raises (code ``code-failed``), or returns another number of arrays, one of another
@@ -152,12 +152,12 @@ class FunctionModel:
                 (``complex``).
         """
         check_sentences(sentences)
-        given = [list(sentence) for sentence in sentences]
-        rows = self.log_prob_rows(given)
-        return assemble_scores(rows, [self._columns_of(sentence) == len(self._columns) for sentence in given], frame)
+        texts = [list(sentence) for sentence in sentences]
+        rows = self.log_prob_rows(texts)
+        return assemble_scores(rows, [self._columns_of(sentence) == len(self._columns) for sentence in texts], frame)
 
     def log_prob_rows(self, sentences: list[list[str]]) -> list[FloatArray]:
-        """Log probabilities of each sentence, (n+1,) causal, (n,) masked, nats; -inf: impossible.
+        """Return the log probabilities of each sentence, (n+1,) causal, (n,) masked, nats; -inf: impossible.
 
         Raises:
             InputError: as `score`.
@@ -165,16 +165,16 @@ class FunctionModel:
         return self._scored(sentences) if self._log_probs is not None else self._read_off(sentences)
 
     def distributions(self, sentences: Sentences) -> Iterator[LogDistributions]:
-        """Its expectation at every position; see `DistributionModel.distributions`.
+        """Yield its distributions at every position; see `DistributionModel.distributions`.
 
         Raises:
             InputError: the model was made without a function for them; or as `score`.
         """
-        given = [list(sentence) for sentence in sentences]
-        if len({len(sentence) for sentence in given}) > 1:
+        texts = [list(sentence) for sentence in sentences]
+        if len({len(sentence) for sentence in texts}) > 1:
             raise InputError("distributions are of sentences of one length; group them by length")
-        if given:
-            tables = np.stack(self._tables(given))
+        if texts:
+            tables = np.stack(self._tables(texts))
             for position in range(tables.shape[1]):
                 yield LogDistributions(position, tables[:, position])
 
@@ -187,17 +187,17 @@ class FunctionModel:
         return Alphabet(len(tokens) + 1, len(tokens), (), None, lambda numbers: [tokens[i] for i in numbers])
 
     def stepper(self) -> PrefixStepper:
-        """Its next-token log probabilities, from the distributions of each prefix as a sentence."""
+        """Return its next-token log probabilities, from the distributions of each prefix as a sentence."""
         from truesource.lmtrain.decoding.steppers import PrefixStepper
 
         return PrefixStepper(self._next, self.alphabet)
 
     def _next(self, prefixes: list[list[str]]) -> FloatArray:
-        """Log probabilities of the token after prefixes of one length, (R, V+2)."""
+        """Return the log probabilities of the token after prefixes of one length, (R, V+2)."""
         return np.stack([table[-1] for table in self._tables(prefixes)])
 
     def _columns_of(self, sentence: Sequence[str]) -> IntArray:
-        """Column of each word; that of ``<unk>`` is the number of words."""
+        """Return the column of each word; ``<unk>`` comes after the words."""
         if self.vocabulary is None:
             return np.full(len(sentence), -1, dtype=np.int64)
         return np.array([self._columns.get(word, len(self._columns)) for word in sentence], dtype=np.int64)
@@ -244,7 +244,7 @@ class FunctionModel:
         return tables
 
     def _called(self, function: Function, what: str, sentences: list[list[str]]) -> list[FloatArray]:
-        """One array of numbers per sentence."""
+        """Return one array of numbers per sentence."""
         source = file_of(function)
         with code_errors(f"{self.name}.{what}", source):
             result = list(function([list(sentence) for sentence in sentences]))

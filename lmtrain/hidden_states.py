@@ -27,7 +27,7 @@ from truesource.lmtrain.word_models import AnyOrderModel, CausalModel, MaskedMod
 Pooling = Literal["last", "mean"]
 Network = CausalModel | MaskedModel | AnyOrderModel | CausalPieceModel | MaskedPieceModel
 Vectors = NDArray[np.float32]
-BUDGET = 2**31  #: bytes of vectors that stand in memory at once, unless one layer alone has more
+BUDGET = 2**31  #: bytes of vectors in memory at once, unless one layer alone has more
 
 
 def hidden_states(
@@ -37,7 +37,7 @@ def hidden_states(
     layers: Sequence[int] | None = None,
     pooling: Pooling = "last",
 ) -> dict[int, Vectors]:
-    """Vectors of the words of sentences in each layer, as ``output_hidden_states`` of `transformers` gives them.
+    """Return vectors of the words of sentences in each layer, as ``output_hidden_states`` of `transformers` gives them.
 
     Layer 0 is what enters the first layer (word vectors, with positions where the network adds them), layer k the
     output of the k-th; in some architectures the last one has gone through the final layer norm. The text has around
@@ -45,10 +45,10 @@ def hidden_states(
     before it, a masked one the whole sentence.
 
     Args:
-        model: any network, or a model of one's own with a method ``hidden_states(sentences)`` that returns what this
+        model: any network, or a custom model with a method ``hidden_states(sentences)`` that returns what this
             function does, for all layers.
         sentences: at least one word each.
-        layers: numbers of those wanted; None: all.
+        layers: their numbers; None: all.
         pooling: for models of pieces trained here, a word is its last piece, or the mean of its pieces.
 
     Returns:
@@ -71,7 +71,7 @@ def hidden_layers(
     hide: bool = False,
     budget: float = BUDGET,
 ) -> Iterator[tuple[int, Vectors]]:
-    """`hidden_states` layer after layer, by rising number, such that not all stand in memory.
+    """Yield the arrays of `hidden_states` layer by layer, in rising order, so that not all are in memory.
 
     The network reads the text once for as many layers as fit the budget, and again for the next ones; the vectors do
     not depend on that.
@@ -79,9 +79,9 @@ def hidden_layers(
     Args:
         model: any network.
         sentences: at least one word each.
-        layers: numbers of those wanted; None: all.
+        layers: their numbers; None: all.
         pooling: for models of pieces.
-        words: numbers of the words whose vectors are wanted, rising, (W,); None: all.
+        words: numbers of the words to return vectors of, rising, (W,); None: all.
         hide: read each word's vector with that word alone masked, as when the network is asked for it.
         budget: bytes of vectors; one layer is kept at least.
 
@@ -98,20 +98,20 @@ def hidden_layers(
         yield from _layers_of_others(model, sentences, layers, words)
         return
     text = _Text.of(model, sentences)
-    wanted = np.arange(text.word_bounds[-1]) if words is None else words
+    selected = np.arange(text.word_bounds[-1]) if words is None else words
     if hide:
-        text, wanted = text.hidden(wanted)
+        text, selected = text.hidden(selected)
     widths = _widths(model, text)
     numbers = [*range(len(widths))] if layers is None else sorted(layers)
     missing = [layer for layer in numbers if not 0 <= layer < len(widths)]
     if missing:
         raise InputError(f"{model.name} has layers 0 to {len(widths) - 1}, there is no layer {missing[0]}")
-    size = np.dtype(np.float32).itemsize * len(wanted)
+    size = np.dtype(np.float32).itemsize * len(selected)
     while numbers:
         sums = np.cumsum([size * widths[layer] for layer in numbers])
         n = max(1, int(np.searchsorted(sums, budget, side="right")))
         some, numbers = numbers[:n], numbers[n:]
-        vectors = _extracted(model, text, {layer: widths[layer] for layer in some}, pooling, wanted)
+        vectors = _extracted(model, text, {layer: widths[layer] for layer in some}, pooling, selected)
         for layer in some:
             yield layer, _finite(vectors.pop(layer))
 
@@ -119,7 +119,7 @@ def hidden_layers(
 def _layers_of_others(
     model: Any, sentences: Sequence[Sequence[str]], layers: Sequence[int] | None, words: IntArray | None
 ) -> Iterator[tuple[int, Vectors]]:
-    """The layers that a model of one's own gives, checked.
+    """Yield the layers of a custom model, checked.
 
     Raises:
         InputError: they are not arrays of numbers by layer (code ``not-hidden-states``), complex (``complex``), not
@@ -127,21 +127,21 @@ def _layers_of_others(
     """
     source, n_words = file_of(model), sum(map(len, sentences))
     with code_errors(f"{model.name}.hidden_states", source):
-        given = model.hidden_states(sentences)
+        arrays = model.hidden_states(sentences)
 
     def refuse(what: str) -> InputError:
         return InputError(f"{model.name}.hidden_states {what}", source, code="not-hidden-states")
 
-    if not isinstance(given, Mapping) or not all(isinstance(layer, int) for layer in given):
+    if not isinstance(arrays, Mapping) or not all(isinstance(layer, int) for layer in arrays):
         raise refuse("has to return a dictionary from numbers of layers to arrays of vectors")
-    missing = [layer for layer in layers or () if layer not in given]
+    missing = [layer for layer in layers or () if layer not in arrays]
     if missing:
         raise InputError(
-            f"{model.name} has layers {', '.join(map(str, sorted(given)))}, there is no layer {missing[0]}"
+            f"{model.name} has layers {', '.join(map(str, sorted(arrays)))}, there is no layer {missing[0]}"
         )
-    for layer in sorted(given if layers is None else layers):
+    for layer in sorted(arrays if layers is None else layers):
         with code_errors(f"reading layer {layer} of {model.name}.hidden_states", source):
-            vectors = real_numbers(given[layer], f"layer {layer} of {model.name}.hidden_states", np.float32)
+            vectors = real_numbers(arrays[layer], f"layer {layer} of {model.name}.hidden_states", np.float32)
         if vectors.ndim != 2 or len(vectors) != n_words or not vectors.shape[1]:
             shape = "x".join(map(str, vectors.shape)) or "a single number"
             raise refuse(f"gives layer {layer} the shape {shape}, expected a row for each of the {n_words} words")
@@ -186,7 +186,7 @@ class _Text:
         return cls(pieces.rows(), pieces.counts, marks, masked, len(model.aligner), sizes)
 
     def hidden(self, words: IntArray) -> tuple[_Text, IntArray]:
-        """A copy of its sentence for each of some words (W,), with that word masked; and the numbers of these there."""
+        """Copy the sentence of each given word (W,), with that word masked; and number the words in the copies."""
         assert self.marks.mask is not None
         sentence = np.searchsorted(self.word_bounds, words, side="right") - 1
         first = self.word_bounds[sentence]
@@ -197,17 +197,17 @@ class _Text:
             rows[-1][before : before + self.counts[word]] = self.marks.mask
         sizes = np.diff(self.word_bounds)[sentence]
         counts = [self.counts[start : start + size] for start, size in zip(first.tolist(), sizes.tolist(), strict=True)]
-        made = _Text(rows, np.concatenate(counts), self.marks, self.masked, self.size, sizes.tolist())
-        return made, made.word_bounds[:-1] + words - first
+        copies = _Text(rows, np.concatenate(counts), self.marks, self.masked, self.size, sizes.tolist())
+        return copies, copies.word_bounds[:-1] + words - first
 
     def words(self, sentences: IntArray) -> IntArray:
-        """Numbers of the words of some sentences, in their order."""
+        """Return the numbers of the words of some sentences, in their order."""
         bounds = self.word_bounds
         return np.concatenate([np.arange(bounds[i], bounds[i + 1]) for i in sentences])
 
 
 def _widths(model: Network, text: _Text) -> list[int]:
-    """Size of the vectors of each layer, from a look at the shortest sentence."""
+    """Return the size of the vectors of each layer, from a look at the shortest sentence."""
     if not text.rows:
         return []
     states, _ = _states(model, text, np.array([text.lengths.argmin()]))
@@ -215,36 +215,36 @@ def _widths(model: Network, text: _Text) -> list[int]:
 
 
 def _extracted(
-    model: Network, text: _Text, widths: dict[int, int], pooling: Pooling, wanted: IntArray
+    model: Network, text: _Text, widths: dict[int, int], pooling: Pooling, selected: IntArray
 ) -> dict[int, Vectors]:
-    """Vectors of the words wanted in some layers, given with their widths."""
-    result = {layer: np.empty((len(wanted), width), dtype=np.float32) for layer, width in widths.items()}
+    """Return the vectors of selected words in some layers, given with their widths."""
+    result = {layer: np.empty((len(selected), width), dtype=np.float32) for layer, width in widths.items()}
     row = np.full(text.word_bounds[-1], -1)
-    row[wanted] = np.arange(len(wanted))
+    row[selected] = np.arange(len(selected))
     around = len(text.marks.before) + len(text.marks.after)
     with meter("hidden states of sentences", len(text.rows)) as bar:
         for some in by_length(text.lengths + around, text.budget):
             words = text.words(some)
-            kept = row[words] >= 0
-            if kept.any():
+            is_selected = row[words] >= 0
+            if is_selected.any():
                 states, at = _states(model, text, some)
                 for layer, vectors in result.items():
                     rows = states[layer].flatten(0, 1)[at].float().cpu().numpy()
-                    vectors[row[words[kept]]] = _pooled(rows, text.counts[words], pooling)[kept]
+                    vectors[row[words[is_selected]]] = _pooled(rows, text.counts[words], pooling)[is_selected]
             bar.advance(len(some))
     return result
 
 
 def _states(model: Network, text: _Text, some: IntArray) -> tuple[tuple[Tensor, ...], Tensor]:
-    """Output of each layer for a batch of sentences, (B, L, D), and where their own tokens stand in B times L."""
+    """Return the output of each layer for a batch, (B, L, D), and the places of its own tokens in B times L."""
     network = model.model.eval()
     before, after, _, pad = text.marks
     left, right = np.array(before, dtype=np.int64), np.array(after, dtype=np.int64)
-    filler = pad if text.masked or not before else before[0]  # stands on the right, where no causal network looks
-    table, own = pack([np.concatenate([left, text.rows[i], right]) for i in some], filler)
+    filler = pad if text.masked or not before else before[0]  # on the right, where no causal network looks
+    table, occupied = pack([np.concatenate([left, text.rows[i], right]) for i in some], filler)
     inputs = {"input_ids": torch.from_numpy(table).to(network.device)}
-    if text.masked and not own.all():
-        inputs["attention_mask"] = torch.from_numpy(own.astype(np.int64)).to(network.device)
+    if text.masked and not occupied.all():
+        inputs["attention_mask"] = torch.from_numpy(occupied.astype(np.int64)).to(network.device)
     with torch.inference_mode():
         output = network(**inputs, output_hidden_states=True, **without_cache(network))
     states: tuple[Tensor, ...] | None = getattr(output, "hidden_states", None)
@@ -256,7 +256,7 @@ def _states(model: Network, text: _Text, some: IntArray) -> tuple[tuple[Tensor, 
 
 
 def _pooled(rows: Vectors, counts: IntArray, pooling: Pooling) -> Vectors:
-    """One vector a word from those of its pieces."""
+    """Pool the vectors of the pieces of each word."""
     ends = np.cumsum(counts)
     if pooling == "last":
         return rows[ends - 1]

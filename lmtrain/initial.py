@@ -27,12 +27,11 @@ def take_weights(
 ) -> None:
     """Give a network the weights of a trained one of the same architecture and size.
 
-    What the two have for each token (word vectors, and vectors and biases of the output) is taken for the tokens that
-    both tokenisers have, by what is written and not by number; all other tokens stay as they are. Random states are
-    left alone.
+    Parameters of single tokens (word vectors, and vectors and biases of the output) are taken for the tokens that both
+    tokenisers have, matched by spelling, not by number; all other tokens stay as they are. Random states are kept.
 
     Args:
-        network: whose weights are changed.
+        network: network to change.
         tokenizer: of the network.
         settings: of the network.
         folder: of the trained model.
@@ -45,9 +44,9 @@ def take_weights(
     with kept_random_states():
         source, theirs = _read(folder, settings)
     mine, stored = network.state_dict(), source.state_dict()
-    own, given = tokenizer.get_vocab(), theirs.get_vocab()
-    by_token = set() if own == given else _tensors_of_tokens(network)
-    if own != given and (not by_token or isinstance(settings, AdaptiveSettings)):
+    tokens, other_tokens = tokenizer.get_vocab(), theirs.get_vocab()
+    by_token = set() if tokens == other_tokens else _tensors_of_tokens(network)
+    if tokens != other_tokens and (not by_token or isinstance(settings, AdaptiveSettings)):
         raise InputError(
             f"the model was trained on other words, and {settings.architecture} has no vectors of single words that"
             " could be taken; train both with the same tokeniser",
@@ -55,8 +54,8 @@ def take_weights(
             code="other-network",
         )
     _require_same_size(network, source, by_token, folder)
-    shared = sorted(own.keys() & given.keys())
-    to, of = (torch.tensor([numbers[token] for token in shared]) for numbers in (own, given))
+    shared = sorted(tokens.keys() & other_tokens.keys())
+    to, of = (torch.tensor([numbers[token] for token in shared]) for numbers in (tokens, other_tokens))
     for name, tensor in mine.items():
         values = stored[name].to(tensor.device, tensor.dtype)
         if name in by_token:
@@ -66,7 +65,7 @@ def take_weights(
 
 
 def _read(folder: Path, settings: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """The network in a folder, in the precision that it was saved in, and its tokeniser."""
+    """Return the network in a folder, in the precision that it was saved in, and its tokeniser."""
     kind = model_type_of(folder)
     if isinstance(settings, OwnSettings) and kind == MODEL_TYPE:
         return load_own(folder, code_for(settings), device="cpu")
@@ -84,17 +83,17 @@ def _read(folder: Path, settings: ModelConfig) -> tuple[PreTrainedModel, PreTrai
 
 
 def _tensors_of_tokens(network: PreTrainedModel) -> set[str]:
-    """Names of the tensors that have a row for each token."""
+    """Return the names of the tensors that have a row for each token."""
     modules = [module for module in (network.get_input_embeddings(), network.get_output_embeddings()) if module]
-    found = {id(parameter) for module in modules for parameter in module.parameters()}
-    return {name for name, each in network.named_parameters(remove_duplicate=False) if id(each) in found}
+    members = {id(parameter) for module in modules for parameter in module.parameters()}
+    return {name for name, each in network.named_parameters(remove_duplicate=False) if id(each) in members}
 
 
 def _require_same_size(network: PreTrainedModel, source: PreTrainedModel, by_token: set[str], folder: Path) -> None:
-    """Stop where the weights of one network do not fit into the other, but for the number of tokens.
+    """Refuse networks whose weights differ in shape, but for the number of tokens.
 
     Raises:
-        InputError: they do not; the message names what differs.
+        InputError: they differ; the message names the tensor.
     """
     mine, theirs = (each.state_dict() for each in (network, source))
 
@@ -104,11 +103,11 @@ def _require_same_size(network: PreTrainedModel, source: PreTrainedModel, by_tok
         sizes = tensors[name].shape[1 if name in by_token else 0 :]
         return "x".join(map(str, sizes)) or "a single number"
 
-    found = {name: (shape(theirs, name), shape(mine, name)) for name in sorted(mine.keys() | theirs.keys())}
+    shapes = {name: (shape(theirs, name), shape(mine, name)) for name in sorted(mine.keys() | theirs.keys())}
     for name in _WITHOUT_SHAPE:
         there, here = (str(getattr(each.config, name, None)) for each in (source, network))
-        found[name] = there, here
-    for name, (there, here) in found.items():
+        shapes[name] = there, here
+    for name, (there, here) in shapes.items():
         if there != here:
             raise InputError(
                 f"the weights are of a network of another size: {name} is {there} there and {here} here; give the model"

@@ -21,10 +21,10 @@ WIDTHS = (
     *("embedding_dim", "emb_dim", "d_ff", "ffn_dim", "intermediate_size", "channels"),
 )
 CONTEXTS = ("context", "context_size", "window", "window_size")
-FEWEST_WORDS = 200  #: that are worth being cut into pieces
+FEWEST_WORDS = 200  #: smallest vocabulary that is worth cutting into pieces
 
-#: why a lever is not pulled; the codes are those of records
-LeftOut = Literal[
+#: why a lever is not pulled, as records say it
+LeverExclusion = Literal[
     "counts",  # the model counts, and has no such setting
     "fresh-already",  # the model saw no sentence twice, so fresh ones are what it had
     "whole-sentence",  # nothing limits the words that the model sees
@@ -32,7 +32,7 @@ LeftOut = Literal[
     "no-parameter",  # the custom module has no parameter of a name that says so
     "masked",  # only a causal model can be trained like that
     "single-tokens",  # the architecture is trained on single tokens only
-    "pieces",  # what is expected is known for words, not for pieces of words
+    "pieces",  # expected distributions are known for words, not for pieces of words
     "few-words",  # there are too few words to cut
     "unknown-words",  # the model reads rare words as one, which pieces spell: the two predict different things
     "no-order",  # the text is transformed, and its next word has no known distribution
@@ -43,24 +43,24 @@ LeftOut = Literal[
 
 @dataclass(frozen=True)
 class Lever:
-    """One training that differs in one thing from that of the model that is explained."""
+    """A training that differs in one setting from the training of the explained model."""
 
     name: LeverName
     model: ModelConfig
     training: TrainConfig | None  #: None: the model counts
-    sentences: int | None = None  #: fresh ones to train on; None: those of the model's corpus
+    sentences: int | None = None  #: fresh sentences to train on; None: the model's corpus
     expected: bool = False  #: trained on what is expected at each position, not on what occurred
-    before: str = ""  #: what differs, as the model has it
-    after: str = ""  #: as the lever has it
+    before: str = ""  #: the differing setting in the model
+    after: str = ""  #: the differing setting in the lever
 
 
 @dataclass(frozen=True)
 class KnownTraining:
-    """Facts about the training of a model that is explained."""
+    """Facts about the training of the explained model."""
 
     model: ModelConfig
     training: TrainConfig | None  #: None: it counts
-    steps: int  #: that it took; 0 of a model that counts
+    steps: int  #: number of steps; 0 of a model that counts
     epochs: float  #: passes over its sentences
     sentences: int  #: of its train split
     longest: int  #: words of the longest of them
@@ -78,8 +78,8 @@ class KnownTraining:
         return None
 
 
-def levers_of(trained: KnownTraining) -> tuple[list[Lever], dict[LeverName, LeftOut]]:
-    """The levers that a model has, and why it lacks the others, in the order of `LEVERS`.
+def levers_of(trained: KnownTraining) -> tuple[list[Lever], dict[LeverName, LeverExclusion]]:
+    """Return the levers that a model has, and why it lacks the others, in the order of `LEVERS`.
 
     Every training has the seed, the batches and the vocabulary of the model's own, and as many steps; ``steps`` has
     `FACTOR` times as many, with the schedule of the learning rate stretched.
@@ -98,7 +98,7 @@ def levers_of(trained: KnownTraining) -> tuple[list[Lever], dict[LeverName, Left
 
 
 def base_training(trained: KnownTraining) -> TrainConfig | None:
-    """The training of the model with its number of steps written out, and nothing kept on the way."""
+    """Return the training of the model with its number of steps written out, and nothing kept on the way."""
     if trained.training is None:
         return None
     return trained.training.model_copy(
@@ -113,24 +113,24 @@ def base_training(trained: KnownTraining) -> TrainConfig | None:
     )
 
 
-def _data(trained: KnownTraining) -> Lever | LeftOut:
+def _data(trained: KnownTraining) -> Lever | LeverExclusion:
     if trained.training is None:
-        wanted = FACTOR * trained.sentences
+        n_sentences = FACTOR * trained.sentences
     elif trained.epochs <= 1.0:
         return "fresh-already"
     else:
-        wanted = math.ceil(1.05 * trained.epochs * trained.sentences)  # batches of other sentences hold a few more
+        n_sentences = math.ceil(1.05 * trained.epochs * trained.sentences)  # batches of other sentences hold a few more
     return Lever(
         "data",
         trained.model,
         base_training(trained),
-        sentences=wanted,
+        sentences=n_sentences,
         before=f"{trained.sentences:,} sentences",
-        after=f"{wanted:,} sentences, none twice",
+        after=f"{n_sentences:,} sentences, none twice",
     )
 
 
-def _targets(trained: KnownTraining) -> Lever | LeftOut:
+def _targets(trained: KnownTraining) -> Lever | LeverExclusion:
     if trained.training is None:
         return "counts"
     if trained.model.objective != "causal":
@@ -145,7 +145,7 @@ def _targets(trained: KnownTraining) -> Lever | LeftOut:
     return Lever("targets", trained.model, base_training(trained), expected=True, before=before, after=after)
 
 
-def _steps(trained: KnownTraining) -> Lever | LeftOut:
+def _steps(trained: KnownTraining) -> Lever | LeverExclusion:
     training = base_training(trained)
     if training is None:
         return "counts"
@@ -154,7 +154,7 @@ def _steps(trained: KnownTraining) -> Lever | LeftOut:
     return Lever("steps", trained.model, longer, before=f"{trained.steps:,} steps", after=f"{more:,} steps")
 
 
-def _width(trained: KnownTraining) -> Lever | LeftOut:
+def _width(trained: KnownTraining) -> Lever | LeverExclusion:
     model = trained.model
     if isinstance(model, OwnSettings):
         return _parameters("width", WIDTHS, trained, lambda size: 2 * size)
@@ -171,7 +171,7 @@ def _width(trained: KnownTraining) -> Lever | LeftOut:
     )
 
 
-def _layers(trained: KnownTraining) -> Lever | LeftOut:
+def _layers(trained: KnownTraining) -> Lever | LeverExclusion:
     model = trained.model
     if isinstance(model, OwnSettings):
         return _parameters("layers", LAYERS, trained, lambda size: 2 * size)
@@ -182,18 +182,18 @@ def _layers(trained: KnownTraining) -> Lever | LeftOut:
     return Lever("layers", _changed(model, layers=more), base_training(trained), before=before, after=after)
 
 
-def _context(trained: KnownTraining) -> Lever | LeftOut:
+def _context(trained: KnownTraining) -> Lever | LeverExclusion:
     window, model = trained.window, trained.model
     if isinstance(model, OwnSettings):
         return _parameters("context", CONTEXTS, trained, lambda size: FACTOR * size)
     if window is None or window >= trained.longest:
         return "whole-sentence"
-    wanted = min(FACTOR * max(window, 1), trained.longest)
+    context = min(FACTOR * max(window, 1), trained.longest)
     if isinstance(model, GatedCNNSettings):
-        kernel = 1 + math.ceil((wanted - 1) / model.layers)
+        kernel = 1 + math.ceil((context - 1) / model.layers)
         wider, seen = _changed(model, kernel_size=kernel), model.layers * (kernel - 1) + 1
     else:
-        wider, seen = _changed(model, order=wanted + 1), wanted
+        wider, seen = _changed(model, order=context + 1), context
     unit = "word" if model.tokenizer == "word" else "piece"
     before, after = f"{window} {unit}{'s' * (window != 1)} seen", f"{seen} {unit}s seen"
     return Lever("context", wider, base_training(trained), before=before, after=after)
@@ -201,14 +201,14 @@ def _context(trained: KnownTraining) -> Lever | LeftOut:
 
 def _parameters(
     name: LeverName, names: Sequence[str], trained: KnownTraining, larger: Callable[[int], int]
-) -> Lever | LeftOut:
-    """A lever of a custom module: all its whole-number parameters of some names, larger.
+) -> Lever | LeverExclusion:
+    """Return a lever of a custom module: all its whole-number parameters of some names, larger.
 
     Args:
         name: of the lever.
         names: of parameters that mean the same.
-        trained: what is known about the training; its settings have the defaults of the module.
-        larger: from the value of the model to that of the lever.
+        trained: facts about the training; its settings have the defaults of the module.
+        larger: maps the value of the model to the value of the lever.
     """
     assert isinstance(trained.model, OwnSettings)
     settings = trained.model.settings
@@ -216,11 +216,11 @@ def _parameters(
     if not before:
         return "no-parameter"
     after = {key: larger(value) for key, value in before.items()}
-    said = (", ".join(f"{key} {value}" for key, value in sizes.items()) for sizes in (before, after))
-    return Lever(name, _changed(trained.model, **after), base_training(trained), None, False, *said)
+    labels = (", ".join(f"{key} {value}" for key, value in sizes.items()) for sizes in (before, after))
+    return Lever(name, _changed(trained.model, **after), base_training(trained), None, False, *labels)
 
 
-def _tokenizer(trained: KnownTraining) -> Lever | LeftOut:
+def _tokenizer(trained: KnownTraining) -> Lever | LeverExclusion:
     model = trained.model
     if model.objective != "causal":
         return "masked"
@@ -243,23 +243,23 @@ def _tokenizer(trained: KnownTraining) -> Lever | LeftOut:
 
 def _changed(model: ModelConfig, **settings: object) -> ModelConfig:
     """Return the same model with other settings, checked, and named after them."""
-    own = {name: getattr(model, name) for name in type(model).model_fields}
+    values = {name: getattr(model, name) for name in type(model).model_fields}
     if isinstance(model, OwnSettings):
-        own |= model.settings
-    return type(model)(**{**own, "name": None, **settings})
+        values |= model.settings
+    return type(model)(**{**values, "name": None, **settings})
 
 
 def within(levers: Sequence[Lever], seconds: Mapping[LeverName, float], budget: float) -> list[Lever]:
-    """The levers that fit a budget together, cheapest first; in their own order.
+    """Return the levers that fit a budget together, cheapest first; in their own order.
 
     Args:
         levers: to choose from.
-        seconds: that each takes; nothing is known to take 0.
+        seconds: duration of each; 0 if unknown.
         budget: seconds for all.
     """
-    left, kept = budget, set[str]()
+    left, chosen = budget, set[str]()
     for lever in sorted(levers, key=lambda each: seconds[each.name]):
         if seconds[lever.name] <= left:
             left -= seconds[lever.name]
-            kept.add(lever.name)
-    return [lever for lever in levers if lever.name in kept]
+            chosen.add(lever.name)
+    return [lever for lever in levers if lever.name in chosen]

@@ -28,12 +28,12 @@ class LinearProbe:
     weight: FloatArray  #: (C, D)
     bias: FloatArray  #: (C,)
     mean: FloatArray  #: (D,) of the train part
-    scale: FloatArray  #: (D,) standard deviation of the train part, 1 where it is 0
-    weight_decay: float  #: that it was trained with
+    scale: FloatArray  #: (D,) standard deviation of the train part, 1 instead of 0
+    weight_decay: float  #: weight decay of its training
     dev_loss: float  #: cross-entropy on the dev part, nats
 
     def log_probs(self, x: NDArray[np.floating]) -> FloatArray:
-        """Log probability of each label, (N, C) nats, for vectors (N, D)."""
+        """Return the log probability of each label, (N, C) nats, for vectors (N, D)."""
         logits = _standard(x, self.mean, self.scale) @ self.weight.T + self.bias
         top = logits.max(axis=1, keepdims=True)
         result: FloatArray = logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
@@ -60,7 +60,7 @@ def fit_linear(
         targets: (N, C) probability of each label, rows sum to one; hard labels are rows of zeros with a one.
         dev_x: (M, D) for early stopping, and for the choice of the weight decay.
         dev_targets: (M, C).
-        weight_decays: to choose from.
+        weight_decays: values to choose from.
 
     Raises:
         InputError: a part is empty, there are fewer than two labels, or nothing to choose from.
@@ -70,12 +70,12 @@ def fit_linear(
     mean, spread = (np.asarray(f(x, axis=0, dtype=np.float64)) for f in (np.mean, np.std))
     scale = np.where(spread > 1e-12 * np.maximum(1.0, np.abs(mean)), spread, 1.0)
     inputs, dev_inputs = (torch.from_numpy(_standard(rows, mean, scale)) for rows in (x, dev_x))
-    wanted, dev_wanted = torch.from_numpy(targets), torch.from_numpy(dev_targets)
+    labels, dev_labels = torch.from_numpy(targets), torch.from_numpy(dev_targets)
     weight = torch.zeros(targets.shape[1], x.shape[1], dtype=torch.float64)
     bias = torch.from_numpy(np.log((targets.mean(axis=0) + 1.0 / len(x)) / (1.0 + targets.shape[1] / len(x))))
     best: LinearProbe | None = None
     for decay in weight_decays:
-        weight, bias, loss = _minimise(inputs, wanted, dev_inputs, dev_wanted, weight, bias, decay)
+        weight, bias, loss = _minimise(inputs, labels, dev_inputs, dev_labels, weight, bias, decay)
         if best is None or loss < best.dev_loss:
             best = LinearProbe(weight.numpy(), bias.numpy(), mean, scale, decay, loss)
     assert best is not None
@@ -83,7 +83,7 @@ def fit_linear(
 
 
 def _standard(x: NDArray[np.floating], mean: FloatArray, scale: FloatArray) -> FloatArray:
-    """``(x - mean) / scale``, with no other copy of ``x`` than the result."""
+    """Return ``(x - mean) / scale``, with no other copy of ``x`` than the result."""
     result: FloatArray = np.subtract(x, mean, dtype=np.float64)
     result /= scale
     return result
@@ -92,7 +92,7 @@ def _standard(x: NDArray[np.floating], mean: FloatArray, scale: FloatArray) -> F
 def _minimise(
     x: Tensor, targets: Tensor, dev_x: Tensor, dev_targets: Tensor, weight: Tensor, bias: Tensor, decay: float
 ) -> tuple[Tensor, Tensor, float]:
-    """The weights that were best on the dev part, and their loss there."""
+    """Return the weights that were best on the dev part, and their loss there."""
     weight, bias = weight.clone().requires_grad_(), bias.clone().requires_grad_()
     optimiser = torch.optim.LBFGS(
         [weight, bias], max_iter=ITERATIONS, tolerance_grad=1e-7, tolerance_change=1e-10, line_search_fn="strong_wolfe"

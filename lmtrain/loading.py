@@ -56,13 +56,13 @@ _EXHAUSTED = {errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOSPC}
 
 @contextmanager
 def library_errors(problem: str, path: Path) -> Iterator[None]:
-    """Turn what the libraries raise inside the block into one sentence.
+    """Turn exceptions of the libraries inside the block into one sentence.
 
     Files of others can make them raise any exception, so any is caught, but for what says that the machine has no more
     memory or files to give.
 
     Args:
-        problem: what cannot be done, such as ``the model cannot be loaded``.
+        problem: the failed action, such as ``the model cannot be loaded``.
         path: of the file or folder.
 
     Raises:
@@ -75,25 +75,25 @@ def library_errors(problem: str, path: Path) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _EXHAUSTED:
             raise
-        raise InputError(f"{problem}: {_said(error)}", path) from error
+        raise InputError(f"{problem}: {_short_message(error)}", path) from error
 
 
-def _said(error: Exception) -> str:
-    """The message of an exception, on one line of at most 200 characters."""
+def _short_message(error: Exception) -> str:
+    """Return the message of an exception, on one line of at most 200 characters."""
     text = " ".join(str(error).split())
-    said = text if text and not isinstance(error, KeyError) else f"{type(error).__name__} {text}".rstrip()
-    return said if len(said) <= 200 else f"{said[:199]}…"
+    text = text if text and not isinstance(error, KeyError) else f"{type(error).__name__} {text}".rstrip()
+    return text if len(text) <= 200 else f"{text[:199]}…"
 
 
 @contextmanager
 def no_bars() -> Iterator[None]:
-    """No bars of transformers inside the block; afterwards as before."""
-    shown = bars.is_progress_bar_enabled()
+    """Hide the progress bars of transformers inside the block."""
+    enabled = bars.is_progress_bar_enabled()
     bars.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
+        if enabled:
             bars.enable_progress_bar()
 
 
@@ -111,7 +111,7 @@ def _quiet() -> Iterator[None]:
 
 
 def model_type_of(folder: Path) -> object:
-    """The ``model_type`` of ``config.json``; None where it cannot be read."""
+    """Return the ``model_type`` of ``config.json``; None if it cannot be read."""
     try:
         return read_config_json(folder / "config.json").get("model_type")
     except InputError:
@@ -119,7 +119,7 @@ def model_type_of(folder: Path) -> object:
 
 
 def load_config(folder: Path) -> PreTrainedConfig:
-    """The configuration of a network.
+    """Return the configuration of a network.
 
     Raises:
         InputError: there is no ``config.json``, it is damaged, or a value in it is impossible.
@@ -147,7 +147,7 @@ def load_network(
     objective: Objective,
     device: str | None,
 ) -> PreTrainedModel:
-    """A network with exactly the weights of a folder, as 32-bit numbers, ready to be run.
+    """Return a network with exactly the weights of a folder, as 32-bit numbers, ready to be run.
 
     It is built without memory for its weights first, and no larger than the files of weights: see
     `weight_limits`. Weights that the configuration ties to others need not be in a file.
@@ -196,7 +196,7 @@ def require_tensors(
     mismatched: Collection[tuple[str, Any, Any]],
     folder: Path,
 ) -> None:
-    """Stop where weights are not those of the network.
+    """Refuse weights of another network.
 
     Args:
         missing: tensors of the network that the weights lack.
@@ -230,7 +230,7 @@ def require_tensors(
 
 
 def _listed(names: Collection[str]) -> str:
-    """The first three names, and how many more there are."""
+    """Return the first three names, and how many more there are."""
     ordered = sorted(names)
     more = f" and {len(ordered) - 3} more" if len(ordered) > 3 else ""
     return f"the tensor{'s' if len(ordered) > 1 else ''} {', '.join(ordered[:3])}{more}"
@@ -241,7 +241,7 @@ def _shape(sizes: Any) -> str:
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
-    """The tokeniser saved in a folder.
+    """Return the tokeniser saved in a folder.
 
     Raises:
         InputError: there is no ``tokenizer.json``, or it is damaged.
@@ -267,7 +267,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
 def require_token_numbers(
     tokenizer: PreTrainedTokenizerFast, model: PreTrainedModel, folder: Path | None = None
 ) -> None:
-    """Stop where a tokeniser has numbers that a network has no vectors for.
+    """Refuse a tokeniser with numbers that a network has no vectors for.
 
     Args:
         tokenizer: that goes with the network.
@@ -305,14 +305,14 @@ def drop_padding(tokenizer: PreTrainedTokenizerFast, words: int) -> None:
 
 
 def token_count(model: PreTrainedModel) -> int:
-    """Number of tokens that a network has vectors for; of an architecture of one's own, logits."""
+    """Return the number of tokens that a network has vectors for; for a custom architecture, its logits."""
     if model.config.model_type == MODEL_TYPE:
         return int(model.config.vocab_size)
     return int(model.get_input_embeddings().weight.shape[0])
 
 
 def read_config_json(path: Path) -> dict[str, Any]:
-    """Content of ``config.json``.
+    """Return the content of ``config.json``.
 
     Raises:
         InputError: it is no JSON object, ``model_type`` or ``architectures`` are not what the library expects, or a
@@ -337,7 +337,7 @@ def read_config_json(path: Path) -> dict[str, Any]:
 
 
 def _integers(value: Any, key: str = "") -> Iterator[tuple[str, int]]:
-    """All integers within a JSON value, each with the key that it stands under."""
+    """Yield all integers within a JSON value, each with its key."""
     stack = [(key, value)]
     while stack:
         key, value = stack.pop()
@@ -356,11 +356,11 @@ def _short(value: Any) -> str:
 
 @contextmanager
 def weight_limits(folder: Path, config: PreTrainedConfig) -> Iterator[None]:
-    """Inside the block networks are built only as far as the weights in ``folder`` can fill them.
+    """Let networks be built inside the block only as far as the weights in ``folder`` can fill them.
 
     A configuration can ask for any number of layers and any width. A network is built before its weights are read, so a
-    wrong number costs memory or time without end: building stops as soon as it is more than the files can fill. Built
-    are tensors without memory (on the device ``meta``, as ``from_pretrained`` does it).
+    wrong number costs memory or time without end: building stops as soon as it is more than the files can fill. Tensors
+    are built without memory, on the device ``meta``, as in ``from_pretrained``.
 
     Args:
         folder: with the weights.
@@ -370,7 +370,7 @@ def weight_limits(folder: Path, config: PreTrainedConfig) -> Iterator[None]:
         InputError: there are no weights, or a network became too large.
         SafetensorError: a file of weights is damaged.
     """
-    count = _Count(Stored.of(folder), getattr(config, "quantization_config", None) is not None, folder)
+    count = _BuildCounter(StoredWeights.of(folder), getattr(config, "quantization_config", None) is not None, folder)
     with ExitStack() as stack:
         for register, hook in (
             (registration.register_module_parameter_registration_hook, count.parameter),
@@ -382,14 +382,14 @@ def weight_limits(folder: Path, config: PreTrainedConfig) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Stored:
-    """The content of files of weights, at most."""
+class StoredWeights:
+    """Upper bounds on the content of files of weights."""
 
     tensors: int
     numbers: int
 
     @classmethod
-    def of(cls, folder: Path) -> Stored:
+    def of(cls, folder: Path) -> StoredWeights:
         """Read the heads of the files, no weights.
 
         Raises:
@@ -399,23 +399,23 @@ class Stored:
         safe = sorted(folder.glob("*.safetensors"))
         pickled = [] if safe else sorted(folder.glob("*.bin"))
         if not safe and not pickled:
-            raise InputError("there are no weights beside config.json (model.safetensors); finish the training", folder)
+            raise InputError("there are no weights next to config.json (model.safetensors); finish training", folder)
         tensors, numbers = 0, 0
         for path in safe:
             with safe_open(path, framework="pt") as file:
                 shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
             tensors += len(shapes)
             numbers += sum(map(math.prod, shapes))
-        for path in pickled:  # a number takes a byte or more, a tensor a name and where it lies
+        for path in pickled:  # a number takes a byte or more, a tensor a name and an address
             size = path.stat().st_size
             tensors, numbers = tensors + size // 32, numbers + size
         return cls(tensors, numbers)
 
 
-class _Count:
-    """Counts what is registered in modules, and raises at the first one too many."""
+class _BuildCounter:
+    """A counter of registrations in modules that raises at the first one too many."""
 
-    def __init__(self, stored: Stored, packed: bool, folder: Path) -> None:
+    def __init__(self, stored: StoredWeights, packed: bool, folder: Path) -> None:
         """``packed``: the weights are quantised, so that one stored number may be several."""
         #: tied weights are made twice, and the library may split or pack what is stored
         self._left = {

@@ -1,8 +1,8 @@
 """The code of a network in its model folder, so that `transformers` opens the folder where truesource is not installed.
 
-The files are the modules of the network themselves. Only the names in their imports change: beside each other they are
-imported relatively. The file of a module of one's own travels as it is, if it needs no other file of its owner.
-`transformers` runs them where ``trust_remote_code=True`` is given, and nothing here ever does.
+The files are the modules of the network themselves, with relative imports of each other. The file of a custom module
+travels unchanged, if it needs no other file of its owner. `transformers` runs them under ``trust_remote_code=True``;
+nothing here ever does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _PACKAGE = architectures.__name__
 _IMPORT = re.compile(r"^from (truesource\.lmtrain\.[\w.]+\.(\w+)) import", re.MULTILINE)
 _HEAD = "# Of truesource (Apache-2.0), which need not be installed.\n"
-_OWN_CODE = "own_code"  #: the file of a module of one's own, in its folder
+_OWN_CODE = "own_code"  #: the file of a custom module, in its folder
 _OWN_NETWORK = f"modeling_{OwnConfig.model_type.replace('-', '_')}"  #: the file that `transformers` opens there
 _JOINED = """\
 from .{code} import {root}
@@ -39,7 +39,7 @@ class {network}({base}):
 
 
 def auto_map(model: PreTrainedModel) -> dict[str, str] | None:
-    """The classes by which `transformers` opens a folder, for ``config.json``; None: it has its own."""
+    """Return the classes by which `transformers` opens a folder, for ``config.json``; None: it has its own."""
     if not _travels(model):
         return None
     file = _file_of(model)
@@ -51,7 +51,7 @@ def auto_map(model: PreTrainedModel) -> dict[str, str] | None:
 
 
 def write_code(folder: Path, model: PreTrainedModel) -> None:
-    """Write the code of a network of ours, or of a module of one's own, beside its weights; nothing of others."""
+    """Write the code of a network of ours, or of a custom module, next to its weights; nothing for other networks."""
     if not _travels(model):
         return
     if isinstance(model, OwnNetwork):
@@ -69,7 +69,7 @@ def write_code(folder: Path, model: PreTrainedModel) -> None:
 
 
 def why_code_stays(model: PreTrainedModel) -> dict[str, str]:
-    """``code_stays`` of ``training.json``: why the file of a module of one's own cannot go into the folder, if so."""
+    """Return ``code_stays`` of ``training.json``: why a custom module's file cannot go into the folder, if so."""
     reason = model.code_copy.reason if isinstance(model, OwnNetwork) else None
     return {} if reason is None else {"code_stays": reason}
 
@@ -83,7 +83,7 @@ def code_travels(record: dict[str, Any]) -> bool:
 
 
 def _write_own(folder: Path, model: OwnNetwork) -> dict[str, Any]:
-    """Write the file of the person, and the one that joins it to ours; the modules of ours that it needs, by name."""
+    """Write the custom file and the file that joins it to ours; return the modules of ours that it needs, by name."""
     copy, ours = model.code_copy, sys.modules[HubNetwork.__module__]
     base = CausalHubNetwork if model.config.objective == "causal" else MaskedHubNetwork
     module = ours.__name__.rpartition(".")[2]

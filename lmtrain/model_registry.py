@@ -48,9 +48,9 @@ PRESETS = tuple(_SHAPES)
 
 
 def settings_class(architecture: str) -> type[ModelConfig]:
-    """The settings that an architecture takes, and what else is known of it without its network.
+    """Return the class of an architecture's settings, which also tells what is known without its network.
 
-    Code of one's own (``file.py:name``, ``package.module:name``, an entry point of the group
+    Custom code (``file.py:name``, ``package.module:name``, an entry point of the group
     ``truesource.architectures``) is not imported.
 
     Raises:
@@ -66,7 +66,7 @@ def settings_class(architecture: str) -> type[ModelConfig]:
 
 
 def model_settings(architecture: str = DEFAULT, **settings: Any) -> ModelConfig:
-    """Settings of a model.
+    """Return the settings of a model.
 
     Raises:
         ValueError: there is no such architecture, it does not take a setting, or a value is wrong.
@@ -75,7 +75,7 @@ def model_settings(architecture: str = DEFAULT, **settings: Any) -> ModelConfig:
 
 
 def completed(config: ModelConfig) -> ModelConfig:
-    """Complete the settings of code of one's own by its defaults and digest: it is imported and compared with them.
+    """Complete the settings of custom code by its defaults and digest: it is imported and compared with them.
 
     Raises:
         InputError: the code cannot be imported, or does not take the settings.
@@ -84,7 +84,7 @@ def completed(config: ModelConfig) -> ModelConfig:
 
 
 def network_architecture(name: str) -> NetworkArchitecture[Any]:
-    """The architecture of a network; `transformers` knows all of ours from then on.
+    """Return the architecture of a network; `transformers` knows all of ours from then on.
 
     Raises:
         ValueError: there is no such network.
@@ -97,10 +97,10 @@ def network_architecture(name: str) -> NetworkArchitecture[Any]:
 
 
 def network_architecture_for(config: ModelConfig) -> NetworkArchitecture[Any]:
-    """The architecture of a model that is a network.
+    """Return the architecture of a model that is a network.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a network.
     """
     if isinstance(config, OwnSettings):
         from truesource.lmtrain.own.architecture import own_architecture
@@ -110,9 +110,9 @@ def network_architecture_for(config: ModelConfig) -> NetworkArchitecture[Any]:
 
 
 def _network_of_type(model_type: object, objective: object) -> NetworkArchitecture[Any] | None:
-    """The architecture of a network whose ``config.json`` has this ``model_type``; None: it is not known here.
+    """Return the architecture of a network whose ``config.json`` has this ``model_type``; None: it is not known here.
 
-    Of two of one type, such as BERT and diffusion, ``objective`` of the configuration tells which, or else the first.
+    Of two with one type, such as BERT and diffusion, ``objective`` of the configuration decides, or else the first.
     """
     named = [name for name in network_names() if (settings_class(name).model_type or name) == model_type]
     of_objective = [name for name in named if settings_class(name).objective == objective]
@@ -120,7 +120,7 @@ def _network_of_type(model_type: object, objective: object) -> NetworkArchitectu
 
 
 def network_of(config: Any) -> NetworkArchitecture[Any] | None:
-    """The architecture of a network with a configuration of `transformers`; None: it is not known here."""
+    """Return the architecture of a network with a configuration of `transformers`; None: it is not known here."""
     if config.model_type == MODEL_TYPE:
         from truesource.lmtrain.own.architecture import own_architecture
 
@@ -129,12 +129,12 @@ def network_of(config: Any) -> NetworkArchitecture[Any] | None:
 
 
 def network_names() -> list[str]:
-    """The architectures that are networks."""
+    """Return the architectures that are networks."""
     return [name for name in names() if not settings_class(name).counts]
 
 
 def masked_names() -> list[str]:
-    """The architectures of masked models, those in any order among them."""
+    """Return the architectures of masked models, any-order models among them."""
     return [name for name in names() if settings_class(name).objective != "causal"]
 
 
@@ -146,7 +146,7 @@ class Preset(NamedTuple):
 
 
 def preset(name: str, architecture: str = DEFAULT, *, objective: Objective = "causal") -> Preset:
-    """A model and a training to start from.
+    """Return a model and a training to start from.
 
     Args:
         name: ``tiny``: the models of the demo, two layers (the gated CNN six) of width 128, for minutes on a CPU.
@@ -160,9 +160,9 @@ def preset(name: str, architecture: str = DEFAULT, *, objective: Objective = "ca
             whole sentence of the published corpora. Masked models start from small random weights, as published; on
             corpora much smaller than the published one set ``local_start``. The n-gram model is a trigram model in
             both, smoothed and, as published, unsmoothed.
-        architecture: a name of `truesource.lmtrain.architectures.settings.names`, or code of one's own, which has
-            no shape here.
-        objective: of code of one's own; that of the others is known.
+        architecture: a name of `truesource.lmtrain.architectures.settings.names`, or custom code, which has no shape
+            here.
+        objective: of custom code; other architectures fix theirs.
 
     Raises:
         ValueError: there is no such preset or no such architecture.
@@ -172,15 +172,15 @@ def preset(name: str, architecture: str = DEFAULT, *, objective: Objective = "ca
     settings = settings_class(architecture)
     if issubclass(settings, OwnSettings):  # of any shape
         return Preset(model_settings(architecture, objective=objective), _TRAINING[name][objective])
-    own = settings.presets.get(name, {})
+    shape_of_preset = settings.presets.get(name, {})
     if settings.counts:
-        return Preset(model_settings(architecture, **own), None)
-    shape = {**_SHAPES[name], **_INITIAL.get((name, settings.objective), {}), **own}
+        return Preset(model_settings(architecture, **shape_of_preset), None)
+    shape = {**_SHAPES[name], **_INITIAL.get((name, settings.objective), {}), **shape_of_preset}
     return Preset(model_settings(architecture, **shape), _TRAINING[name][settings.objective])
 
 
 def with_code(model: ModelConfig, base: Path | None) -> ModelConfig:
-    """Return the settings; those of custom code with its defaults and the digest of its file, relative to ``base``.
+    """Return the settings; for custom code, with its defaults and the digest of its file, relative to ``base``.
 
     Raises:
         InputError: the code cannot be imported, or does not take the settings.

@@ -1,6 +1,6 @@
-"""Loading any model; networks are imported where a reference names one.
+"""Loading any model; networks are imported only if a reference names one.
 
-A ready model is an object of a person's own code that satisfies `LanguageModel`, or what makes one.
+A ready model is an object of custom code that satisfies `LanguageModel`, or a callable that returns one.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _of_object(source: Any, vocabulary: Any, name: str | None) -> LanguageModel:
 
 
 def ready_model(code: Code) -> LanguageModel:
-    """The model that code names: an object that scores, or what something callable without arguments returns.
+    """Return the model that code names: an object that scores, or what something callable without arguments returns.
 
     Raises:
         InputError: the object is neither (code ``not-a-model``), or it raises (``code-failed``).
@@ -105,7 +105,7 @@ def ready_model(code: Code) -> LanguageModel:
 
 
 def require_model(model: Any, name: str, source: Path | None = None) -> LanguageModel:
-    """Stop before an object that is not a language model.
+    """Refuse an object that is not a language model.
 
     Args:
         model: any object.
@@ -140,7 +140,7 @@ def require_model(model: Any, name: str, source: Path | None = None) -> Language
 
 
 def _require_no_arguments(code: Code) -> None:
-    """Refuse what cannot be called without arguments before it is called."""
+    """Refuse, before the call, code that cannot be called without arguments."""
     if not callable(code.object):
         kind = type(code.object).__name__
         raise InputError(
@@ -155,7 +155,7 @@ def _require_no_arguments(code: Code) -> None:
             if parameter.default is parameter.empty
             and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         ]
-    except (TypeError, ValueError):  # written in C: it is called as it is
+    except (TypeError, ValueError):  # written in C: called without this check
         return
     if needed:
         raise InputError(

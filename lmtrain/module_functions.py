@@ -44,7 +44,7 @@ def distributions_of(
     end, vocabulary = int(tokens[-1]), frozenset(tokenised)
 
     def readable(sentence: list[str]) -> list[str]:
-        """Put any word in the place of one without a token, which has probability 0 whatever follows."""
+        """Replace words without a token, which have probability 0 whatever follows, by any other word."""
         return [word if word in vocabulary or unknown is not None else tokenised[0] for word in sentence]
 
     def distributions(sentences: list[list[str]]) -> list[FloatArray]:

@@ -26,26 +26,26 @@ from truesource.lmtrain.scoring import batch_budget
 from truesource.lmtrain.word_models import CausalModel, head_inputs, log_softmax_at
 
 Trained = TypeVar("Trained", bound=Network)
-Calls = dict[nn.Module, tuple[Tensor | None, Tensor | None]]  #: what entered and left a module
+Calls = dict[nn.Module, tuple[Tensor | None, Tensor | None]]  #: first input and output of a module
 
 
 def untrained(model: Trained, seed: int) -> Trained:
     """Return the same network with initial weights as its configuration draws them, and the same tokeniser.
 
-    The model given stays as it is. Training here starts from such weights, but for what it knows of its text and
-    objective: biases at word frequencies, and attention to neighbours in masked networks.
+    The model itself stays as it is. Training here starts from such weights, with two additions: output biases at word
+    frequencies, and attention to neighbours in masked networks.
 
     Args:
         model: a network that was loaded.
         seed: of the weights; equal seeds give equal weights. Random numbers elsewhere are left alone.
 
     Raises:
-        InputError: the network is a module of one's own, whose code sets the weights.
+        InputError: the network is a custom module, whose code sets the weights.
     """
     network = model.model
     if isinstance(network, OwnNetwork):
         raise InputError(
-            f"the weights of {model.name} are set by its own code, not by a configuration; make it anew there",
+            f"the weights of {model.name} are set by its own code, not by a configuration; build a new one there",
             code="missing-ability",
         )
     with torch.random.fork_rng(devices=[]):
@@ -63,15 +63,15 @@ class Place:
     """Place in a network at which the vectors of a layer can be changed."""
 
     module: nn.Module
-    entering: bool  #: they are what enters the module; False: what leaves it
+    entering: bool  #: vectors that enter the module; False: that leave it
     width: int  #: numbers of a vector
 
 
 def places(model: CausalModel) -> list[Place]:
     """Return where each layer can be changed, numbered as in `truesource.lmtrain.hidden_states.hidden_states`.
 
-    Layer 0 is what enters the first block and layer k what leaves the k-th. The last layer is what leaves the final
-    layer norm, in networks whose last hidden state that is.
+    Layer 0 is the input of the first block and layer k the output of the k-th. In networks whose last hidden state is
+    the output of the final layer norm, the last layer is that output.
 
     Raises:
         InputError: the network has no list of blocks that makes its hidden states one after the other (code
@@ -108,7 +108,7 @@ def places(model: CausalModel) -> list[Place]:
 def patched_log_probs(
     model: LanguageModel, sentences: Sequence[Sequence[str]], layer: int, change: NDArray[np.float32]
 ) -> FloatArray:
-    """The next word after sentences, when a vector is added to one layer at their last word.
+    """Predict the next word after sentences when a vector is added to one layer at their last word.
 
     Nothing else is changed: words before the last one have the vectors that they had. A vector of zeros gives what
     ``model.distributions`` gives for the last position.
@@ -130,7 +130,7 @@ def patched_log_probs(
     require(model, "hidden-states", "patching")
     if not isinstance(model, CausalModel):
         raise InputError(
-            f"patching needs a causal network of whole words, and {model.name} is none; train one with tokenizer: word",
+            f"patching needs a causal network of whole words, unlike {model.name}; train one with tokenizer: word",
             code="missing-ability",
         )
     where = places(model)
@@ -157,7 +157,7 @@ def patched_log_probs(
 
 @contextmanager
 def adding(place: Place, change: Tensor, at: Tensor) -> Iterator[None]:
-    """While it is open, add vectors at one position of each text that the network reads.
+    """Add vectors at one position of each text that the network reads inside the block.
 
     Args:
         place: of the layer.
@@ -189,12 +189,12 @@ def adding(place: Place, change: Tensor, at: Tensor) -> Iterator[None]:
 def _leaving(
     blocks: nn.ModuleList, others: Sequence[nn.Module], calls: Calls, states: Sequence[Tensor]
 ) -> nn.Module | None:
-    """The module that the last hidden state leaves first; None: the others do not enter these blocks one by one.
+    """Return the module that the last hidden state leaves first; None: the others do not enter these blocks one by one.
 
     Args:
         blocks: one for each hidden state but the last.
         others: modules that may make the last one.
-        calls: what entered and left each module, in the order in which they came to an end.
+        calls: first input and output of each module, in the order in which they ended.
         states: the hidden states.
     """
     if not all(_same(calls.get(block, (None, None))[0], state) for block, state in zip(blocks, states, strict=False)):
@@ -203,7 +203,7 @@ def _leaving(
 
 
 def _vectors(given: Any) -> Tensor | None:
-    """The first of the arguments or results of a module, where it is a tensor."""
+    """Return the first of the arguments or results of a module, if it is a tensor."""
     first = given[0] if isinstance(given, tuple) and given else given
     return first if isinstance(first, Tensor) else None
 
@@ -213,19 +213,19 @@ def _same(one: Tensor | None, other: Tensor) -> bool:
 
 
 def _check_words(model: CausalModel, sentences: Sequence[Sequence[str]]) -> None:
-    """Stop before a sentence that has no last word, or that the model cannot read."""
+    """Refuse a sentence that has no last word, or that the model cannot read."""
     for number, sentence in enumerate(sentences, start=1):
         if not len(sentence):
-            raise InputError(f"sentence {number} has no words, so there is no last one to change; leave it out")
+            raise InputError(f"sentence {number} has no words, so there is no last word to change; remove it")
     model.check_readable(sentences)
 
 
 def _checked(change: NDArray[np.float32], n: int, width: int) -> Tensor:
-    """The vectors as a tensor, if they are finite and one of the right size for each sentence."""
+    """Return the vectors as a tensor, if they are finite and one of the right size for each sentence."""
     vectors = np.asarray(change, dtype=np.float32)
     if vectors.shape != (n, width):
         shape = "x".join(map(str, vectors.shape)) or "a single number"
         raise InputError(f"expecting a change of {n}x{width}, a vector for each sentence, got {shape}")
     if not np.isfinite(vectors).all():
-        raise InputError("a vector to add is not finite; mend it")
+        raise InputError("a vector to add is not finite; correct it")
     return torch.from_numpy(vectors)

@@ -29,7 +29,7 @@ from truesource.grammar.support.folders import refuse_other_kind
 from truesource.lmtrain.training_record import FILE
 
 GROUP = "truesource.models"  #: entry points of installed packages that name models
-ARCHITECTURES = "truesource.architectures"  #: the same of architectures that can be trained
+ARCHITECTURES = "truesource.architectures"  #: entry points that name architectures
 _NAMES = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _CODE = re.compile(rf".+:{_NAMES}")
 _MODULE = re.compile(_NAMES)
@@ -42,11 +42,11 @@ _lock = threading.RLock()  # code may name other code while it is imported
 
 @dataclass(frozen=True)
 class Code:
-    """An object that a person named."""
+    """An object that the user named."""
 
     object: Any
     name: str  #: the text as given
-    source: Path | None  #: file that the code stands in; None: it has none that can be read
+    source: Path | None  #: file of the code; None: no readable file
     digest: str | None  #: SHA-256 of that file, as it was when it was imported
 
     def call(self, *args: Any, **settings: Any) -> Any:
@@ -63,15 +63,15 @@ class Code:
 
 
 def is_code(text: str) -> bool:
-    """True if a text has the form of code, ``file.py:name`` or ``package.module:name``; nothing is looked up."""
+    """Return True if a text has the form of code, ``file.py:name`` or ``package.module:name``; nothing is looked up."""
     return _CODE.fullmatch(text) is not None
 
 
 def load_code(text: str, base: Path | None = None) -> Code:
-    """Import what a text names.
+    """Import the code that a text names.
 
     A file is imported once per process, as a module of its own, with its folder first on the search path so that it can
-    import the files beside it. A module of a package is found as by ``import``, and after that in ``base``.
+    import the files next to it. A module of a package is found as by ``import``, and after that in ``base``.
 
     Args:
         text: ``file.py:name`` or ``package.module:name``; the name may have dots, as ``Class.method``.
@@ -95,7 +95,7 @@ def load_code(text: str, base: Path | None = None) -> Code:
 
 
 def code_file(text: str, base: Path | None = None) -> Path | None:
-    """The file that code names, which is there; None: it names a module.
+    """Return the file that code names, which is there; None: it names a module.
 
     Raises:
         InputError: the text has another form (code ``not-code``), there is no such file (``missing``), or it is not one
@@ -176,18 +176,18 @@ def _named(module: ModuleType, name: str, where: Path | str) -> Any:
 
 
 def _names_of(module: ModuleType) -> str:
-    """The first names that a module itself defines, for a message."""
-    own = [
+    """Return the first names that a module itself defines, for a message."""
+    names = [
         name
         for name, value in vars(module).items()
         if not name.startswith("_")
         and not inspect.ismodule(value)
         and getattr(value, "__module__", module.__name__) == module.__name__
     ]
-    if not own:
+    if not names:
         return "the module defines no names"
-    more = f" and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
-    return f"the module defines {', '.join(own[:_SHOWN])}{more}"
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"the module defines {', '.join(names[:_SHOWN])}{more}"
 
 
 def _source_of(module: ModuleType) -> Path | None:
@@ -212,7 +212,7 @@ def _first_on_path(folder: Path | None) -> Iterator[None]:
 
 @contextmanager
 def _own_neighbours(folder: Path) -> Iterator[None]:
-    """Inside the block, modules that code of another folder imported from beside it do not stand in for those here."""
+    """Keep modules that code imported from its own folder from replacing modules of another ``folder`` in the block."""
     for name in [name for name, home in _neighbours.items() if home != folder]:
         if (folder / f"{name}.py").is_file() or (folder / name).is_dir():
             for loaded in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
@@ -233,7 +233,7 @@ def _article(kind: str) -> str:
 class ModelReference:
     """The model that a reference names; nothing of it has been read or run."""
 
-    text: str  #: as given
+    text: str  #: the reference
     folder: Path | None = None  #: of a trained model
     file: Path | None = None  #: of a model in one file
     code: str | None = None  #: of a ready model, or, next to a folder, of the architecture that was trained there
@@ -246,13 +246,13 @@ class ModelReference:
 
     @property
     def title(self) -> str:
-        """A short name: of the folder, or of what the code names."""
+        """A short name: of the folder, or of the object that the code names."""
         if self.file is not None:
             return self.file.name.removesuffix(".gz").removesuffix(ARPA)
         return self.text.rpartition(":")[2] if self.folder is None else self.folder.resolve().name
 
     def at(self, folder: Path) -> ModelReference:
-        """This architecture in another folder, such as a snapshot."""
+        """Return this architecture in another folder, such as a snapshot."""
         return replace(self, text=str(folder) if self.code is None else f"{self.code}@{folder}", folder=folder)
 
 
@@ -264,7 +264,7 @@ def model_reference(reference: str | Path | ModelReference, base: Path | None = 
     (``CODE@FOLDER``).
 
     Args:
-        reference: as given; a `Path` is always a folder; what was decided already is returned.
+        reference: text or object; a `Path` is always a folder; a `ModelReference` is returned as it is.
         base: folder that relative paths start from; None: the working folder.
 
     Raises:
@@ -300,10 +300,10 @@ def is_arpa(path: Path) -> bool:
 
 
 def require_there(reference: str) -> None:
-    """Stop before a reference that names no model, a folder of another kind, or a file of code that is not there.
+    """Refuse a reference to no model, a folder of another kind, or a missing file of code.
 
     Raises:
-        InputError: it does; nothing has been read or run.
+        InputError: it is one of these; nothing has been read or run.
     """
     named = model_reference(reference)
     if named.code is not None:
@@ -311,12 +311,12 @@ def require_there(reference: str) -> None:
 
 
 def is_own(architecture: str) -> bool:
-    """True if the name of an architecture is code of one's own, or an entry point that names it; nothing is run."""
+    """Return True if an architecture is custom code, or an entry point that names it; nothing is run."""
     return is_code(architecture) or entry_point(ARCHITECTURES, architecture) is not None
 
 
 def code_of_architecture(name: str) -> str:
-    """The name of an architecture of one's own as code: an entry point is replaced by what it names.
+    """Return the code of a custom architecture: an entry point is replaced by the code that it names.
 
     Raises:
         InputError: two packages offer it (code ``ambiguous``).
@@ -326,7 +326,7 @@ def code_of_architecture(name: str) -> str:
 
 
 def names_model(text: str) -> bool:
-    """True if a text names a model where it could also name a text, a corpus or a grammar."""
+    """Return True if a reference names a model, and not a text, a corpus or a grammar."""
     try:
         named = model_reference(text)
     except InputError as error:
@@ -337,7 +337,7 @@ def names_model(text: str) -> bool:
 
 
 def entry_point(group: str, name: str) -> EntryPoint | None:
-    """The entry point of an installed package that has a name; None: there is none.
+    """Return the entry point of an installed package of a name; None if no package has it.
 
     Raises:
         InputError: two packages offer it (code ``ambiguous``).
@@ -351,7 +351,7 @@ def entry_point(group: str, name: str) -> EntryPoint | None:
 
 
 def _code_and_folder(text: str) -> tuple[str, str]:
-    """The two parts of ``CODE@FOLDER``; two empty texts where it is not of this form."""
+    """Return the two parts of ``CODE@FOLDER``; two empty texts if it has another form."""
     at = text.find("@")
     while at >= 0:
         if text[at + 1 :] and is_own(text[:at]):

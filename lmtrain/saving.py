@@ -1,7 +1,7 @@
 """Writing a model folder or a checkpoint, and reading a checkpoint.
 
-A disk that cannot be written to is an `OSError`, whichever library writes. A run goes on only from a checkpoint that
-is whole, or it would end with other weights.
+A disk that cannot be written to is an `OSError`, whichever library writes. A run resumes only from a complete
+checkpoint, or it would end with other weights.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 STATE = "trainer_state.json"  #: written last
-REMEDY = "delete this checkpoint, and the run goes on from an earlier one"
+REMEDY = "delete this checkpoint, and the run resumes from an earlier one"
 
 
 def save_model(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Weights, configuration and tokeniser, as ``from_pretrained`` reads them, and the code of a network of ours.
+    """Save weights, configuration and tokeniser for ``from_pretrained``, and the code of a network of ours.
 
     All files get the rights of new files.
 
@@ -49,7 +49,7 @@ def save_model(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokeni
 
 @contextmanager
 def _auto_map(model: PreTrainedModel) -> Iterator[None]:
-    """Inside the block the configuration says which code a folder that is written holds."""
+    """Let the configuration name, inside the block, the code of the folder that is written."""
     classes = auto_map(model)
     if classes is None:
         yield
@@ -76,7 +76,7 @@ def follow_umask(folder: Path) -> None:
 
 @contextmanager
 def disk_errors() -> Iterator[None]:
-    """Inside the block nothing but files is written: what safetensors and torch raise then becomes an `OSError`.
+    """Turn errors of safetensors and torch in the block, which only writes files, into an `OSError`.
 
     A `RuntimeError` of a class of its own, such as a GPU without memory, passes through as it is.
     """
@@ -87,7 +87,7 @@ def disk_errors() -> Iterator[None]:
     except RuntimeError as error:
         if type(error) is not RuntimeError:
             raise
-        raise OSError("a checkpoint could not be written whole, the disk may be full") from error
+        raise OSError("a checkpoint could not be written completely; the disk may be full") from error
 
 
 class LossSum(BaseModel):
@@ -107,7 +107,7 @@ class _CheckpointState(BaseModel):
 
 @contextmanager
 def checkpoint_errors(checkpoint: str | Path, *files: str) -> Iterator[None]:
-    """Inside the block files of a checkpoint are loaded.
+    """Turn errors of loading files of a checkpoint in the block into one sentence.
 
     Raises:
         InputError: one of ``files`` is not there, or loading fails.
@@ -121,7 +121,7 @@ def checkpoint_errors(checkpoint: str | Path, *files: str) -> Iterator[None]:
 
 
 def step_of(checkpoint: Path) -> int | None:
-    """After how many steps a checkpoint was written; None: it was not written to its end."""
+    """Return the number of steps after which a checkpoint was written; None: it is incomplete."""
     try:
         state = read_record(
             checkpoint / STATE, _CheckpointState, what="the state of the checkpoint", remedy="delete it"
@@ -137,7 +137,7 @@ def save_losses(checkpoint: str | Path, losses: LossSum, rank: int) -> None:
 
 
 def read_losses(checkpoint: str | Path, rank: int) -> LossSum:
-    """The losses of a process.
+    """Return the losses of a process.
 
     Raises:
         InputError: they are missing or damaged.
@@ -151,7 +151,7 @@ def _losses(rank: int) -> str:
 
 
 def require_optimizer_state(optimizer: torch.optim.Optimizer) -> None:
-    """Stop where an optimiser has loaded a state that is not of its parameters.
+    """Refuse an optimiser that has loaded a state of other parameters.
 
     Raises:
         ValueError: there is nothing, or a tensor of another shape.

@@ -1,6 +1,6 @@
 """Log probabilities of the words of sentences under a trained network, in a scoring frame.
 
-The output layer runs only where something is to be predicted, see `Predictor`.
+The output layer runs only at predicted positions, see `Predictor`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ LOGITS = 2**23  #: maximum number of float64 logits in memory (64 MiB)
 
 
 def batch_budget(vocabulary_size: int) -> int:
-    """Tokens of a scoring batch such that its logits fit in memory."""
+    """Return the number of tokens of a scoring batch whose logits fit in memory."""
     return max(256, min(8192, LOGITS // vocabulary_size))
 
 
 def check_lengths(sentences: Sequence[Sequence[str]], longest: int | None) -> None:
-    """Stop before a sentence that the model has no positions for.
+    """Refuse a sentence that the model has no positions for.
 
     Raises:
         InputError: a sentence has more than ``longest`` words (the message says which); None: there is no limit.
@@ -48,7 +48,7 @@ def check_lengths(sentences: Sequence[Sequence[str]], longest: int | None) -> No
 
 
 def target_log_probs(logits: Tensor, targets: Tensor) -> FloatArray:
-    """Log softmax in float64 over everything the model emits, at the targets. (T,), nats."""
+    """Return the log softmax in float64 over everything the model emits, at the targets. (T,), nats."""
     exact = logits.double()
     chosen = exact.gather(1, targets[:, None])[:, 0] - torch.logsumexp(exact, dim=1)
     return chosen.cpu().numpy()
@@ -57,7 +57,7 @@ def target_log_probs(logits: Tensor, targets: Tensor) -> FloatArray:
 def score_causal(
     model: nn.Module, head: str, vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]], frame: ScoringFrame
 ) -> TokenScores:
-    """Each word given those before it, and the end of the sentence given all."""
+    """Score each word given the words before it, and the end of the sentence given all."""
     rows = vocabulary.encode(sentences)
     lengths = np.array([len(row) + 1 for row in rows], dtype=np.int64)
     ends = np.cumsum(lengths)
@@ -76,7 +76,7 @@ def score_causal(
 def score_masked(
     model: nn.Module, head: str, vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]], frame: ScoringFrame
 ) -> TokenScores:
-    """Each word given all others, the model run once per word with that word alone masked."""
+    """Score each word given all others, the model run once per word with that word alone masked."""
 
     def batches(rows: Sequence[IntArray], numbers: IntArray, places: IntArray) -> list[Batch]:
         return [one_mask_batch(rows, places, vocabulary)]
@@ -87,7 +87,7 @@ def score_masked(
 def score_any_order(
     model: nn.Module, head: str, vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]], frame: ScoringFrame
 ) -> TokenScores:
-    """Each word given those known before it in random orders, means over orders; the model runs once a word and order.
+    """Score each word given the words before it in random orders, as means over orders; one run a word and order.
 
     The sum over a sentence estimates the lower bound (ELBO) of its log probability given its length.
     """
@@ -111,17 +111,17 @@ def _score_words(
     batches: Callable[[Sequence[IntArray], IntArray, IntArray], Iterable[Batch]],
     what: str,
 ) -> TokenScores:
-    """Each word with some words masked: the mean over the batches that hide them.
+    """Score each word with some words masked, as the mean over the batches that hide them.
 
     Args:
         model: the network.
         head: its output layer.
         vocabulary: of the model.
         sentences: to score.
-        frame: which positions count.
+        frame: positions that count.
         batches: for some rows of tokens, the numbers of their sentences and a place in each, what the network reads
             to predict the words there.
-        what: for the progress bar.
+        what: label of the progress bar.
     """
     rows = vocabulary.encode(sentences)
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
@@ -129,14 +129,14 @@ def _score_words(
     position = np.arange(len(sentence)) - (np.cumsum(lengths) - lengths)[sentence]
     words = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
     unknown = words == vocabulary.unk
-    wanted = np.flatnonzero(frame.counts(position, lengths[sentence], unknown))
+    selected = np.flatnonzero(frame.counts(position, lengths[sentence], unknown))
     values = np.zeros(len(sentence))
-    with predictor(model, head) as predict, meter(what, len(wanted)) as bar:
-        for some in by_length(lengths[sentence[wanted]] + 2, batch_budget(len(vocabulary))):
-            targets = wanted[some]
+    with predictor(model, head) as predict, meter(what, len(selected)) as bar:
+        for some in by_length(lengths[sentence[selected]] + 2, batch_budget(len(vocabulary))):
+            targets = selected[some]
             numbers = sentence[targets]
-            made = batches([rows[i] for i in numbers], numbers, position[targets])
-            values[targets] = np.mean([_run(predict, model, batch) for batch in made], axis=0)
+            selected_batches = batches([rows[i] for i in numbers], numbers, position[targets])
+            values[targets] = np.mean([_run(predict, model, batch) for batch in selected_batches], axis=0)
             bar.advance(len(some))
     return framed_scores(values, unknown, lengths, lengths, frame)
 
@@ -152,7 +152,7 @@ def _run(predict: Any, model: nn.Module, batch: Batch, **options: Any) -> FloatA
 
 
 def require_finite(values: FloatArray) -> None:
-    """Stop where log probabilities are not finite.
+    """Refuse log probabilities that are not finite.
 
     Raises:
         InputError: one is not.
@@ -164,8 +164,8 @@ def require_finite(values: FloatArray) -> None:
 class Predictor:
     """Logits, or the loss, of a model at chosen positions.
 
-    The output layer is most of a small model's work, and a masked model needs it at few positions. A hook
-    before it picks those out, so any architecture serves, also inside a distributed wrapper.
+    The output layer is most of a small model's work, and a masked model needs it at few positions. A hook before it
+    selects them, so it works for any architecture, also inside a distributed wrapper.
     """
 
     def __init__(self, model: nn.Module, head: str) -> None:
@@ -182,7 +182,7 @@ class Predictor:
         return (hidden, *arguments[1:]) if self._targets is None else (hidden, self._targets)
 
     def __call__(self, model: nn.Module, batch: Batch, **options: Any) -> Tensor:
-        """Logits (T, V) at ``batch["positions"]``; ``model`` is the hooked one or a wrapper of it."""
+        """Return logits (T, V) at ``batch["positions"]``; ``model`` is the hooked one or a wrapper of it."""
         inputs = {key: batch[key] for key in ("input_ids", "attention_mask") if key in batch}
         self._positions = batch["positions"]
         try:
@@ -192,9 +192,9 @@ class Predictor:
         return logits
 
     def loss(self, model: nn.Module, batch: Batch, *, reduction: str = "mean", **options: Any) -> Tensor:
-        """Cross-entropy with what is expected, or else ``batch["targets"]``, nats.
+        """Return the cross-entropy with the expected tokens of the batch, or else its targets, nats.
 
-        The mean, weighted where the batch has weights, or with ``reduction="none"`` of each (T,).
+        It is the mean, weighted if the batch has weights, or with ``reduction="none"`` the loss of each (T,).
         """
         if "weights" in batch and reduction == "mean":
             weights = batch["weights"]
@@ -210,10 +210,10 @@ class Predictor:
         return losses if reduction == "none" else losses.mean()
 
     def close(self) -> None:
-        """Take the hook away."""
+        """Remove the hook."""
         self._handle.remove()
 
 
 def predictor(model: nn.Module, head: str) -> AbstractContextManager[Predictor]:
-    """A `Predictor` that leaves the model as it was."""
+    """Return a `Predictor` that leaves the model as it was."""
     return closing(Predictor(model, head))

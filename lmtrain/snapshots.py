@@ -1,8 +1,8 @@
 """Snapshots: models kept for good along a training run, to see what is learnt when.
 
-They are not the checkpoints that an interrupted run goes on from: those hold the optimiser too, and go when the run
-is finished. A snapshot is a model folder like the finished one, under ``<model>/snapshots/step-000123``. A model of
-one's own may give models of its training too, see `checkpoints_of`.
+They are not the checkpoints that an interrupted run resumes from: checkpoints also hold the optimiser, and are deleted
+when the run is finished. A snapshot is a model folder like the finished one, under ``<model>/snapshots/step-000123``. A
+custom model may give models of its training too, see `checkpoints_of`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 FOLDER = "snapshots"
 MOST = 1_000_000  #: snapshots of a training
-_FILES = ("config.json", "tokenizer.json")  #: besides the weights
+_FILES = ("config.json", "tokenizer.json")  #: in addition to the weights
 _NAME = re.compile(r"step-(\d{6,})")
 
 
 def schedule(config: TrainConfig, n_steps: int) -> frozenset[int]:
-    """Steps after which a snapshot is kept: 0, ``n_steps`` and what the settings say.
+    """Return the steps after which a snapshot is kept: 0, ``n_steps`` and the steps of the settings.
 
     ``linear``: every ``snapshot_every`` steps. ``log``: the whole numbers nearest to 2 ** (k / m), m being
     ``snapshots_per_doubling`` and k = 0, 1, 2, ...
@@ -65,25 +65,25 @@ def schedule(config: TrainConfig, n_steps: int) -> frozenset[int]:
 def write_snapshot(
     folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, progress: dict[str, Any]
 ) -> None:
-    """Write one below ``folder``, whole or not at all.
+    """Write a snapshot below ``folder``, completely or not at all.
 
     Args:
         folder: of the run.
-        model: as it is now.
+        model: its present state.
         tokenizer: that goes with it.
         progress: ``name`` of the model, ``step``, ``epoch`` and ``tokens``; kept in ``training.json``.
     """
     from truesource.lmtrain.saving import save_model  # torch
 
     step = progress["step"]
-    with atomic_path(folder / FOLDER / f"step-{step:06d}") as made:
-        save_model(made, model, tokenizer)
-        record = {**progress, "name": f"{progress['name']}@{step}", "files": file_digests(made)}
-        write_json(made / FILE, record)
+    with atomic_path(folder / FOLDER / f"step-{step:06d}") as target:
+        save_model(target, model, tokenizer)
+        record = {**progress, "name": f"{progress['name']}@{step}", "files": file_digests(target)}
+        write_json(target / FILE, record)
 
 
 def snapshots(folder: str | Path) -> list[tuple[int, Path]]:
-    """The snapshots of a trained model in order: (step, model folder).
+    """Return the snapshots of a trained model in order: (step, model folder).
 
     Raises:
         InputError: the folder is not there, or the record of a snapshot is damaged or of another step.
@@ -105,36 +105,36 @@ def snapshots(folder: str | Path) -> list[tuple[int, Path]]:
 
 
 def checkpoints(folder: str | Path) -> list[tuple[int, Path]]:
-    """The snapshots of a trained model in order, and last the model itself: (step, model folder), none left out.
+    """Return the snapshots of a trained model in order, and last the model itself: (step, model folder), none missing.
 
-    A folder without ``training.json`` is taken as laid out by hand: its snapshots are those that are there, each a
-    model folder ``snapshots/step-000123`` whose step is the number in its name, and it need hold no model itself.
+    A folder without ``training.json`` is taken as laid out by hand: each model folder ``snapshots/step-000123`` in it
+    is the snapshot of the step in its name, and the folder itself need not hold a model.
 
     Raises:
         InputError: the folder holds no finished model and no snapshots, or it was trained without snapshots, a snapshot
-            lacks files, or one that its training has made is missing; the message names the step.
+            lacks files, or a snapshot of its training is missing; the message names the step.
     """
     folder = Path(folder)
-    kept = dict(snapshots(folder))
+    by_step = dict(snapshots(folder))
     if not (folder / FILE).is_file():
-        if not kept:
+        if not by_step:
             raise InputError(
                 "there is no trained model here; train one, finish its training, or lay out checkpoints of your own as"
                 f" {FOLDER}/step-000010, {FOLDER}/step-000020, ..., each with config.json, weights and tokenizer.json",
                 folder,
             )
-        return _whole(sorted(kept.items()))
+        return _whole(sorted(by_step.items()))
     record = read_training(folder)
     last, expected = _schedule_of(record, folder)
     if not expected:
         how = "train it with --set training.snapshots=log" if record.training else "an n-gram model has no steps"
         raise InputError(f"this model has no snapshots along its training: {how}", folder)
-    absent = sorted({step for step in expected if step < last} - kept.keys())
+    absent = sorted({step for step in expected if step < last} - by_step.keys())
     if absent:
         more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
         raise InputError(f"the snapshot of step {absent[0]} is missing{more}; train the model again", folder / FOLDER)
-    own = [(step, path) for step, path in kept.items() if step < last] + [(last, folder)]
-    return _whole(own, (*_FILES, FILE))
+    path_of_step = [(step, path) for step, path in by_step.items() if step < last] + [(last, folder)]
+    return _whole(path_of_step, (*_FILES, FILE))
 
 
 def _whole(made: list[tuple[int, Path]], files: tuple[str, ...] = _FILES) -> list[tuple[int, Path]]:
@@ -153,7 +153,7 @@ def _whole(made: list[tuple[int, Path]], files: tuple[str, ...] = _FILES) -> lis
 
 
 def _schedule_of(record: TrainingRecord, folder: Path) -> tuple[int, frozenset[int]]:
-    """The last step of a finished training, and the steps that its settings make snapshots of."""
+    """Return the last step of a finished training, and the steps that its settings make snapshots of."""
     if record.training is None:
         return record.steps or 0, frozenset()
     if record.steps is None or record.planned_steps is None or record.steps > record.planned_steps:
@@ -166,9 +166,9 @@ def _schedule_of(record: TrainingRecord, folder: Path) -> tuple[int, frozenset[i
 
 
 def drop_later(folder: Path, step: int) -> None:
-    """Remove the snapshots of steps after ``step``, which will be taken again, and what a kill left half written.
+    """Remove the snapshots of steps after ``step``, which will be taken again, and incomplete ones that a kill left.
 
-    These are folders; files beside them are none of ours, and remain.
+    Snapshots are folders; files next to them are not ours, and remain.
     """
     for path in (folder / FOLDER).glob("*"):
         name = _NAME.fullmatch(path.name)
@@ -177,7 +177,7 @@ def drop_later(folder: Path, step: int) -> None:
 
 
 def copy_all(source: Path, target: Path) -> None:
-    """Take the snapshots of one folder over into another, without doubling them on the disk where that is possible."""
+    """Copy the snapshots of one folder into another, as hard links if possible."""
     if (source / FOLDER).is_dir():
         shutil.copytree(source / FOLDER, target / FOLDER, copy_function=_link)
 
@@ -199,17 +199,17 @@ class Checkpoint(NamedTuple):
 def checkpoints_of(
     reference: str | Path | ModelReference, needed_by: str, model: LanguageModel | None = None
 ) -> list[Checkpoint]:
-    """The checkpoints of a model by rising step, the model itself last.
+    """Return the checkpoints of a model by rising step, the model itself last.
 
     Args:
         reference: to the model. A folder has snapshots, see `truesource.lmtrain.snapshots.checkpoints`; code gives a
             model with a method ``snapshots()``, which returns pairs of a step and a model.
-        needed_by: for the refusal of a model without them.
-        model: what the reference names, where it is loaded already.
+        needed_by: name of the caller, for the message about a model without checkpoints.
+        model: the model of the reference, if it is loaded already.
 
     Raises:
-        InputError: there are none (code ``missing-ability`` of a model without the method), or they are not pairs of
-            different steps and models (``not-snapshots``).
+        InputError: no checkpoints exist (code ``missing-ability`` of a model without the method), or they are not pairs
+            of different steps and models (``not-snapshots``).
     """
     named = model_reference(reference)
     if named.folder is not None:
@@ -235,6 +235,6 @@ def checkpoints_of(
 
 
 def has_checkpoints(reference: str | Path | ModelReference, model: LanguageModel) -> bool:
-    """True if there are checkpoints beside the model, where they are wanted but not needed."""
+    """Return True if the model has checkpoints, for callers that can do without them."""
     folder = model_reference(reference).folder
     return offers(model, "snapshots") if folder is None else (folder / FOLDER).is_dir()

@@ -16,8 +16,8 @@ from truesource.lmtrain.training import train
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-STEPS = 16  #: that are timed at most
-SECONDS = 20.0  #: after which no further step is timed
+STEPS = 16  #: maximum number of timed steps
+SECONDS = 20.0  #: time limit; no step is timed after it
 
 
 class _StepTimer(TrainerCallback):  # type: ignore[misc]
@@ -32,13 +32,13 @@ class _StepTimer(TrainerCallback):  # type: ignore[misc]
         self.begin = time.perf_counter()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Note the time, and stop when it is up."""
+        """Note the time, and stop when the time limit is reached."""
         self.ends.append(time.perf_counter())
         if self.ends[-1] - self.begin > SECONDS:
             control.should_training_stop = True
 
     def seconds_of_step(self) -> float:
-        """Median over the second half of the steps: the first ones also allocate memory and compile."""
+        """Return the median over the second half of the steps: the first ones also allocate memory and compile."""
         steps = np.diff([self.begin, *self.ends])
         return float(np.median(steps[len(steps) // 2 :]))
 
@@ -46,7 +46,7 @@ class _StepTimer(TrainerCallback):  # type: ignore[misc]
 def seconds_of_step(
     corpus: Any, model: ModelConfig, training: TrainConfig, *, seed: int, tokenizer: PreTrainedTokenizerFast
 ) -> float:
-    """Seconds that one step of a training takes here and now; nothing of the training is kept.
+    """Return the seconds that one step of a training takes on this machine; nothing of the training is kept.
 
     Args:
         corpus: a source of the split train.

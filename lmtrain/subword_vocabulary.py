@@ -18,12 +18,12 @@ from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 
 def encoder_of(tokenizer: PreTrainedTokenizerFast) -> WordVocabulary | SubwordVocabulary:
-    """A tokeniser made here, as training and scoring use it."""
+    """Return a tokeniser made here, as training and scoring use it."""
     return SubwordVocabulary(tokenizer) if is_subword(tokenizer) else WordVocabulary(tokenizer)
 
 
 def is_ours(tokenizer: PreTrainedTokenizerFast) -> bool:
-    """True if a tokeniser was made here, or looks as if it was."""
+    """Return True if a tokeniser was made here, or looks as if it was."""
     named = (
         tokenizer.pad_token,
         tokenizer.unk_token,
@@ -41,7 +41,7 @@ def is_ours(tokenizer: PreTrainedTokenizerFast) -> bool:
 
 
 def is_subword(tokenizer: PreTrainedTokenizerFast) -> bool:
-    """True if a tokeniser cuts words."""
+    """Return True if a tokeniser cuts words."""
     return not isinstance(tokenizer.backend_tokenizer.model, WordLevel)
 
 
@@ -73,7 +73,7 @@ class SubwordVocabulary:
         return len(self.tokens)
 
     def align(self, sentences: Iterable[Sequence[str]]) -> Pieces:
-        """The pieces of the words of each sentence."""
+        """Return the pieces of the words of each sentence."""
         sentences = [*sentences]
         cuts = [self._cuts.get(word) or self._cut(word) for sentence in sentences for word in sentence]
         return Pieces(
@@ -92,9 +92,9 @@ class SubwordVocabulary:
         return self._cuts[word]
 
     def encode(self, sentences: Iterable[Sequence[str]]) -> list[IntArray]:
-        """Numbers of the pieces of each sentence, nothing added."""
+        """Return the numbers of the pieces of each sentence, nothing added."""
         return self.align(sentences).rows()
 
     def join(self, ids: Iterable[int]) -> list[str]:
-        """The words that pieces spell; special tokens stand as they are written, for example ``<unk>``."""
+        """Return the words that pieces spell; special tokens appear as they are written, for example ``<unk>``."""
         return [word for word in "".join(self.tokens[int(i)] for i in ids).split(MARKER) if word]

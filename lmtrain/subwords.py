@@ -1,6 +1,6 @@
-"""Subword tokenisers, BPE and Unigram, trained on the train split and saved beside the model.
+"""Subword tokenisers, BPE and Unigram, trained on the train split and saved with the model.
 
-Words are what white space separates, and nothing is normalised. Every word, the first one too, starts with
+White space separates words, and nothing is normalised. Every word, the first one too, starts with
 the marker ``▁`` (U+2581), which no other place of a word can hold, so pieces joined again are the text.
 """
 
@@ -76,12 +76,11 @@ def build_subword_tokenizer(
 
 
 def _settled(backend: Tokenizer) -> Unigram:
-    """A trained unigram model whose scores do not depend on the order in which the trainer met the words.
+    """Return a trained unigram model whose scores do not depend on the order in which the trainer met the words.
 
     The trainer keeps words in a hash table that is seeded anew in every process. The last digits of its scores
     vary, and characters that it would have dropped get scores in steps of 1e-4 above the lowest, in random
-    order. Here scores are rounded to 1e-6, those characters share the lowest one, and ties stand in code
-    point order.
+    order. Here scores are rounded to 1e-6, those characters share the lowest one, and ties are in code point order.
     """
     pieces = [
         (piece, score) for piece, score in json.loads(backend.to_str())["model"]["vocab"] if piece not in SPECIALS
@@ -96,7 +95,7 @@ def _settled(backend: Tokenizer) -> Unigram:
 def make_tokenizer(
     config: ModelConfig, sentences: Sequence[Sequence[str]], objective: Objective
 ) -> PreTrainedTokenizerFast:
-    """The tokeniser that a model's settings ask for.
+    """Return the tokeniser that a model's settings ask for.
 
     Raises:
         InputError: see `build_tokenizer` and `build_subword_tokenizer`.

@@ -1,4 +1,4 @@
-"""Tokenisers of whole words: they split at white space, are built from the train split and saved beside the model."""
+"""Tokenisers of whole words: they split at white space, are built from the train split and saved with the model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def count_words(sentences: Iterable[Sequence[str]]) -> Counter[str]:
 
 
 def with_specials(backend: Tokenizer, objective: Objective) -> PreTrainedTokenizerFast:
-    """A tokeniser for `transformers` whose tokens 0 to 4 are the special ones, with the marks of its objective."""
+    """Return a tokeniser for `transformers` with special tokens 0 to 4 and the marks of its objective."""
     backend.post_processor = TemplateProcessing(
         single=f"{BOS} $A" if objective == "causal" else f"{BOS} $A {EOS}",
         special_tokens=[(BOS, SPECIALS.index(BOS)), (EOS, SPECIALS.index(EOS))],
@@ -87,5 +87,5 @@ def build_tokenizer(
 
 
 def digest_tokenizer(tokenizer: PreTrainedTokenizerFast) -> str:
-    """SHA-256 of all that it does with text, hexadecimal."""
+    """Return the SHA-256 of all that it does with text, hexadecimal."""
     return hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest()

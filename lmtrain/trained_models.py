@@ -37,10 +37,10 @@ TrainedModel = (
 
 
 def as_language_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, name: str) -> TrainedModel:
-    """A network of one of our architectures with a tokeniser made here, as the kind of model it is.
+    """Return a network of one of our architectures with a tokeniser made here, as the kind of model it is.
 
     Raises:
-        InputError: the tokeniser is that of another model.
+        InputError: the tokeniser belongs to another model.
     """
     require_token_numbers(tokenizer, model)
     if is_subword(tokenizer):
@@ -65,7 +65,7 @@ def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedMode
     model_type = model_type_of(folder)
     if model_type == MODEL_TYPE:
         raise InputError(
-            f"this model is an architecture of one's own, whose code is run only where you name it; write"
+            f"this model has a custom architecture, whose code is run only where you name it; write"
             f" {code_of(folder)}@{folder}",
             folder,
             code="needs-code",
@@ -82,7 +82,7 @@ def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedMode
         return pieces
     network = load_network(folder, config, tokenizer, architecture.objective, device)
     kind = KINDS[architecture.objective]
-    set_precision(network)  # after all checks, which are of the weights as they are
+    set_precision(network)  # after all checks, which need the weights in full precision
     return kind(network, tokenizer, model_name(folder), encoder=encoder)
 
 
@@ -125,7 +125,7 @@ def _words_of(
 
 
 def load_trained(folder: Path, settings: ModelConfig) -> TrainedModel:
-    """Load a folder that is trained with these settings; they name its code, where it is an architecture of one's own.
+    """Load a folder that was trained with these settings; they name the code of a custom architecture.
 
     Raises:
         InputError: see `load_folder`, and `load_own_model`.
@@ -136,7 +136,7 @@ def load_trained(folder: Path, settings: ModelConfig) -> TrainedModel:
 
 
 def load_own_model(folder: Path, code: Code, *, device: str | None = None) -> TrainedModel:
-    """Load a folder that an architecture of one's own was trained in, with its code.
+    """Load a folder that a custom architecture was trained in, with its code.
 
     Raises:
         InputError: see `truesource.lmtrain.own.architecture.load_own`.
@@ -147,15 +147,15 @@ def load_own_model(folder: Path, code: Code, *, device: str | None = None) -> Tr
 
 
 def shared_tokenizer(folder: str | Path, model: ModelConfig) -> PreTrainedTokenizerFast:
-    """The tokeniser in a model folder, with the marks of the objective of ``model``.
+    """Return the tokeniser in a model folder, with the marks of the objective of ``model``.
 
     Args:
         folder: a model trained here.
         model: settings of the model that is to have the tokeniser too.
 
     Raises:
-        InputError: there is none, it was not made here, or it has words where ``model`` asks for pieces, or pieces
-            where it asks for words.
+        InputError: the folder has no tokeniser, it was not made here, or it has words although ``model`` asks for
+            pieces, or the reverse.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -164,6 +164,6 @@ def shared_tokenizer(folder: str | Path, model: ModelConfig) -> PreTrainedTokeni
     if not is_ours(tokenizer):
         raise InputError("the tokeniser was not made by truesource train; name the folder of a model that was", folder)
     if is_subword(tokenizer) != (model.tokenizer != "word"):
-        has, asked = ("pieces", "words") if is_subword(tokenizer) else ("words", "pieces")
-        raise InputError(f"the tokeniser is one of {has}, but the model asks for {asked}; set model.tokenizer", folder)
+        has, needed = ("pieces", "words") if is_subword(tokenizer) else ("words", "pieces")
+        raise InputError(f"the tokeniser is one of {has}, but the model asks for {needed}; set model.tokenizer", folder)
     return with_specials(deepcopy(tokenizer.backend_tokenizer), model.objective)

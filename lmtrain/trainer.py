@@ -1,6 +1,6 @@
 """The `transformers.Trainer` of a training run, and what happens between its steps.
 
-`LossTrainer` has the loss of a step and writes checkpoints that are whole. `Watch` writes metrics and snapshots and
+`LossTrainer` computes the loss of a step and writes complete checkpoints. `Watch` writes metrics and snapshots and
 decides when to save and to stop.
 """
 
@@ -51,14 +51,14 @@ from truesource.lmtrain.training_record import MetricsRow, TimesRow, read_times,
 
 
 class LossTrainer(Trainer):  # type: ignore[misc]
-    """The loss of a step is the mean cross-entropy over what its micro-batches predict, in all processes."""
+    """A `Trainer` whose loss of a step is the mean cross-entropy over all its predicted tokens, in all processes."""
 
     loss: Any  #: `Predictor.loss`
     losses: LossSum  #: of the steps since the last line of metrics
     _predicted = 0  #: positions to predict in the running step
 
     def get_batch_samples(self, epoch_iterator: Iterator[Batch], num_batches: int, device: Any) -> tuple[Any, Any]:
-        """The micro-batches of a step; what is to predict in them is counted."""
+        """Return the micro-batches of a step and count their predicted tokens."""
         batches, items = super().get_batch_samples(epoch_iterator, num_batches, device)
         self._predicted = total(sum(_size(batch) for batch in batches))
         return batches, items
@@ -70,7 +70,7 @@ class LossTrainer(Trainer):  # type: ignore[misc]
         return_outputs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
     ) -> Tensor:
-        """Nats per predicted token, weighted by the share of this micro-batch; not finite: the training stops.
+        """Return nats per predicted token, weighted by the share of this micro-batch; stop if not finite.
 
         The Trainer and DDP average over micro-batches and processes, so the weights are 1 on average.
         """
@@ -84,7 +84,7 @@ class LossTrainer(Trainer):  # type: ignore[misc]
         return loss if group == 1 else loss * (_size(inputs) * group / self._predicted)
 
     def floating_point_ops(self, inputs: Batch) -> int:
-        """Not counted: the Trainer would go through all parameters at every micro-batch, and nothing here reads it."""
+        """Return 0: counting would visit all parameters at every micro-batch, and nothing here reads the number."""
         return 0
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
@@ -95,7 +95,7 @@ class LossTrainer(Trainer):  # type: ignore[misc]
             super()._load_from_checkpoint(resume_from_checkpoint, model)
 
     def _issue_warnings_after_load(self, load_result: Any) -> None:
-        """Refuse what the library only warns of. Of tied weights a file holds one.
+        """Refuse tensors that the library only warns of; of tied weights a file holds one.
 
         Raises:
             InputError: a tensor is missing or unexpected.
@@ -132,7 +132,7 @@ class LossTrainer(Trainer):  # type: ignore[misc]
 
 
 def _size(batch: Batch) -> int:
-    """Return how many tokens a micro-batch is about: those it predicts, or the sum of their weights, which is whole."""
+    """Return the number of tokens that a micro-batch predicts, or the sum of their weights, which is whole."""
     return round(float(batch["weights"].sum())) if "weights" in batch else len(batch["targets"])
 
 
@@ -140,8 +140,8 @@ def _size(batch: Batch) -> int:
 ModelMonitor = Callable[[TrainedModel], Mapping[str, float]]
 
 
-class Watched(Protocol):
-    """The parts of a training run that are watched."""
+class WatchedRun(Protocol):
+    """The parts of a training run that `Watch` reads."""
 
     config: ModelConfig
     training: TrainConfig
@@ -155,13 +155,13 @@ class Watched(Protocol):
 
 
 class Watch(TrainerCallback):  # type: ignore[misc]
-    """Writes the metrics and snapshots, decides when to save and when to stop, moves the progress bar.
+    """A callback that writes metrics and snapshots, decides when to save and to stop, and moves the progress bar.
 
     Metrics are written every ``eval_every`` steps, with every snapshot and after the last step. Only the main
-    process measures and writes; what it decides by the clock, and a Ctrl-C that any process got, holds for all.
+    process measures and writes; its time limit, and a Ctrl-C that any process got, stop all processes.
     """
 
-    def __init__(self, run: Watched, folder: Path, bar: Meter, interrupted: threading.Event) -> None:
+    def __init__(self, run: WatchedRun, folder: Path, bar: Meter, interrupted: threading.Event) -> None:
         self._run, self._folder, self._bar, self._interrupted = run, folder, bar, interrupted
         self._path = folder / "metrics.jsonl"
         self._snapshots = snapshots.schedule(run.training, run.batches.n_steps)
@@ -171,7 +171,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         self.stopped_early = False
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """Read the metrics of the steps done before, or write those of step 0.
+        """Read the metrics of earlier steps, or write the metrics of step 0.
 
         Raises:
             FloatingPointError: the dev loss is infinite or undefined.
@@ -202,8 +202,8 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         config, step = self._run.training, state.global_step
         self._run.trainer.losses.steps += 1
         late = config.max_seconds is not None and is_main_process() and self._seconds() > config.max_seconds
-        asked = control.should_training_stop  # by a callback before this one
-        late, interrupted = any_process(late or asked, self._interrupted.is_set())
+        stop_requested = control.should_training_stop  # by a callback before this one
+        late, interrupted = any_process(late or stop_requested, self._interrupted.is_set())
         if interrupted:
             self._interrupted.set()
         last = step >= self._run.batches.n_steps
@@ -233,13 +233,13 @@ class Watch(TrainerCallback):  # type: ignore[misc]
             self._require_finite(dev, state)
 
     def _mean_loss(self) -> float:
-        """Mean loss of the steps since the last line; the Trainer's own forgets stopped calls."""
+        """Return the mean loss of the steps since the last line; the Trainer's own forgets stopped calls."""
         trainer = self._run.trainer
         losses, trainer.losses = trainer.losses, LossSum()
         return sum_of(losses.total) / losses.steps
 
     def _require_finite(self, dev: float | None, state: TrainerState) -> None:
-        """``dev`` is that of the main process, None in others."""
+        """Stop all processes if the dev loss of the main process has no perplexity; other processes pass None."""
         infinite = dev is not None and not _has_perplexity(dev)
         if any_process(infinite)[0]:
             value = f"{dev:.4g}" if infinite else "not finite"
@@ -254,7 +254,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         snapshots.write_snapshot(self._folder, self._run.model, self._run.tokenizer, progress)
 
     def _record(self, state: TrainerState, loss: float | None, rate: float | None) -> float | None:
-        """Write a line, unless its dev loss has no perplexity; that loss."""
+        """Write a line, unless its dev loss has no perplexity; return that loss."""
         with undisturbed(self._run.model):
             dev = self._dev_loss()
             if dev is not None and not _has_perplexity(dev):
@@ -271,11 +271,11 @@ class Watch(TrainerCallback):  # type: ignore[misc]
             "dev_ppl": None if dev is None else math.exp(dev),
             **monitored,
         }
-        shown = {"loss": loss, "dev": dev, **monitored}
-        self._note = " ".join(f"{name} {value:.3f}" for name, value in shown.items() if value is not None)
+        displayed = {"loss": loss, "dev": dev, **monitored}
+        self._note = " ".join(f"{name} {value:.3f}" for name, value in displayed.items() if value is not None)
         self.rows.append(row)
         self._times.append({"step": state.global_step, "seconds": round(self._seconds(), 3)})
-        write_times(self._folder, self._times)  # first: where there is a row, there is its time
+        write_times(self._folder, self._times)  # first: every row of metrics has its time
         write_text(self._path, "".join(json.dumps(r, allow_nan=False) + "\n" for r in self.rows))
         if self._run.callbacks or self._run.training.report_to:  # the Trainer has shown them loss and learning rate
             more = {"tokens": tokens, "dev_loss": dev, "dev_ppl": row["dev_ppl"], **monitored}
@@ -293,7 +293,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         return values
 
     def _dev_loss(self) -> float | None:
-        """Mean over the dev positions, nats; None without a dev split."""
+        """Return the mean loss over the dev positions, nats; None without a dev split."""
         if not self._run.dev:
             return None
         model, total, count = self._run.model, 0.0, 0
@@ -307,13 +307,13 @@ class Watch(TrainerCallback):  # type: ignore[misc]
 
 
 def _has_perplexity(loss: float) -> bool:
-    """True if exp(loss) is a number."""
+    """Return True if exp(loss) is a number."""
     return loss < math.log(sys.float_info.max)
 
 
 @contextmanager
 def undisturbed(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode inside; afterwards the mode and all global random states are as before."""
+    """Set evaluation mode inside the block; afterwards restore the mode and all global random states."""
     training = model.training
     try:
         with kept_random_states():

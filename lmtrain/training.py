@@ -3,13 +3,13 @@
 While a training runs, all its files are in ``<out>.partial``: checkpoints, snapshots (`truesource.lmtrain.snapshots`)
 and ``metrics.jsonl`` (per line: ``step``, ``epoch``, ``tokens`` seen, ``loss`` on the train split, ``lr``, ``dev_loss``
 and ``dev_ppl``, and what the monitor measured; losses in nats per predicted token). ``out`` appears when it is
-finished, so an existing one survives a failure. After Ctrl-C or a SIGTERM, which wait for the running step and save a
-checkpoint, or after a kill, the same call continues from the last checkpoint; on a CPU all files come out the same to
+finished, so an existing folder survives a failure. After Ctrl-C or a SIGTERM, which wait for the running step and save
+a checkpoint, or after a kill, the same call continues from the last checkpoint; on a CPU all files come out the same to
 the last bit but for ``times.jsonl`` (`truesource.lmtrain.training_record`).
 
 Started in n processes by ``torchrun``, each takes every n-th micro-batch: the same data, and but for rounding and
-dropout the same weights, as one process with n times the ``accumulation``. A step's gradient is that of the mean over
-all tokens predicted in it. Only the first process writes.
+dropout the same weights, as one process with n times the ``accumulation``. The loss of a step is the mean over all its
+predicted tokens. Only the first process writes.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def train(
     expected: ExpectedTokens | None = None,
     weights: Path | str | None = None,
 ) -> TrainedModel:
-    """Train a model and leave it in a folder that `transformers` can load; see the module for how.
+    """Train a model and save it in a folder that `transformers` can load; see the module.
 
     Args:
         corpus: a source of the splits train and, if there is one, dev; or train sentences themselves.
@@ -95,9 +95,9 @@ def train(
             train splits share a vocabulary. None: made from the train split.
         force: replace ``out``, and a partial run of other settings.
         resume: continue a partial run of the same settings; False: start again.
-        callbacks: of `transformers`, called at every step; they may stop the training and see what the monitor measured
+        callbacks: of `transformers`, called at every step; they may stop the training and get the monitor's values
             (``on_log``). Not for a model that counts.
-        license: of the model, for its card, an SPDX identifier; None: that of the corpus, where it has one.
+        license: of the model, for its card, an SPDX identifier; None: the licence of the corpus, if any.
         expected: the probability of each token at each position of the train split, to train on in place of the tokens
             that occurred; needs ``tokenizer``, whose tokens they are. Losses are then cross-entropies with these.
         weights: folder of a trained model of the same architecture and size, whose weights the training starts from;
@@ -189,7 +189,7 @@ def _go(run: TrainingRun, out: Path, checkpoint: Path | None) -> None:
         except FloatingPointError as error:
             wait_for_all()  # every process comes here
             if is_main_process():
-                discard(partial, out)  # it would only diverge again
+                discard(partial, out)  # a resumed run would only diverge again
             raise InputError(f"{error}; lower the learning rate or the gradient clip") from None
         except OSError as error:
             raise InputError(
@@ -198,20 +198,20 @@ def _go(run: TrainingRun, out: Path, checkpoint: Path | None) -> None:
 
 
 def _condition(corpus: object) -> dict[str, str]:
-    """The length condition that a corpus folder was drawn under, for ``training.json``; empty for other texts."""
+    """Return the length condition of a corpus folder, for ``training.json``; empty for other texts."""
     call = getattr(corpus, "record", {}).get("call", {})
     return {"corpus_lengths": str(call["lengths"] or "none")} if "lengths" in call else {}
 
 
 def _about(corpus: object, license: str | None) -> dict[str, str]:  # noqa: A002
-    """Licence and language of a model, as far as they are known."""
-    given = None if license is None else checked_license(license)
-    named = {"license": given or getattr(corpus, "license", None), "language": getattr(corpus, "language", None)}
+    """Return the licence and language of a model, as far as they are known."""
+    spdx = None if license is None else checked_license(license)
+    named = {"license": spdx or getattr(corpus, "license", None), "language": getattr(corpus, "language", None)}
     return {key: value for key, value in named.items() if isinstance(value, str)}
 
 
 def _prepare(out: Path, request: dict[str, Any], *, force: bool, resume: bool) -> Path | None:
-    """Make or keep the partial folder; the checkpoint to continue from, if any."""
+    """Make or keep the partial folder; return the checkpoint to resume from, if any."""
     partial = place_of(out)
     record = partial / REQUEST
     if partial.exists():
@@ -228,7 +228,7 @@ def _prepare(out: Path, request: dict[str, Any], *, force: bool, resume: bool) -
 
 
 def _last_checkpoint(folder: Path) -> Path | None:
-    """The newest checkpoint that was written to its end (its state file comes last, after those of all processes)."""
+    """Return the newest complete checkpoint (its state file is written last, after the files of all processes)."""
     steps = [(step_of(path), path) for path in folder.glob("checkpoint-*")]
     result = [(step, path) for step, path in steps if step is not None]
     return max(result)[1] if result else None
@@ -236,10 +236,10 @@ def _last_checkpoint(folder: Path) -> Path | None:
 
 @contextmanager
 def _interrupt_flag() -> Iterator[threading.Event]:
-    """Ctrl-C or SIGTERM sets the flag, so that the running step can end; a second one stops at once.
+    """Set a flag at Ctrl-C or SIGTERM, so that the running step can end; stop at once at a second one.
 
     Raises:
-        KeyboardInterrupt: after the block, where the flag is set; with the number of the signal, if it came here.
+        KeyboardInterrupt: after the block, if the flag is set; with the number of the signal, if this process got it.
     """
     flag, came = threading.Event(), list[int]()
     before: dict[signal.Signals, Any] = {}

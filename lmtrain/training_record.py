@@ -2,7 +2,7 @@
 
 Training leaves ``training.json`` in a model folder and in every snapshot, with digests of the files, so that a changed
 byte is noticed when a file is read. How long it took is in ``times.jsonl``: all other files are the same at every
-training. A model is trained in a partial folder beside its place; a stopped training goes on from what stands there.
+training. A model is trained in a partial folder next to its place, which a stopped training resumes from.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ WHAT = "the record of the training"
 REMEDY = "train the model again"
 TIMES = "times.jsonl"
 SUFFIX = ".partial"
-REQUEST = "request.json"  #: what is trained, in the partial folder
+REQUEST = "request.json"  #: the request of the training, in the partial folder
 _OF_WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".npz")  #: endings of files of weights and counts
-_WEIGHTS = ("config.json", "tokenizer.json", "*.safetensors", "*.bin")  #: that another training may start from
+_WEIGHTS = ("config.json", "tokenizer.json", "*.safetensors", "*.bin")  #: files that another training may start from
 #: mean loss in nats whose perplexity is a number
 Loss = Annotated[float, Field(lt=math.log(sys.float_info.max))]
 Seconds = Annotated[float, Field(ge=0.0)]
-#: keys of ``training.json`` that say how the training went, or what it left, not what was asked for
+#: keys of ``training.json`` about the course and the results of a training, not its request
 OUTCOMES = ("seed", "name", "final", "files", "versions", "steps", "step", "stopped_early")
 
 
@@ -52,12 +52,12 @@ class TrainingRecord(BaseModel):
     corpus_digest: str | None = None
     license: str | None = None  #: of the model, for its card
     language: str | None = None
-    files: dict[FileName, str] = {}  #: SHA-256 of the files beside it, see `truesource.lmtrain.training_record`
+    files: dict[FileName, str] = {}  #: SHA-256 of the files next to it, see `truesource.lmtrain.training_record`
 
 
 @with_config(STRICT)
 class MetricsRow(TypedDict):
-    """A line of ``metrics.jsonl``; what a monitor found is kept under its names."""
+    """A line of ``metrics.jsonl``; values of a monitor are kept under its names."""
 
     step: Count
     epoch: NotRequired[float | None]
@@ -85,36 +85,36 @@ class FinishedRecord(TrainingRecord):
 
 
 def read_training(folder: Path) -> TrainingRecord:
-    """The record of a model folder.
+    """Return the record of a model folder.
 
     Raises:
-        InputError: there is none, or it is damaged.
+        InputError: it is missing or damaged.
     """
     return read_record(folder / FILE, TrainingRecord, what=WHAT, remedy=REMEDY)
 
 
 def read_about(folder: Path) -> dict[str, str]:
-    """Licence and language that the record of a model folder names; nothing where there is no record.
+    """Return the licence and language in the record of a model folder; empty without a record.
 
     Raises:
         InputError: the record is damaged.
     """
-    known = read_training(folder) if (folder / FILE).is_file() else TrainingRecord()
-    named = {"license": known.license, "language": known.language}
+    record = read_training(folder) if (folder / FILE).is_file() else TrainingRecord()
+    named = {"license": record.license, "language": record.language}
     return {key: value for key, value in named.items() if value is not None}
 
 
 def read_finished(folder: Path) -> FinishedRecord:
-    """The record of a finished model that was trained here.
+    """Return the record of a finished model that was trained here.
 
     Raises:
-        InputError: there is none, or it is damaged.
+        InputError: it is missing or damaged.
     """
     return read_record(folder / FILE, FinishedRecord, what=WHAT, remedy=REMEDY)
 
 
 def model_name(folder: Path) -> str:
-    """Name of a model in tables: as its record says, or as its folder where that says nothing.
+    """Return the name of a model in tables: from its record, or else of its folder.
 
     Raises:
         InputError: the record is damaged.
@@ -125,7 +125,7 @@ def model_name(folder: Path) -> str:
 
 @with_config(STRICT)
 class TimesRow(TypedDict):
-    """A line: the seconds of training until the line of ``metrics.jsonl`` of this step, those of stopped calls too."""
+    """A line: the seconds of training until this step's line of ``metrics.jsonl``, stopped calls included."""
 
     step: Count
     seconds: Seconds
@@ -137,7 +137,7 @@ def write_times(folder: Path, rows: Iterable[TimesRow]) -> None:
 
 
 def read_times(folder: Path, *, remedy: str = REMEDY) -> list[TimesRow]:
-    """The times of a training; empty where the folder has none.
+    """Return the times of a training; empty if the folder has none.
 
     Raises:
         InputError: the file is damaged.
@@ -147,7 +147,7 @@ def read_times(folder: Path, *, remedy: str = REMEDY) -> list[TimesRow]:
 
 
 def training_seconds(folder: Path) -> float | None:
-    """Seconds that the training of a finished model took, in all its calls; None where nothing says so.
+    """Return the seconds that the training of a finished model took, in all its calls; None if not recorded.
 
     Raises:
         InputError: the times are damaged.
@@ -157,13 +157,13 @@ def training_seconds(folder: Path) -> float | None:
 
 
 def file_digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of each file directly in a model folder but the times; goes into ``training.json`` as ``files``."""
+    """Return the SHA-256 of each file of a model folder but the times: ``files`` of ``training.json``."""
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != TIMES)
     return {path.name: digest_file(path) for path in files}
 
 
 def require_unchanged(folder: Path, names: Iterable[str]) -> None:
-    """Stop where a file is not the one that training wrote.
+    """Refuse a file that is not the one that training wrote.
 
     Files that ``training.json`` does not list, and folders without one, are taken as they are.
 
@@ -188,7 +188,7 @@ def require_unchanged(folder: Path, names: Iterable[str]) -> None:
 
 
 def require_weights(folder: Path) -> None:
-    """Stop where the weights of a folder are not those that training wrote, whatever their files are called.
+    """Refuse weights that are not the ones that training wrote, whatever their files are called.
 
     Raises:
         InputError: as `require_unchanged`, or a file of weights that ``training.json`` lists is missing, so that
@@ -209,7 +209,7 @@ def require_weights(folder: Path) -> None:
 
 
 def weights_digest(folder: Path) -> str:
-    """SHA-256 of all of a model folder that a training which starts from its weights depends on, hexadecimal.
+    """Return the SHA-256, hexadecimal, of the files of a model folder that a training from its weights reads.
 
     Raises:
         InputError: there is no such folder (code ``missing``).
@@ -220,12 +220,12 @@ def weights_digest(folder: Path) -> str:
 
 
 def place_of(out: Path) -> Path:
-    """The folder that the model ``out`` is trained in."""
+    """Return the folder that the model ``out`` is trained in."""
     return out.with_name(f"{out.name}{SUFFIX}")
 
 
 def model_of(partial: Path) -> Path:
-    """The model that is trained in a partial folder."""
+    """Return the model that is trained in a partial folder."""
     return partial.with_name(partial.name.removesuffix(SUFFIX))
 
 
@@ -234,10 +234,10 @@ def remove_used_up(out: Path) -> None:
     partial = place_of(out)
     try:
         request = read_record(partial / REQUEST, dict[str, Any], remedy="start again")
-        made = read_record(out / FILE, dict[str, Any], remedy="train it again")
+        finished = read_record(out / FILE, dict[str, Any], remedy="train it again")
     except InputError:  # one of the two is missing, or damaged
         return
-    if all(made.get(key) == value for key, value in request.items()):
+    if all(finished.get(key) == value for key, value in request.items()):
         discard(partial, out)
 
 
@@ -245,12 +245,12 @@ def remove_used_up(out: Path) -> None:
 class Training:
     """The settings and the seed of a training."""
 
-    settings: str  #: digest of all that was asked for but the seed
+    settings: str  #: digest of the request without the seed
     seed: int
 
 
 def training_of(folder: Path) -> Training | None:
-    """The training of a model folder; None where there is no record of it, or none of its seed.
+    """Return the training of a model folder; None if its record or its seed is missing.
 
     Raises:
         InputError: the record is damaged.
@@ -261,14 +261,14 @@ def training_of(folder: Path) -> Training | None:
     seed = record.get("seed")
     if not isinstance(seed, int):
         return None
-    asked = {key: value for key, value in record.items() if key not in OUTCOMES}
-    if isinstance(asked.get("model"), dict):
-        asked["model"] = {key: value for key, value in asked["model"].items() if key != "name"}
-    return Training(digest_json(asked), seed)
+    request = {key: value for key, value in record.items() if key not in OUTCOMES}
+    if isinstance(request.get("model"), dict):
+        request["model"] = {key: value for key, value in request["model"].items() if key != "name"}
+    return Training(digest_json(request), seed)
 
 
 def are_replicates(trainings: list[Training | None]) -> bool:
-    """True if models were trained alike, each with a seed of its own."""
-    known = [training for training in trainings if training is not None]
-    settings, seeds = {training.settings for training in known}, {training.seed for training in known}
-    return len(known) == len(trainings) == len(seeds) and len(settings) == 1
+    """Return True if models were trained alike, each with a seed of its own."""
+    recorded = [training for training in trainings if training is not None]
+    settings, seeds = {training.settings for training in recorded}, {training.seed for training in recorded}
+    return len(recorded) == len(trainings) == len(seeds) and len(settings) == 1

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 class SentenceSource(Protocol):
     """The parts of a corpus that training reads.
 
-    If it also has ``coded(split)``, which gives the same as `CodedSentences`, that is read instead: no Python object a
-    token.
+    If it also has ``coded(split)``, which returns `CodedSentences`, that is read instead, without a Python object for
+    each token.
     """
 
     def sentences(self, split: str) -> Sequence[Sequence[str]]:
-        """Tokens of the sentences of a split."""
+        """Return the tokens of the sentences of a split."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +36,9 @@ class TrainingRequest:
     training: TrainConfig | None  #: None: the model counts
     seed: int
     corpus_digest: str  #: of the train and dev sentences
-    processes: int = 1  #: that train together
-    tokenizer_digest: str | None = None  #: of a tokeniser that is given; None: it is made from the train split
-    expected_digest: str | None = None  #: of expected tokens, trained on in place of those that occurred
+    processes: int = 1  #: number of processes that train together
+    tokenizer_digest: str | None = None  #: of an existing tokeniser; None: it is made from the train split
+    expected_digest: str | None = None  #: of expected tokens, trained on in place of the tokens that occurred
     weights_digest: str | None = None  #: of the weights that it starts from; None: random ones
 
     @classmethod
@@ -57,11 +57,11 @@ class TrainingRequest:
         """Make the request of a call of `truesource.lmtrain.training.train`.
 
         Args:
-            corpus: as for `train`, and what follows, too.
+            corpus: as for `train`, like the arguments below.
             model: with all its settings.
             training: duration, optimiser, batches.
             seed: of weights, batches, masks and dropout.
-            tokenizer: that is given.
+            tokenizer: existing tokeniser, if any.
             expected_digest: of expected tokens.
             weights: folder of a model.
             splits: train and dev sentences of the corpus; None: read here, if the corpus has no digest.
@@ -72,8 +72,8 @@ class TrainingRequest:
         from truesource.lmtrain.distributed import world_size  # torch
         from truesource.lmtrain.tokenizer import digest_tokenizer
 
-        known = getattr(corpus, "digest", None)
-        text = known if isinstance(known, str) else digest_json([list(s) for s in splits or splits_of(corpus)])
+        recorded = getattr(corpus, "digest", None)
+        text = recorded if isinstance(recorded, str) else digest_json([list(s) for s in splits or splits_of(corpus)])
         return cls(
             model=model,
             training=training,
@@ -86,7 +86,7 @@ class TrainingRequest:
         )
 
     def as_record(self) -> dict[str, Any]:
-        """Return the request as ``training.json`` has it, without what is not given."""
+        """Return the request as ``training.json`` has it, without missing digests."""
         digests = ("tokenizer_digest", "expected_digest", "weights_digest")
         return {
             "model": self.model.model_dump(mode="json"),

@@ -1,6 +1,6 @@
 """One training run on `transformers.Trainer`: our batches, our loss, one process or several.
 
-Trackers that are shown the metrics are those that `transformers` knows, such as TensorBoard.
+Metrics go to the trackers that `transformers` knows, such as TensorBoard.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ from truesource.lmtrain.word_vocabulary import encode_rows
 
 log = logging.getLogger("truesource")
 TENSORBOARD = "tensorboard"
-FOLDER = "TENSORBOARD_LOGGING_DIR"  #: where `transformers` looks for the folder of its events
+FOLDER = "TENSORBOARD_LOGGING_DIR"  #: variable with the folder of events, read by `transformers`
 
 
 class TrainingRun:
-    """One training run: encodes the corpus, builds the model and the Trainer, and goes."""
+    """A training run: it encodes the corpus, builds the model and the Trainer, and trains."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class TrainingRun:
         return rows.filled()
 
     def _arguments(self, folder: Path) -> TrainingArguments:
-        """Our batches are made beforehand, so the Trainer's batch is one of ours and its only epoch the whole run."""
+        """Return the settings of the Trainer, whose batch is one of ours and whose only epoch is the whole run."""
         c, device = self.training, torch_device()
         arguments = TrainingArguments(
             output_dir=str(folder / "checkpoints"),
@@ -191,7 +191,7 @@ class TrainingRun:
             )
         self.trainer.remove_callback(PrinterCallback)
         if rank():
-            torch.manual_seed(self.seed + rank())  # the weights are there; dropout differs between the processes
+            torch.manual_seed(self.seed + rank())  # after the weights; dropout differs between the processes
         with (
             silent() if rank() else nullcontext(),
             predictor(self.model, self.architecture.head) as predict,
@@ -215,12 +215,12 @@ def _check_precision(training: TrainConfig) -> None:
 
 
 def _optimizer(model: PreTrainedModel) -> dict[str, Any]:
-    """AdamW; the fused one does not take complex weights."""
+    """Return the optimiser: AdamW, but not the fused one for complex weights."""
     return {"optim": "adamw_torch"} if any(parameter.is_complex() for parameter in model.parameters()) else {}
 
 
 def _require_half_precision(network: PreTrainedModel, name: str) -> None:
-    """Stop where the CPU has no bf16 arithmetic for a layer of a network, as for LSTMs without AVX-512.
+    """Refuse bf16 if the CPU has no such arithmetic for a layer of a network, as for LSTMs without AVX-512.
 
     Raises:
         InputError: it cannot be run (code ``no-bf16``).
@@ -243,9 +243,9 @@ def _only(batches: list[Batch]) -> Batch:
 
 
 def _start_at_unigram(model: PreTrainedModel, rows: Rows, end: int | None) -> None:
-    """Let the output bias, where there is one, start at the log frequencies of the tokens, ``end`` once a row.
+    """Let the output bias, if any, start at the log frequencies of the tokens, ``end`` once a row.
 
-    The first steps then go into contexts; without it a masked model first spends some hundred on frequencies.
+    The first steps then learn contexts; otherwise a masked model spends some hundred steps on frequencies.
     """
     bias = getattr(model.get_output_embeddings(), "bias", None)
     if bias is not None:
@@ -280,10 +280,10 @@ def require_trackers(names: Sequence[str]) -> None:
 
 @contextmanager
 def events_beside(model: Path, names: Sequence[str]) -> Iterator[None]:
-    """Let TensorBoard write to ``<model>.tensorboard``, where the environment names no folder; inside the block.
+    """Let TensorBoard write to ``<model>.tensorboard`` inside the block, unless the environment names a folder.
 
     Args:
-        model: folder that is made; it is renamed when it is finished, so events are beside it.
+        model: folder that is made; it is renamed when it is finished, so events are next to it.
         names: trackers in use.
     """
     if TENSORBOARD not in names:

@@ -1,4 +1,4 @@
-"""The truth inside a training loop of one's own: fresh sentences, exact targets, and the divergence from the truth.
+"""The truth inside a custom training loop: fresh sentences, exact targets, and the divergence from the truth.
 
 A text begins with the token of a new text and each position predicts what comes next, as in GPT-2: the input of
 ``w1 .. wn`` is ``<bos> w1 .. wn <eos>``, and its targets are n+1 exact distributions, of which the last is the one
@@ -44,9 +44,9 @@ AT_ONCE = 32  #: held-out sentences in one batch
 def endless(
     truth: Truth, *, batch: int, seed: int, lengths: LengthRange | None = None, start: int = 0
 ) -> Iterator[list[list[str]]]:
-    """Fresh batches of sentences, without end.
+    """Return an endless iterator of fresh batches of sentences.
 
-    Batch i depends on the seed and i alone, so a training that is resumed at step i goes on with ``start=i``.
+    Batch i depends on the seed and i alone, so a training that resumes at step i takes ``start=i``.
 
     Args:
         truth: to draw from.
@@ -58,15 +58,15 @@ def endless(
     Raises:
         InputError: a number is out of range, or no sentence has such a length.
     """
-    return _drawn(truth, batch, seed, lengths, start, _STREAM)
+    return _batches_of(truth, batch, seed, lengths, start, _STREAM)
 
 
-def _drawn(
+def _batches_of(
     truth: Truth, batch: int, seed: int, lengths: LengthRange | None, start: int, stream: int
 ) -> Iterator[list[list[str]]]:
     if batch < 1 or start < 0:
         raise InputError(f"a batch has 1 sentence or more and a number from 0 on, got {batch} and {start}")
-    random_state(seed)  # raises where it is none
+    random_state(seed)  # refuses an invalid seed
     sampler = sampler_of(truth, lengths)
 
     def batches() -> Iterator[list[list[str]]]:
@@ -82,14 +82,14 @@ def _drawn(
 class TokenOrder:
     """The tokens of a model, and how the words of the truth become them."""
 
-    truth: Truth  #: in which the words that have no token are ``<unk>``
+    truth: Truth  #: with words that have no token as ``<unk>``
     tokens: IntArray  #: (V+1,) token of each word of that truth, then of the end
     before: int  #: token before a text
     size: int  #: tokens of the model
 
     @classmethod
     def of(cls, truth: Truth, vocabulary: WordVocabulary | None = None) -> TokenOrder:
-        """The order of a tokeniser; None: of the truth.
+        """Return the order of a tokeniser; None: of the truth.
 
         Raises:
             InputError: the tokeniser lacks a word and has no token for unknown ones, or the truth is a process, whose
@@ -107,9 +107,9 @@ class TokenOrder:
 
     @takes_sentence
     def read(self, sentence: Sequence[str]) -> list[str]:
-        """The sentence as the truth has it here."""
-        known = self.truth.word_ids
-        return [word if word in known or UNK not in known else UNK for word in sentence]
+        """Return the sentence as the truth has it here."""
+        word_ids = self.truth.word_ids
+        return [word if word in word_ids or UNK not in word_ids else UNK for word in sentence]
 
 
 class ExactTargets(Dataset[Batch]):
@@ -123,7 +123,7 @@ class ExactTargets(Dataset[Batch]):
 
     Args:
         truth: the grammar or process.
-        sentences: that it can make, or beginnings of such.
+        sentences: sentences of the truth, or their beginnings.
         vocabulary: of a tokeniser of words; None: tokens are the numbers of the words of the truth, V is the end.
         lengths: the condition that the sentences were drawn under.
         dtype: of the probabilities.
@@ -158,7 +158,7 @@ class ExactTargets(Dataset[Batch]):
         return self.__getitems__([number])[0]
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Batch]:
-        """Several elements; a `DataLoader` asks so for a batch."""
+        """Return several elements; a `DataLoader` requests a batch so."""
         sentences = [self._sentences[i] for i in numbers]
         whole = self.batch(sentences)
         ends = [len(sentence) + 2 for sentence in sentences]
@@ -180,7 +180,7 @@ class ExactTargets(Dataset[Batch]):
 
     @property
     def columns(self) -> tuple[tuple[str, ...], IntArray]:
-        """Words of the truth as the tokens tell them apart, and the token of each and of the end, (V+1,)."""
+        """Words of the truth that the tokens tell apart, and the token of each and of the end, (V+1,)."""
         return self._order.truth.terminals, self._order.tokens
 
     @takes_sentences
@@ -239,9 +239,9 @@ def _batch(inputs: Tensor, mask: Tensor, probs: Tensor | None) -> Batch:
 
 
 def kl_to_truth(logits: Tensor, expected: Tensor, reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
-    """KL(P || Q) of a token, nats: of the truth P from the model Q, 0 only where both are the same.
+    """Return KL(P || Q) of a token, nats, of the truth P and the model Q; 0 only if both are equal.
 
-    Its gradient is that of the cross-entropy with exact soft targets, so it is also a loss to train on.
+    It has the gradient of the cross-entropy with exact soft targets, so it is also a loss to train on.
 
     Args:
         logits: (..., E) of the model, or log probabilities; it may have more tokens than the truth, after these.
@@ -258,7 +258,7 @@ def kl_to_truth(logits: Tensor, expected: Tensor, reduction: Literal["mean", "su
             " same positions, and the model at least the tokens of the truth"
         )
     log_q = torch.log_softmax(logits.to(torch.promote_types(logits.dtype, expected.dtype)), dim=-1)[..., :size]
-    # where P is 0 the model may say -inf, and 0 times that is no number
+    # if P is 0 the model may say -inf, and 0 times -inf is no number
     cross = (expected * log_q.masked_fill(expected == 0, 0.0)).sum(-1)
     each: Tensor = torch.special.xlogy(expected, expected).sum(-1) - cross
     if reduction == "none":
@@ -271,17 +271,17 @@ def kl_to_truth(logits: Tensor, expected: Tensor, reduction: Literal["mean", "su
 
 
 class TruthCallback(TrainerCallback):  # type: ignore[misc]
-    """Logs how far the model is from the truth, through the log of the `Trainer`, so that trackers get it too.
+    """A callback that logs the KL of the model from the truth through the `Trainer`, so that trackers get it too.
 
     Every ``steps`` steps it logs ``kl_to_truth``: the mean KL(P || Q) of a token in nats on held-out sentences of the
     truth, which are the same throughout. Weights, modes and random numbers stay as they are.
 
     Args:
-        trainer: that it is added to.
+        trainer: its `Trainer`.
         truth: the grammar or process.
         vocabulary: of the tokeniser of the model; None: the order of the truth, see `ExactTargets`.
-        steps: between two measurements.
-        sentences: that are held out.
+        steps: number of steps between two measurements.
+        sentences: number of held-out sentences.
         seed: of these sentences.
         lengths: the condition that the training text was drawn under.
 
@@ -301,24 +301,24 @@ class TruthCallback(TrainerCallback):  # type: ignore[misc]
         lengths: LengthRange | None = None,
     ) -> None:
         if steps < 1:
-            raise InputError(f"a measurement every {steps} steps is none; give 1 or more")
+            raise InputError(f"steps is {steps}, but measurements need 1 step or more between them")
         self._trainer = trainer
         self._steps = steps
-        drawn = next(_drawn(truth, sentences, seed, lengths, 0, _HELD_OUT))
-        drawn.sort(key=len)
+        held_out = next(_batches_of(truth, sentences, seed, lengths, 0, _HELD_OUT))
+        held_out.sort(key=len)
         targets = ExactTargets(truth, (), vocabulary, lengths=lengths)
-        self._batches = [targets.batch(drawn[at : at + AT_ONCE]) for at in range(0, len(drawn), AT_ONCE)]
+        self._batches = [targets.batch(held_out[at : at + AT_ONCE]) for at in range(0, len(held_out), AT_ONCE)]
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **more: Any) -> None:
-        """Measure and log, where it is time."""
+        """Measure and log every ``steps`` steps."""
         if state.global_step % self._steps:
             return
-        asked = control.should_log  # logging takes it back, and the loss of this step would be lost
+        should_log = control.should_log  # logging resets it, and the loss of this step would be lost
         self._trainer.log({"kl_to_truth": self.measure(model)})
-        control.should_log = asked
+        control.should_log = should_log
 
     def measure(self, model: Any) -> float:
-        """KL(P || Q) of a token on the held-out sentences, nats.
+        """Return the mean KL(P || Q) of a token on the held-out sentences, nats.
 
         Raises:
             InputError: the model reads shorter texts only, has other tokens than the truth, or its logits are no
@@ -344,5 +344,5 @@ class TruthCallback(TrainerCallback):  # type: ignore[misc]
         finally:
             model.train(training)
         if math.isnan(total):
-            raise InputError("the model gives logits that are no numbers; lower the learning rate")
+            raise InputError("the model's logits are not numbers; lower the learning rate")
         return total / positions

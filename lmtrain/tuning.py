@@ -27,7 +27,7 @@ DECAY = 0.9  #: of the moving average that a reward is compared with
 
 
 class TunedModel(NamedTuple):
-    """A tuned copy of a model, and how it came about."""
+    """A tuned copy of a model, with the course of tuning."""
 
     model: CausalModel
     rewards: FloatArray  #: (steps,) mean reward of the sentences of each step
@@ -74,14 +74,14 @@ def tune(
         for step in range(steps):
             sentences = tuned.sample(batch, seed=seed + step).sentences
             earned = np.asarray(reward(sentences), dtype=np.float64)
-            own = log_probs(tuned, network, sentences)
+            tuned_log_p = log_probs(tuned, network, sentences)
             with torch.no_grad():
-                apart = own - log_probs(tuned, reference, sentences)
-            goal = torch.from_numpy(earned).to(own) - beta * apart
+                apart = tuned_log_p - log_probs(tuned, reference, sentences)
+            goal = torch.from_numpy(earned).to(tuned_log_p) - beta * apart
             average = goal.mean() if average is None else DECAY * average + (1.0 - DECAY) * goal.mean()
-            loss = -((goal - average).detach() * own).mean()
+            loss = -((goal - average).detach() * tuned_log_p).mean()
             if not torch.isfinite(loss):
-                raise InputError("the loss of tuning is no number; give rewards that are finite, or a lower rate")
+                raise InputError("the loss of tuning is not finite; give finite rewards, or a lower learning rate")
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
@@ -93,7 +93,7 @@ def tune(
 
 
 def log_probs(model: CausalModel, network: torch.nn.Module, sentences: Sequence[Sequence[str]]) -> Tensor:
-    """Ln P(sentence and its end) under a network with the tokens of ``model``, as it samples, (n,), with gradients."""
+    """Return ln P(sentence and its end) under a network that samples the tokens of ``model``, (n,), with gradients."""
     batch = to_device(causal_batch(model.encoder.encode(sentences), model.encoder), model.model.device)
     logits = network(input_ids=batch["input_ids"]).logits.flatten(0, 1)[batch["positions"]]
     logits[:, list(model.alphabet.never)] = -torch.inf

@@ -37,7 +37,7 @@ from truesource.lmtrain.word_vocabulary import NO_TOKEN, WordVocabulary
 
 
 class NextTokenProbabilities(NamedTuple):
-    """Probabilities of what follows a prefix; everything together is 1."""
+    """Probabilities of what follows a prefix; they sum to 1."""
 
     words: FloatArray  #: (V,) probability of each word, in the order of the model's ``vocabulary``
     unk: float  #: probability of ``<unk>``
@@ -64,7 +64,7 @@ class _TrainedModel:
 
         Args:
             model: the network.
-            tokenizer: as saved beside it.
+            tokenizer: as saved with it.
             name: in tables.
             encoder: the same tokeniser as scoring sees it; None: it was made here.
 
@@ -104,17 +104,17 @@ class _TrainedModel:
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """The words it knows, frequent ones first; all others are ``<unk>`` to it."""
+        """The known words, frequent ones first; all others are ``<unk>``."""
         return self.encoder.words
 
     def _score(
         self, sentences: Sequence[Sequence[str]], frame: ScoringFrame, score: Callable[..., TokenScores]
     ) -> TokenScores:
-        """Score those sentences that the tokeniser can read; the others are impossible."""
+        """Score the sentences that the tokeniser can read; the others are impossible."""
         check_lengths(sentences, self.longest)
-        known = [i for i, sentence in enumerate(sentences) if not self.encoder.unreadable(sentence)]
-        scores = score(self.model, self._head, self.encoder, [sentences[i] for i in known], frame)
-        numbers = np.array(known, dtype=np.int32)
+        readable = [i for i, sentence in enumerate(sentences) if not self.encoder.unreadable(sentence)]
+        scores = score(self.model, self._head, self.encoder, [sentences[i] for i in readable], frame)
+        numbers = np.array(readable, dtype=np.int32)
         return TokenScores(
             scores.log_prob,
             numbers[scores.sentence],
@@ -125,7 +125,7 @@ class _TrainedModel:
         )
 
     def check_readable(self, sentences: Sequence[Sequence[str]]) -> None:
-        """Stop before a sentence that the model cannot read.
+        """Refuse a sentence that the model cannot read.
 
         Raises:
             InputError: it is longer than the model's positions, or has an unknown word and there is no token for these.
@@ -134,7 +134,7 @@ class _TrainedModel:
         for sentence in sentences:
             for word in self.encoder.unreadable(sentence):
                 raise InputError(
-                    f"{self.name} has no token for the word {word!r} and none for unknown words, so what follows it has"
+                    f"{self.name} has no token for the word {word!r} and none for unknown words, so the next word has"
                     " no distribution; leave such sentences out, or give the tokeniser an unknown token"
                 )
 
@@ -150,10 +150,10 @@ class CausalModel(_TrainedModel):
 
     @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
-        """Log probability of every word and sentence end that ``frame`` counts.
+        """Return the log probability of every word and sentence end that ``frame`` counts.
 
-        The softmax is over all the model emits, special tokens included: what it gives to them is lost
-        to it, as for any reader of its probabilities. The last position of a sentence is its end.
+        The softmax is over all the model emits, special tokens included: their probability is lost to the model. The
+        last position of a sentence is its end.
 
         Raises:
             InputError: a sentence is longer than the model's positions.
@@ -162,7 +162,7 @@ class CausalModel(_TrainedModel):
 
     @takes_sentences
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """Every word and the end of the sentence at every position; see `DistributionModel.distributions`.
+        """Yield the distribution of the next word or end at every position; see `DistributionModel.distributions`.
 
         Raises:
             InputError: the sentences differ in length, one is empty or longer than the model's positions.
@@ -172,7 +172,7 @@ class CausalModel(_TrainedModel):
 
     @takes_sentence
     def next_token(self, prefix: Sequence[str]) -> NextTokenProbabilities:
-        """Probabilities of what follows ``prefix`` (words; may be empty).
+        """Return the probabilities of the next word or end after ``prefix`` (words; may be empty).
 
         Raises:
             InputError: the prefix is longer than the model's positions.
@@ -193,14 +193,14 @@ class CausalModel(_TrainedModel):
         proportion.
 
         Args:
-            n: how many.
+            n: number of sentences.
             seed: equal seeds give equal sentences on the same machine, for one ``batch_size``.
             max_tokens: a sentence not ended after so many words is returned as it is and flagged; None:
                 as many as the model takes, or 200 if it takes any number.
             batch_size: sentences drawn at once.
         """
-        drawn = draw(self, n, Decoding(max_tokens=max_tokens), seed=seed, rows=batch_size)
-        return Samples(drawn.sentences, drawn.finished)
+        decoded = draw(self, n, Decoding(max_tokens=max_tokens), seed=seed, rows=batch_size)
+        return Samples(decoded.sentences, decoded.finished)
 
     @property
     def alphabet(self) -> Alphabet:
@@ -209,7 +209,7 @@ class CausalModel(_TrainedModel):
         return Alphabet.of_words(self.encoder, size, self.longest)
 
     def stepper(self) -> NetworkStepper:
-        """Its next-token log probabilities, for one batch of text at a time."""
+        """Return its next-token log probabilities, for one batch of text at a time."""
         return NetworkStepper(self.model, self.encoder.bos)
 
 
@@ -224,7 +224,7 @@ class MaskedModel(_TrainedModel):
 
     @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
-        """Log probability of every word that ``frame`` counts, with that word alone masked.
+        """Return the log probability of every word that ``frame`` counts, with that word alone masked.
 
         A pseudo-log-likelihood: the network runs once per word. There is no end-of-sentence position. The
         softmax is over all the model emits, special tokens included.
@@ -236,7 +236,7 @@ class MaskedModel(_TrainedModel):
 
     @takes_sentences
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """Every word at every position, with that word alone masked; see `DistributionModel.distributions`.
+        """Yield the distribution of each word, with it alone masked; see `DistributionModel.distributions`.
 
         Raises:
             InputError: the sentences differ in length, one is empty or longer than the model's positions.
@@ -256,7 +256,7 @@ class AnyOrderModel(_TrainedModel):
 
     @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
-        """Log probability of every word that ``frame`` counts, given those before it in random orders: means over them.
+        """Return log probabilities of the words that ``frame`` counts given those before in random orders, as means.
 
         Their sum over a sentence estimates the ELBO of its log probability given its length (Sahoo et al. 2024). The
         network runs once per word; there is no end-of-sentence position. The softmax is over all the model emits,
@@ -270,7 +270,7 @@ class AnyOrderModel(_TrainedModel):
     @takes_sentences
     @torch.inference_mode()
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """Every word at every position, given those that become known before it in the order in which it is scored.
+        """Yield the distribution of the word at every position given the words before it in its scoring order.
 
         Raises:
             InputError: as `denoise`.
@@ -288,24 +288,24 @@ class AnyOrderModel(_TrainedModel):
                 hidden = turns >= turns[np.arange(len(turns)), places][:, None]
                 batch = step_batch(rows * (len(places) // len(rows)), hidden, places, self.encoder)
                 logits = predict(self.model, to_device(batch, self.model.device))
-                for i, found in enumerate(torch.split(logits, len(rows))):
-                    yield LogDistributions(first + i, log_softmax_at(found, columns))
+                for i, part in enumerate(torch.split(logits, len(rows))):
+                    yield LogDistributions(first + i, log_softmax_at(part, columns))
 
     @torch.inference_mode()
     def denoise(self, patterns: Sequence[Sequence[str | None]]) -> FloatArray:
-        """Log probability of each word of ``vocabulary``, then ``<unk>``, at every place: (B, n, V+1) nats.
+        """Return the log probability of each word of ``vocabulary``, then ``<unk>``, at every place: (B, n, V+1) nats.
 
         Args:
-            patterns: B sentences of one length n, in which None stands for a word that is not known. At known words a
-                row is what the network says there, which is not trained.
+            patterns: B sentences of one length n, with None for unknown words. At known words a row is the network's
+                prediction, which is not trained.
 
         Raises:
             InputError: the sentences differ in length, one is empty or longer than the model's positions.
         """
         v, gaps = self.encoder, [[word is None for word in pattern] for pattern in patterns]
-        shown = [[self.vocabulary[0] if word is None else word for word in pattern] for pattern in patterns]
-        self.check_readable(shown)
-        rows, n = _rows(v, shown)
+        filled = [[self.vocabulary[0] if word is None else word for word in pattern] for pattern in patterns]
+        self.check_readable(filled)
+        rows, n = _rows(v, filled)
         batch = to_device(masked_batch(rows, np.array(gaps), v), self.model.device)
         inputs = {key: batch[key] for key in ("input_ids", "attention_mask") if key in batch}
         logits = self.model(**inputs).logits[:, 1:-1].flatten(0, 1)
@@ -332,7 +332,7 @@ def _require_architecture(config: Any, objective: Objective, folder: Path | None
 def causal_distributions(
     model: nn.Module, head: str, vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]]
 ) -> Iterator[LogDistributions]:
-    """Each word and the end given those before: the network runs once, its output layer position by position.
+    """Yield the distribution at each position given the words before: one run, the output layer position by position.
 
     Raises:
         InputError: the sentences differ in length, one is empty, or the logits are not finite.
@@ -350,7 +350,7 @@ def causal_distributions(
 def masked_distributions(
     model: nn.Module, head: str, vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]]
 ) -> Iterator[LogDistributions]:
-    """Each word given all others: the network runs once a position, with that word of every sentence masked.
+    """Yield the distribution of each word given all others: one run a position, with that word of each sentence masked.
 
     Raises:
         InputError: as `causal_distributions`.
@@ -369,14 +369,14 @@ def masked_distributions(
 def _rows(vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]]) -> tuple[list[IntArray], int]:
     lengths = {len(sentence) for sentence in sentences}
     if len(lengths) != 1 or 0 in lengths:
-        raise InputError("full distributions are taken of sentences of one length, 1 or more; group them by length")
+        raise InputError("full distributions need sentences of one length, 1 or more; group them by length")
     return vocabulary.encode(sentences), lengths.pop()
 
 
 def head_inputs(model: nn.Module, layer: nn.Module, inputs: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
-    """The input of the output layer at all positions, (W, n+1, dim), and its other arguments.
+    """Return the input of the output layer at all positions, (W, n+1, dim), and its other arguments.
 
-    The layer itself sees the first position only, so that the logits of all never stand in memory.
+    The layer itself sees the first position only, so that the logits of all are never in memory at once.
     """
     seen: list[tuple[Any, ...]] = []
 
@@ -395,7 +395,7 @@ def head_inputs(model: nn.Module, layer: nn.Module, inputs: Tensor) -> tuple[Ten
 
 
 def log_softmax_at(logits: Tensor, columns: Sequence[int]) -> FloatArray:
-    """Log softmax in float64 over everything the model emits, at some columns, (W, E) nats.
+    """Return the log softmax in float64 over everything the model emits, at some columns, (W, E) nats.
 
     A column `NO_TOKEN` is -inf: the model never emits what it has no token for.
     """

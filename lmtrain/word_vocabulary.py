@@ -1,8 +1,8 @@
 """Vocabularies of whole words, and sentences as rows of token numbers.
 
-`WordVocabulary` is that of a tokeniser made here; `WholeWords` reads one that was made elsewhere, a `WordLevel` model
-of the `tokenizers` library. `Encoder` is what batches, architectures and training need to know of a tokeniser, of this
-kind or of subwords.
+`WordVocabulary` belongs to a tokeniser made here; `WholeWords` reads a tokeniser made elsewhere, a `WordLevel` model of
+the `tokenizers` library. `Encoder` is the part of a tokeniser of words or subwords that batches, architectures and
+training use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from truesource.generator.objectives import Objective
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 
-NO_TOKEN = -1  #: number of a special token that a tokeniser of others does not have
+NO_TOKEN = -1  #: number of a special token that a foreign tokeniser does not have
 BLOCK = 20_000  #: sentences that are lists of words at once
 
 
@@ -49,7 +49,7 @@ class Encoder(Protocol):
     def __len__(self) -> int: ...
 
     def encode(self, sentences: Iterable[Sequence[str]]) -> list[IntArray]:
-        """Token numbers of each sentence, nothing added."""
+        """Return the token numbers of each sentence, nothing added."""
 
 
 class WordVocabulary:
@@ -77,11 +77,11 @@ class WordVocabulary:
         return len(self.tokens)
 
     def unreadable(self, sentence: Sequence[str]) -> list[str]:
-        """The words that are unknown where there is no token for unknown ones."""
+        """Return the unknown words if the tokeniser has no token for them."""
         return [] if self.unk != NO_TOKEN else [word for word in sentence if word not in self.ids]
 
     def encode(self, sentences: Iterable[Sequence[str]]) -> list[IntArray]:
-        """Numbers of the words of each sentence, unknown ones as ``<unk>``, nothing added."""
+        """Return the numbers of the words of each sentence, unknown ones as ``<unk>``, nothing added."""
         ids, unk = self.ids, self.unk
         return [np.array([ids.get(word, unk) for word in sentence], dtype=np.int64) for sentence in sentences]
 
@@ -102,10 +102,10 @@ def encode_rows(encoder: Encoder, sentences: CodedSentences) -> Rows:
 
 
 class WholeWords(WordVocabulary):
-    """A `WordVocabulary` of another tokeniser.
+    """A `WordVocabulary` of a foreign tokeniser.
 
-    Text begins with its ``bos`` (else ``cls``) token and ends with its ``eos`` (else ``sep``). Its unknown token is
-    that of the `WordLevel` model, unless it is one of these: then there is none, and ``unk`` is `NO_TOKEN`.
+    Text begins with its ``bos`` (else ``cls``) token and ends with its ``eos`` (else ``sep``). Its unknown token is the
+    one of the `WordLevel` model; if that is also one of these two, ``unk`` is `NO_TOKEN`.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, before: int, after: int) -> None:
@@ -124,7 +124,7 @@ class WholeWords(WordVocabulary):
         self.tokens = {number: word for word, number in by_number}
 
     def encode(self, sentences: Iterable[Sequence[str]]) -> list[IntArray]:
-        """Numbers of the words of each sentence, unknown ones as ``unk``, nothing added.
+        """Return the numbers of the words of each sentence, unknown ones as ``unk``, nothing added.
 
         Raises:
             InputError: the tokeniser rewrites a word or cuts it, so that it is not one token.
@@ -144,10 +144,10 @@ class WholeWords(WordVocabulary):
 
 
 def whole_words(tokenizer: PreTrainedTokenizerFast, objective: Objective) -> WholeWords | None:
-    """The vocabulary of a tokeniser of whole words.
+    """Return the vocabulary of a tokeniser of whole words.
 
-    None: it is of another kind, it would rewrite or cut a word of its own list, or it lacks a token for the beginning
-    or the end of a text (a masked model's: for a mask), so that it must be used as a tokeniser of pieces.
+    None: the tokeniser is of another kind, would rewrite or cut a word of its own list, or lacks a token for the
+    beginning or the end of a text (a masked model's: for a mask), so that it must be used as a tokeniser of pieces.
     """
     backend = tokenizer.backend_tokenizer
     if not isinstance(backend.model, WordLevel):
@@ -157,12 +157,12 @@ def whole_words(tokenizer: PreTrainedTokenizerFast, objective: Objective) -> Who
     if before is None or after is None or (objective == "masked" and tokenizer.mask_token_id is None):
         return None
     vocabulary = WholeWords(tokenizer, int(before), int(after))
-    kept = vocabulary.words and all(parts_of(backend, word) == [word] for word in vocabulary.words)
-    return vocabulary if kept else None
+    is_whole = vocabulary.words and all(parts_of(backend, word) == [word] for word in vocabulary.words)
+    return vocabulary if is_whole else None
 
 
 def parts_of(backend: object, word: str) -> list[str]:
-    """The parts of a word that a tokeniser looks up: itself alone, unless it rewrites or cuts words."""
+    """Return the parts of a word that a tokeniser looks up: itself alone, unless it rewrites or cuts words."""
     normalizer, splitter = backend.normalizer, backend.pre_tokenizer  # type: ignore[attr-defined]
     text = word if normalizer is None else normalizer.normalize_str(word)
     return [text] if splitter is None else [part for part, _ in splitter.pre_tokenize_str(text)]

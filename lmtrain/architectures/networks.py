@@ -1,6 +1,6 @@
 """The networks that are trained, by name: `NETWORKS`.
 
-A network that `transformers` has is imported when it is built. One that it lacks is a module beside this one, named as
+A network that `transformers` has is imported when it is built. One that it lacks is a module next to this one, named as
 the architecture, which travels with its models (`truesource.lmtrain.model_code`) and is registered here.
 """
 
@@ -38,7 +38,7 @@ from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.word_vocabulary import Encoder
 
 SettingsType = TypeVar("SettingsType", bound=ModelConfig)
-SPECIALS = 5  #: tokens that stand before the words; under adaptive softmax they belong to the first cluster
+SPECIALS = 5  #: special tokens, numbered before the words; under adaptive softmax they belong to the first cluster
 
 # keywords of configurations, and the setting that each takes
 _LAYERS = {"hidden_size": "dim", "num_hidden_layers": "layers"}
@@ -86,15 +86,15 @@ _DEBERTA: dict[str | None, dict[str, Any]] = {
 }
 
 # start of small masked models, see `start_local`
-OFFSETS = (-1, 1, -2, 2)  #: where the heads of the first layer look in turn
-SHARPNESS = 2.0  #: how strongly, as the size of their query and key weights
-POSITION_SCALE = 1.75  #: size of position vectors against that of word vectors, so that places outweigh words
-DISTANCE_SHARPNESS = 3.2  #: the same where attention sees distances, as the size of query biases and key weights
+OFFSETS = (-1, 1, -2, 2)  #: offsets that the heads of the first layer look at, in turn
+SHARPNESS = 2.0  #: size of their query and key weights
+POSITION_SCALE = 1.75  #: size of position vectors relative to word vectors, so that places outweigh words
+DISTANCE_SHARPNESS = 3.2  #: size of query biases and key weights if attention sees distances
 CARRY = 5.6  #: gain of the first layer's value and output weights, so that what is seen outweighs the mask
 
 
 def positions(config: Any) -> int | None:
-    """The length limit that most configurations state themselves."""
+    """Return the length limit that most configurations state themselves."""
     return int(config.max_position_embeddings)
 
 
@@ -105,7 +105,7 @@ class NetworkArchitecture(Generic[SettingsType]):
     ``build`` must return a `PreTrainedModel` with random weights that takes ``input_ids`` (and
     ``attention_mask``) and returns ``logits`` (B, L, V); nothing may be fetched.
 
-    A causal model must ignore what stands right of a position even without a mask. Called with
+    A causal model must ignore the tokens to the right of a position even without a mask. Called with
     ``use_cache=True`` it also returns ``past_key_values``, to be given back with the tokens that follow: an
     object with ``batch_select_indices(indices)``, which drops or repeats rows in place. It may be changed by
     the call that gets it.
@@ -129,14 +129,14 @@ def configuration(
     keywords: Mapping[str, str],
     **others: Any,
 ) -> Any:
-    """A configuration of a network: its size, dropout, initial weights and special tokens.
+    """Return a configuration of a network: its size, dropout, initial weights and special tokens.
 
     Args:
         make: class of the configuration.
         settings: of the model.
         vocabulary: the tokeniser.
         keywords: names of settings, by keyword of ``make``.
-        others: further keywords of ``make``; they come before those of the settings.
+        others: further keywords of ``make``; they override the settings.
     """
     tokens = {"bos_token_id": vocabulary.bos, "eos_token_id": vocabulary.eos, "pad_token_id": vocabulary.pad}
     shape = {keyword: getattr(settings, setting) for keyword, setting in keywords.items()}
@@ -144,46 +144,46 @@ def configuration(
 
 
 def _gpt2(settings: GPT2Settings, vocabulary: Encoder) -> PreTrainedModel:
-    """GPT-2: a causal transformer, layer norm first, tied word vectors (Radford et al. 2019)."""
-    made = configuration(transformers.GPT2Config, settings, vocabulary, _GPT2, activation_function=_GELU)
-    return transformers.GPT2LMHeadModel(made)
+    """Build a GPT-2: a causal transformer, layer norm first, tied word vectors (Radford et al. 2019)."""
+    config = configuration(transformers.GPT2Config, settings, vocabulary, _GPT2, activation_function=_GELU)
+    return transformers.GPT2LMHeadModel(config)
 
 
 def _llama(settings: LlamaSettings, vocabulary: Encoder) -> PreTrainedModel:
-    """Llama: a causal transformer, rotary positions, RMS norm first, gated feed-forward layers (Touvron et al. 2023).
+    """Build a Llama: causal, rotary positions, RMS norm first, gated feed-forward layers (Touvron et al. 2023).
 
     ``kv_heads`` below ``heads`` is grouped-query attention (Ainslie et al. 2023). Dropout is in the attention only,
     the one place where the architecture has it.
     """
     tied = bool(settings.tie_words)
-    made = configuration(transformers.LlamaConfig, settings, vocabulary, _LLAMA, tie_word_embeddings=tied)
-    return transformers.LlamaForCausalLM(made)
+    config = configuration(transformers.LlamaConfig, settings, vocabulary, _LLAMA, tie_word_embeddings=tied)
+    return transformers.LlamaForCausalLM(config)
 
 
 def _opt(settings: OPTSettings, vocabulary: Encoder) -> PreTrainedModel:
-    """OPT: GPT-2 with rectified linear units and positions counted from the attention mask (Zhang et al. 2022)."""
+    """Build an OPT: GPT-2 with ReLU and positions counted from the attention mask (Zhang et al. 2022)."""
     tied = settings.tie_words is not False
-    made = configuration(transformers.OPTConfig, settings, vocabulary, _OPT, tie_word_embeddings=tied)
-    return transformers.OPTForCausalLM(made)
+    config = configuration(transformers.OPTConfig, settings, vocabulary, _OPT, tie_word_embeddings=tied)
+    return transformers.OPTForCausalLM(config)
 
 
 def _bert(settings: BERTSettings | MaskedDiffusionSettings, vocabulary: Encoder) -> PreTrainedModel:
-    """BERT: a masked transformer, layer norm last, tied word vectors (Devlin et al. 2019).
+    """Build a BERT: a masked transformer, layer norm last, tied word vectors (Devlin et al. 2019).
 
     It lacks the sentence-pair parts, which nothing here trains.
     """
-    made = configuration(transformers.BertConfig, settings, vocabulary, _ENCODER, type_vocab_size=1)
-    model = transformers.BertForMaskedLM(made)
+    config = configuration(transformers.BertConfig, settings, vocabulary, _ENCODER, type_vocab_size=1)
+    model = transformers.BertForMaskedLM(config)
     if settings.local_start:
         start_local(model.bert, vocabulary.mask)
     return model
 
 
 def _diffusion(settings: MaskedDiffusionSettings, vocabulary: Encoder) -> PreTrainedModel:
-    """Masked diffusion with absorbing states, on the transformer of BERT (Sahoo et al. 2024; Nie et al. 2025).
+    """Build a masked diffusion model with absorbing states, on BERT (Sahoo et al. 2024; Nie et al. 2025).
 
     Its configuration says so by ``objective``; without it the same network would be scored one masked word at a time.
-    The network does not see the time, which the number of masked words tells.
+    The network does not see the time, which follows from the number of masked words.
     """
     model = _bert(settings, vocabulary)
     model.config.objective = settings.objective
@@ -191,29 +191,29 @@ def _diffusion(settings: MaskedDiffusionSettings, vocabulary: Encoder) -> PreTra
 
 
 def _roberta(settings: RoBERTaSettings, vocabulary: Encoder) -> PreTrainedModel:
-    """RoBERTa: BERT with positions counted from the words that are not padding (Liu et al. 2019).
+    """Build a RoBERTa: a BERT with positions counted from the words that are not padding (Liu et al. 2019).
 
     Its positions begin after the number of ``<pad>``: the table has more rows.
     """
     more = {"max_position_embeddings": settings.max_positions + vocabulary.pad + 1, "type_vocab_size": 1}
-    made = configuration(transformers.RobertaConfig, settings, vocabulary, _ENCODER, **more)
-    model = transformers.RobertaForMaskedLM(made)
+    config = configuration(transformers.RobertaConfig, settings, vocabulary, _ENCODER, **more)
+    model = transformers.RobertaForMaskedLM(config)
     if settings.local_start:
         start_local(model.roberta, vocabulary.mask)
     return model
 
 
 def _deberta(settings: DeBERTaSettings, vocabulary: Encoder) -> PreTrainedModel:
-    """DeBERTa: a masked transformer whose attention sees words and distances apart (He et al. 2021, 2023).
+    """Build a DeBERTa: masked, its attention sees words and distances apart (He et al. 2021, 2023).
 
     Content-to-position and position-to-content attention, no positions in the input, in all variants.
     Without ``variant`` every distance has a vector and every layer its own projections of it, as in the first
     paper and the models of Jumelet and Zuidema (2023). ``v3`` has the settings of the released v3 models:
     distances in 256 buckets that widen logarithmically, their vectors normalised and projected as words are.
-    ``v2`` adds a convolution over three words beside the first layer, as the released v2 models have it.
+    ``v2`` adds a convolution over three words next to the first layer, as in the released v2 models.
     As masked models v2 and v3 differ in nothing else: replaced-token detection is another objective.
     """
-    made = configuration(
+    config = configuration(
         transformers.DebertaV2Config,
         settings,
         vocabulary,
@@ -224,7 +224,7 @@ def _deberta(settings: DeBERTaSettings, vocabulary: Encoder) -> PreTrainedModel:
         position_biased_input=False,
         **_DEBERTA[settings.variant],
     )
-    model = transformers.DebertaV2ForMaskedLM(made)
+    model = transformers.DebertaV2ForMaskedLM(config)
     if settings.local_start:
         start_local_distances(model.deberta, vocabulary.mask)
     return model
@@ -241,7 +241,7 @@ def _gated_cnn(settings: GatedCNNSettings, vocabulary: Encoder) -> PreTrainedMod
 
 
 def _adaptive(settings: AdaptiveSettings, vocabulary: Encoder) -> PreTrainedModel:
-    """A transformer with adaptive softmax.
+    """Return a transformer with adaptive softmax.
 
     Raises:
         InputError: a cutoff is not within the vocabulary, or the width is too small for so many.
@@ -253,15 +253,15 @@ def _adaptive(settings: AdaptiveSettings, vocabulary: Encoder) -> PreTrainedMode
         )
     if settings.dim < SHRINK ** len(cutoffs):
         raise InputError(
-            f"{len(cutoffs)} cutoffs need a dim of {SHRINK ** len(cutoffs)} or more, for each cluster's hidden states"
-            f" are {SHRINK} times narrower than those before; it is {settings.dim}"
+            f"{len(cutoffs)} cutoffs need a dim of {SHRINK ** len(cutoffs)} or more, since each cluster's hidden"
+            f" states are {SHRINK} times narrower than the previous cluster's; it is {settings.dim}"
         )
     more = {"cutoffs": list(cutoffs), "activation_function": _GELU}
     return AdaptiveForCausalLM(configuration(AdaptiveConfig, settings, vocabulary, _GPT2, **more))
 
 
 def usual_cutoffs(size: int, dim: int) -> list[int]:
-    """A tenth and a third of the vocabulary, as far as its size and the width allow."""
+    """Return a tenth and a third of the vocabulary, as far as its size and the width allow."""
     first = min(max(SPECIALS + 1, size // 10), size - 1)
     second = size // 3
     return [first, second] if second > first and dim >= SHRINK**2 else [first]
@@ -274,10 +274,10 @@ def start_local(body: PreTrainedModel, mask: int) -> None:
     A masked position holds no word, so until attention finds the neighbours there is nothing to learn but word
     frequencies; from small random weights that takes most of a short training.
 
-    Position vectors start as sines and cosines of the place, as in Vaswani et al. (2017) with shorter periods;
-    query and key weights pick out some of the waves, the query turned by the head's offset, so that query times
-    key is the sum of cos(wave * (place + offset - other place)), which is largest where it should be. All of it
-    is trained on from there.
+    Position vectors start as sines and cosines of the place, as in Vaswani et al. (2017) with shorter periods; query
+    and key weights pick out some of the waves, the query turned by the head's offset, so that query times key is the
+    sum of cos(wave * (place + offset - other place)), which peaks at the intended place. All of it is then trained
+    further.
     """
     config, embeddings = body.config, body.embeddings
     heads, width = config.num_attention_heads, config.hidden_size // config.num_attention_heads
@@ -334,7 +334,7 @@ def start_local_distances(body: PreTrainedModel, mask: int) -> None:
 
 
 def _waves(dim: int) -> Tensor:
-    """Frequencies, one for two numbers of a vector: periods of 2 to 128 words."""
+    """Return the frequencies, one for two numbers of a vector: periods of 2 to 128 words."""
     return math.pi * torch.logspace(0.0, -math.log10(64.0), dim // 2)
 
 
@@ -349,11 +349,11 @@ def _blank(layer: nn.Linear) -> Tensor:
 
 
 def _any_length(config: Any) -> None:
-    """No limit of the length."""
+    """Return no limit of the length."""
 
 
 def _roberta_positions(config: Any) -> int:
-    """Rows of the position table that words can have."""
+    """Return the number of rows of the position table that words can have."""
     return int(config.max_position_embeddings - config.pad_token_id - 1)
 
 

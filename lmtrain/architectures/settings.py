@@ -28,7 +28,7 @@ class NetworkSettings(ModelConfig):
 
     advanced: ClassVar = frozenset({"dropout", "init_std"})
     objective: ClassVar[Objective] = "causal"
-    objects: ClassVar[int] = 30_000  #: bytes of the Python objects of a layer in training, or fewer
+    objects: ClassVar[int] = 30_000  #: lower bound on the bytes of the Python objects of a layer in training
     layers: int = Field(2, ge=1, le=MOST_LAYERS, description="Number of layers.")
     dim: int = Field(128, ge=1, description="Width of hidden states and word vectors.")
     dropout: float = Field(0.1, ge=0.0, lt=1.0, description="Probability that a hidden unit is dropped in training.")
@@ -45,12 +45,12 @@ class NetworkSettings(ModelConfig):
 
     @property
     def least_parameters(self) -> int:
-        """Number of parameters without those of words, or fewer."""
+        """Lower bound on the number of parameters, word vectors excluded."""
         return 2 * self.layers * self.dim**2
 
     @property
     def least_activations(self) -> int:
-        """Numbers that a layer keeps of each token for the gradient, or fewer."""
+        """Lower bound on the numbers per token that a layer keeps for the gradient."""
         return 5 * self.dim
 
 
@@ -74,7 +74,7 @@ class TransformerSettings(NetworkSettings):
 
     @property
     def n_heads(self) -> int:
-        """Attention heads."""
+        """Number of attention heads."""
         return self.heads or 4
 
     @property
@@ -146,7 +146,7 @@ class LlamaSettings(TransformerSettings):
 
     @property
     def n_kv_heads(self) -> int:
-        """Heads of keys and values."""
+        """Number of heads of keys and values."""
         return self.kv_heads or self.n_heads
 
     def with_defaults(self) -> Self:
@@ -308,7 +308,7 @@ def require_room(
 
 
 def _activations(config: NetworkSettings, training: TrainConfig | None, tokens: int) -> int:
-    """Return the bytes that one layer keeps of a batch for the gradient, or fewer."""
+    """Return a lower bound on the bytes that one layer keeps of a batch for the gradient."""
     if training is None:
         return 0
     limit = training.batch_tokens if training.batch_sentences is None else training.batch_sentences
@@ -333,5 +333,5 @@ SETTINGS: dict[str, type[ModelConfig]] = {
 
 
 def names() -> list[str]:
-    """All architectures, in alphabetical order."""
+    """Return all architectures, in alphabetical order."""
     return sorted(SETTINGS)

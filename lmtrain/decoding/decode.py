@@ -42,11 +42,11 @@ class Alphabet:
     eos: int  #: number of the token that ends a sentence
     never: tuple[int, ...]  #: tokens that no sentence contains
     longest: int | None  #: the most tokens a sentence may have; None: any number
-    spell: Callable[[Sequence[int]], list[str]]  #: the words that token numbers stand for
+    spell: Callable[[Sequence[int]], list[str]]  #: maps token numbers to words
 
     @classmethod
     def of_words(cls, vocabulary: WordVocabulary, size: int, longest: int | None) -> Alphabet:
-        """The alphabet of a model whose tokens are words; ``size`` is the number of tokens that it emits."""
+        """Return the alphabet of a model whose tokens are words; ``size`` is the number of tokens that it emits."""
         v = vocabulary
         sayable = {*v.word_ids.tolist(), v.unk, v.eos}
         never = tuple(i for i in range(size) if i not in sayable)
@@ -65,7 +65,7 @@ class StepwiseModel(Protocol):
         """Its tokens."""
 
     def stepper(self) -> Stepper:
-        """Its next-token log probabilities, for one batch of text at a time."""
+        """Return its next-token log probabilities, for one batch of text at a time."""
 
 
 class Samples(NamedTuple):
@@ -82,13 +82,13 @@ class Decoded:
     sentences: list[list[str]]  #: words; ``<unk>`` may be among them
     finished: BoolArray  #: (n,) False for those cut after ``max_tokens``
     log_prob: FloatArray  #: (n,) under the model itself, with the end of the sentence if finished, nats
-    group: IntArray  #: (n,) number of the beam that it comes from; of its own where only the best is kept
+    group: IntArray  #: (n,) number of its beam; each has its own if only the best is kept
     special: float  #: probability that the model gave to tokens that no sentence contains, summed over the contexts
-    contexts: int  #: how many contexts
+    contexts: int  #: number of contexts
 
 
 def rows_at_once(alphabet: Alphabet) -> int:
-    """Rows of text that a batch holds, by the size of the vocabulary alone."""
+    """Return the number of rows of text in a batch, from the size of the vocabulary alone."""
     return max(1, min(MOST_ROWS, LOGITS // alphabet.size))
 
 
@@ -104,9 +104,9 @@ def draw(
     """Draw n sentences.
 
     Args:
-        model: what from.
-        n: how many; with ``keep="all"`` beams are drawn until there are so many, the last one best first.
-        decoding: how.
+        model: model to draw from.
+        n: number of sentences; with ``keep="all"`` beams are drawn until there are so many, the last one best first.
+        decoding: scheme and its settings.
         seed: equal seeds give equal sentences on the same machine, for one ``rows`` and number of threads.
         stream: numbers that tell independent draws of one seed apart.
         rows: rows of text in the network at once; None: by `rows_at_once`.
@@ -123,25 +123,25 @@ def draw(
     alphabet = model.alphabet
     scheme = _SCHEMES[decoding.scheme]
     at_once = max(1, (rows or rows_at_once(alphabet)) // decoding.width)
-    kept: list[Hypothesis] = []
+    best: list[Hypothesis] = []
     groups: list[int] = []
     special, contexts, batch, beams = 0.0, 0, 0, 0
-    while len(kept) < n:
+    while len(best) < n:
         walk = Walk(model.stepper(), alphabet.eos, alphabet.never, _batch_seed(seed, *stream, batch))
-        wanted = min(at_once, -(-(n - len(kept)) // decoding.at_most))
-        for hypotheses in scheme(walk, wanted, decoding):
+        n_runs = min(at_once, -(-(n - len(best)) // decoding.at_most))
+        for hypotheses in scheme(walk, n_runs, decoding):
             some = hypotheses[: decoding.at_most]
-            kept += some
+            best += some
             groups += [beams] * len(some)
             beams += 1
         special, contexts, batch = special + walk.special, contexts + walk.contexts, batch + 1
-        if decoding.scheme == "beam" and len(kept) < n:
-            raise InputError(f"beam search finds only {len(kept)} sentences of at most {decoding.most} tokens, not {n}")
-    del kept[n:]
+        if decoding.scheme == "beam" and len(best) < n:
+            raise InputError(f"beam search finds only {len(best)} sentences of at most {decoding.most} tokens, not {n}")
+    del best[n:]
     return Decoded(
-        [alphabet.spell(h.tokens) for h in kept],
-        np.array([h.finished for h in kept], dtype=bool),
-        np.array([h.log_prob for h in kept], dtype=np.float64),
+        [alphabet.spell(h.tokens) for h in best],
+        np.array([h.finished for h in best], dtype=bool),
+        np.array([h.log_prob for h in best], dtype=np.float64),
         np.array(groups[:n], dtype=np.int64),
         special,
         contexts,

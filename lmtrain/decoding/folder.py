@@ -74,7 +74,7 @@ class SampleShardEntry(Counts):
 
 @with_config(STRICT)
 class _SamplesHead(TypedDict):
-    """The head of a record, by which its version is known."""
+    """The head of a record, which gives its version."""
 
     format: Literal["truesource samples"]
     format_version: int
@@ -148,7 +148,7 @@ class SampleFolder:
 
     @property
     def n_finished(self) -> int:
-        """Number of those that the model ended itself; the others were cut after ``decoding.max_tokens`` tokens."""
+        """Number of sentences that the model ended itself; the others were cut after ``decoding.max_tokens`` tokens."""
         return int(self.record["counts"]["finished"])
 
     def verify(self) -> None:
@@ -162,7 +162,7 @@ class SampleFolder:
         )
 
     def sentences(self, *, cut: bool = True) -> list[list[str]]:
-        """The words of every sentence; ``cut``: also those that the model did not end."""
+        """Return the words of every sentence; ``cut``: also those that the model did not end."""
         result = []
         for table in self._tables("text", "finished"):
             columns = (table.column(name).to_pylist() for name in ("text", "finished"))
@@ -170,15 +170,15 @@ class SampleFolder:
         return result
 
     def finished(self) -> BoolArray:
-        """(n,) whether the model ended the sentence itself."""
+        """Mark the sentences that the model ended itself, (n,)."""
         return np.concatenate([table.column("finished").to_numpy() for table in self._tables("finished")])
 
     def log_probs(self) -> FloatArray:
-        """(n,) log probability of each sentence under the model itself, with its end if finished, nats."""
+        """Return the log probability, (n,), of each sentence under the model itself, with its end if finished, nats."""
         return np.concatenate([table.column("logprob").to_numpy() for table in self._tables("logprob")])
 
     def groups(self) -> IntArray:
-        """(n,) number of the beam that each sentence comes from; those of one beam are not independent.
+        """Return the number, (n,), of the beam of each sentence; sentences of one beam are not independent.
 
         A sentence is a group of its own unless all hypotheses of a beam were kept.
         """

@@ -1,4 +1,4 @@
-"""Making a folder of samples, shard by shard: by one process or several, or by several jobs; a killed run goes on."""
+"""Sampling text into a folder, shard by shard, in one process, several, or several jobs; a killed run resumes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from truesource.lmtrain.training_record import FILE, TIMES, read_about, read_tra
 
 SHARD_SIZE = 4096  #: sentences
 WHAT = "folder of samples"
-_RECORDS = {"README.md", "metrics.jsonl", TIMES, FILE}  #: files of a model folder that say nothing of its law
+_RECORDS = {"README.md", "metrics.jsonl", TIMES, FILE}  #: files of a model folder that do not affect its distribution
 _COUNTS = ("sentences", "tokens", "finished", "finished_tokens", "special", "contexts")
 
 
@@ -57,21 +57,21 @@ def make_samples(
     """Sample n sentences from a trained model into the folder ``path``.
 
     On one machine the same arguments give the same bytes, whatever the number of ``workers``. A run that was killed
-    continues when called again: its finished shards are in ``.NAME.partial`` beside ``path``.
+    continues when called again: its finished shards are in ``.NAME.partial`` next to ``path``.
 
     Args:
         model: reference to a causal model, see `truesource.lmtrain.models.load_model`; the samples record the digest of
             its folder, of the source file of its code, or of both.
         n: number of sentences.
-        decoding: how to sample them.
+        decoding: scheme and its settings.
         path: folder to make.
         seed: whole number from 0 on.
         device: such as ``"cpu"``; None: see `truesource.lmtrain.device`.
         workers: processes; 1 on a GPU.
         share: of a job that samples only some of the shards; the last job to end makes the folder. None: all.
         shard_size: sentences per file; another size gives another text.
-        license: of the samples, for their card, an SPDX identifier; None: that of the model, where it has one.
-        force: replace samples that stand at ``path``.
+        license: of the samples, for their card, an SPDX identifier; None: the licence of the model, if any.
+        force: replace samples at ``path``.
 
     Returns:
         The folder; None while shards of other jobs are missing.
@@ -82,7 +82,7 @@ def make_samples(
     """
     path, device = Path(path), device or current().device
     _check_call(n, decoding, path, seed, shard_size)
-    given = None if license is None else checked_license(license)
+    spdx = None if license is None else checked_license(license)
     if share is None:
         refuse_occupied(path, force, WHAT, "record.json")
     named = model_reference(model)
@@ -91,7 +91,7 @@ def make_samples(
     source = _loaded(named, digest, device)
     decoding = decoding.within(source.alphabet.longest)
     of_model: dict[str, Any] = {"model": named, "digest": digest, "device": device}
-    drawing = _Drawing(**of_model, decoding=decoding, partial=place_of(path), seed=seed, shard_size=shard_size)
+    drawing = _ShardSampler(**of_model, decoding=decoding, partial=place_of(path), seed=seed, shard_size=shard_size)
     record = _call_record(drawing, source, n)
     if record["device"] != "cpu" and workers > 1:
         raise InputError(f"several workers cannot share the {record['device']} device; leave --workers out")
@@ -101,30 +101,30 @@ def make_samples(
         entries = write_missing(drawing, shards, at_work, share)
         return entries if len(entries) == len(shards) else None
 
-    finish = partial(_finish, record={**record, **_about(named, given)}, path=path)
+    finish = partial(_finish, record={**record, **_about(named, spdx)}, path=path)
     done = make_folder(path, record, what=WHAT, share=share, force=force, write=write, finish=finish)
     return SampleFolder.load(path) if done else None
 
 
 def _about(named: ModelReference, license: str | None) -> dict[str, str]:  # noqa: A002
-    """Licence and language of the samples, as far as they are known."""
+    """Return the licence and language of the samples, as far as they are known."""
     result = read_about(named.folder) if named.folder is not None else {}
     return result if license is None else {**result, "license": license}
 
 
 def _check_call(n: int, decoding: Decoding, path: Path, seed: int, shard_size: int) -> None:
     if n < 1:
-        raise InputError(f"cannot draw {n} sentences; ask for one or more")
+        raise InputError(f"cannot draw {n} sentences; draw one or more")
     if shard_size < 1:
         raise InputError(f"the shard size is 1 or more, got {shard_size}")
     require_room({SPLIT: n}, shard_size, path)
     if path.name in ("", ".."):
         raise InputError("name the folder to make", path)
-    random_state(seed)  # refuses what is no seed
+    random_state(seed)  # refuses an invalid seed
     check_number(n, decoding)
 
 
-def _call_record(drawing: _Drawing, source: StepwiseModel, n: int) -> dict[str, Any]:
+def _call_record(drawing: _ShardSampler, source: StepwiseModel, n: int) -> dict[str, Any]:
     condition = {} if drawing.model.folder is None else corpus_condition(drawing.model.folder)
     return {
         "format": FORMAT,
@@ -143,8 +143,8 @@ def _call_record(drawing: _Drawing, source: StepwiseModel, n: int) -> dict[str, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Drawing:
-    """The arguments that every shard is drawn with; a `truesource.generator.corpus_builder.Writer`."""
+class _ShardSampler:
+    """A `truesource.generator.corpus_builder.Writer` that draws every shard with the same arguments."""
 
     model: ModelReference
     digest: str  #: of the model
@@ -161,16 +161,16 @@ class _Drawing:
 
         source = _loaded(self.model, self.digest, self.device)
         with one_thread():
-            drawn = draw(source, shard.sentences, self.decoding, seed=self.seed, stream=(shard.number,))
-        lengths = [len(sentence) for sentence in drawn.sentences]
+            decoded = draw(source, shard.sentences, self.decoding, seed=self.seed, stream=(shard.number,))
+        lengths = [len(sentence) for sentence in decoded.sentences]
         columns = {
-            "text": pa.array([" ".join(sentence) for sentence in drawn.sentences], pa.string()),
+            "text": pa.array([" ".join(sentence) for sentence in decoded.sentences], pa.string()),
             "n_tokens": pa.array(lengths, pa.int32()),
-            "finished": pa.array(drawn.finished, pa.bool_()),
-            "logprob": pa.array(drawn.log_prob, pa.float64()),
+            "finished": pa.array(decoded.finished, pa.bool_()),
+            "logprob": pa.array(decoded.log_prob, pa.float64()),
         }
         if self.decoding.keep == "all":
-            columns["group"] = pa.array(drawn.group + shard.number * self.shard_size, pa.int64())
+            columns["group"] = pa.array(decoded.group + shard.number * self.shard_size, pa.int64())
         target = self.partial / "data" / shard.name
         with atomic_path(target) as temporary:
             pq.write_table(pa.table(columns), temporary, compression="zstd", write_page_checksum=True)
@@ -178,10 +178,10 @@ class _Drawing:
             "file": shard.name,
             "sentences": shard.sentences,
             "tokens": sum(lengths),
-            "finished": int(drawn.finished.sum()),
-            "finished_tokens": sum(k for k, ended in zip(lengths, drawn.finished, strict=True) if ended),
-            "special": drawn.special,
-            "contexts": drawn.contexts,
+            "finished": int(decoded.finished.sum()),
+            "finished_tokens": sum(k for k, ended in zip(lengths, decoded.finished, strict=True) if ended),
+            "special": decoded.special,
+            "contexts": decoded.contexts,
             "bytes": target.stat().st_size,
             "sha256": digest_file(target),
         }
@@ -189,7 +189,7 @@ class _Drawing:
         return entry
 
     def finished(self, shard: Shard) -> dict[str, Any] | None:
-        """The record of a shard, if its file is still the one that was written."""
+        """Return the record of a shard, if its file is still the one that was written."""
         try:
             entry = read_record(self._note(shard), SampleShardEntry, remedy="draw it again")
             same = digest_file(self.partial / "data" / shard.name) == entry["sha256"]
@@ -214,19 +214,19 @@ def _finish(entries: Entries, record: dict[str, Any], path: Path) -> None:
 
 @lru_cache(maxsize=1)
 def _loaded(named: ModelReference, digest: str, device: str | None) -> StepwiseModel:
-    """The model that is named, which has this ``digest``; kept for the next shard."""
+    """Load the referenced model, whose digest is ``digest``, and cache it for the next shard."""
     model = load_model(named, device=device)
     if model.objective != "causal":
-        raise InputError("this is a masked model: text has no order to be drawn in; give a causal one", named.text)
+        raise InputError("a masked model cannot generate text word by word; give a causal model", named.text)
     return stepwise(model, "sampling text")
 
 
 def stepwise(model: Any, needed_by: str) -> StepwiseModel:
-    """A model from which text can be drawn, checked at every step if it is not ours.
+    """Return a model from which text can be drawn, checked at every step if it is not ours.
 
     Raises:
-        InputError: it lacks ``stepper`` or ``alphabet`` (code ``missing-ability``), or its alphabet is none
-            (``not-an-alphabet``).
+        InputError: it lacks ``stepper`` or ``alphabet`` (code ``missing-ability``), or its alphabet is not an
+            `Alphabet` (``not-an-alphabet``).
     """
     source: StepwiseModel = require(model, "stepping", needed_by)
     if not is_foreign(source):
@@ -245,7 +245,7 @@ def stepwise(model: Any, needed_by: str) -> StepwiseModel:
 
 
 class _CheckedModel:
-    """A model of others whose steppers are checked."""
+    """A foreign model whose steppers are checked."""
 
     def __init__(self, model: StepwiseModel) -> None:
         self._model = model
@@ -267,7 +267,7 @@ class CheckedStepper:
     """A `Stepper` around another one; arrays of numpy become tensors."""
 
     def __init__(self, stepper: Any, model: StepwiseModel) -> None:
-        """Check what ``stepper`` of ``model`` gives."""
+        """Check the output of ``stepper``, which belongs to ``model``."""
         self._stepper, self._size = stepper, model.alphabet.size
         self._what, self._file = f"{model.name}.stepper", file_of(model)
 
@@ -283,7 +283,7 @@ class CheckedStepper:
         return self._checked(result, n)
 
     def extend(self, parents: Tensor, tokens: Tensor) -> Tensor:
-        """Go on with some rows, each one token longer; see `Stepper.extend`.
+        """Extend some rows by one token each; see `Stepper.extend`.
 
         Raises:
             InputError: as `start`.
@@ -315,15 +315,15 @@ class CheckedStepper:
 
 
 def corpus_condition(model: Path) -> dict[str, str]:
-    """``corpus_lengths``, the length condition of the corpus that a model was trained on; empty if not recorded."""
+    """Return ``corpus_lengths``, the length condition of a model's corpus; empty if not recorded."""
     lengths = read_training(model).corpus_lengths if (model / FILE).is_file() else None
     return {} if lengths is None else {"corpus_lengths": lengths}
 
 
 def reference_digest(named: ModelReference) -> str:
-    """SHA-256 over what makes a model: its folder or file, the source file of its code, or both.
+    """Return the SHA-256 over a model's folder or file, the source file of its code, or both.
 
-    What code reads besides, such as other files, is not in it.
+    Other files that the code reads are not included.
 
     Raises:
         InputError: there is no such folder, or the code cannot be imported.
@@ -342,6 +342,6 @@ def reference_digest(named: ModelReference) -> str:
 
 
 def model_digest(folder: Path) -> str:
-    """SHA-256 over what makes the model in a folder, hexadecimal."""
+    """Return the SHA-256 over the files that determine the model in a folder, hexadecimal."""
     files = sorted(file for file in folder.iterdir() if file.is_file() and file.name not in _RECORDS)
     return digest_json([[file.name, digest_file(file)] for file in files])

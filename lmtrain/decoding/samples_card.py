@@ -27,12 +27,12 @@ _GROUP = "| `group` | int64 | number of the beam: sentences of one beam are not 
 
 
 def samples_card(name: str, record: dict[str, Any], split: str) -> str:
-    """README of a folder of samples.
+    """Return the README of a folder of samples.
 
     Args:
         name: of the folder.
         record: content of ``record.json``.
-        split: what the files are named after.
+        split: name that the files begin with.
     """
     call, counts, model = record["call"], record["counts"], record["model"]
     cut = counts["sentences"] - counts["finished"]
@@ -56,7 +56,7 @@ def samples_card(name: str, record: dict[str, Any], split: str) -> str:
 | `finished` | bool | whether the model ended the sentence; if not, it was cut, and has no length of its own |
 | `logprob` | float64 | log probability under the model itself, whatever the decoding; with the end if finished; nats |
 {_GROUP if decoding.keep == "all" else ""}
-## Where it comes from
+## Provenance
 - model: SHA-256 `{model["digest"]}`
 - seed: {call["seed"]}, in shards of {call["shard_size"]:,} sentences, {call["rows"]:,} rows at a time
 - drawn on: {record["device"]}

@@ -2,8 +2,8 @@
 
 `sample_each` and `sample_in_groups` draw each sentence by itself, from the sets of nucleus, top-k, typical, eta and
 epsilon sampling. `beam_search` searches, and draws from whole beams, as transformers does
-(`GenerationMixin._beam_search`, version 5). `beam_sampling` is that of Meister & Cotterell (2021, section 4). They take
-fairseq for their implementation (footnote 11); fairseq does something else, `sample_in_groups`.
+(`GenerationMixin._beam_search`, version 5). `beam_sampling` follows Meister & Cotterell (2021, section 4). They name
+fairseq as their implementation (footnote 11), but fairseq does something else, `sample_in_groups`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Stepper(Protocol):
         """Begin ``n`` empty rows, each after ``<bos>``; log probabilities (n, K) of their first token, nats."""
 
     def extend(self, parents: Tensor, tokens: Tensor) -> Tensor:
-        """Go on with some rows, each one token longer.
+        """Extend some rows by one token each.
 
         Args:
             parents: (R,) int64, which of the present rows each new row continues; rows may be dropped or repeated.
@@ -38,11 +38,11 @@ class Stepper(Protocol):
         """
 
 
-class Next(NamedTuple):
-    """The law of the next token after each of R rows."""
+class NextDistribution(NamedTuple):
+    """The distribution of the next token after each of R rows."""
 
     log_p: Tensor  #: (R, K) float64, nats; -inf for tokens that never come; exp sums to 1
-    log_kept: Tensor  #: (R,) log of the model's probability that it is none of those; add it for the model's own value
+    log_kept: Tensor  #: (R,) log of the model's probability of all other tokens; add it for the model's own value
 
 
 class Hypothesis(NamedTuple):
@@ -51,7 +51,7 @@ class Hypothesis(NamedTuple):
     tokens: list[int]  #: without ``<eos>``
     finished: bool  #: whether it ended; otherwise it was cut
     log_prob: float  #: of the tokens, and of the end if there is one, under the model itself, nats
-    score: float  #: what it competed with: log probability over a power of the number of tokens
+    score: float  #: criterion of the beam: log probability over a power of the number of tokens
 
 
 class Walk:
@@ -70,7 +70,7 @@ class Walk:
         self._stepper, self._seed = stepper, seed
         self._never = torch.tensor(list(never), dtype=torch.int64)
 
-    def start(self, n: int) -> Next:
+    def start(self, n: int) -> NextDistribution:
         """Begin ``n`` empty rows."""
         log_prob = self._stepper.start(n)
         self.device = log_prob.device
@@ -78,46 +78,46 @@ class Walk:
         self._never = self._never.to(self.device)
         return self._next(log_prob)
 
-    def extend(self, parents: Tensor, tokens: Tensor) -> Next:
-        """Go on with some rows, each one token longer; see `Stepper.extend`."""
+    def extend(self, parents: Tensor, tokens: Tensor) -> NextDistribution:
+        """Extend some rows by one token each; see `Stepper.extend`."""
         return self._next(self._stepper.extend(parents, tokens))
 
-    def _next(self, log_prob: Tensor) -> Next:
+    def _next(self, log_prob: Tensor) -> NextDistribution:
         log_prob = log_prob.double()
         lost = log_prob[:, self._never].exp().sum(dim=1)
         self.special += lost.sum().item()
         self.contexts += len(lost)
         log_kept = torch.log1p(-lost)
         if not torch.isfinite(log_kept).all():
-            raise InputError("the model's probabilities are not finite, or none is left for any word")
-        return Next((log_prob - log_kept[:, None]).index_fill_(1, self._never, -torch.inf), log_kept)
+            raise InputError("the model's probabilities are not finite, or 0 for all words; check its weights")
+        return NextDistribution((log_prob - log_kept[:, None]).index_fill_(1, self._never, -torch.inf), log_kept)
 
     def draw(self, p: Tensor, k: int) -> Tensor:
-        """Tokens (R, k), drawn k times independently from each row of ``p`` (R, K), which need not sum to 1."""
+        """Draw tokens (R, k), k times independently from each row of ``p`` (R, K), which need not sum to 1."""
         sums = p.cumsum(dim=1)
         total = sums[:, -1:].contiguous()
         if not (torch.isfinite(total) & (total > 0.0)).all():
-            raise InputError("the model's probabilities are not finite, or none is left for any word")
+            raise InputError("the model's probabilities are not finite, or 0 for all words; check its weights")
         uniform = torch.rand((len(p), k), generator=self.generator, device=p.device, dtype=p.dtype)
-        drawn = torch.searchsorted(sums, uniform * total, right=True)
+        indices = torch.searchsorted(sums, uniform * total, right=True)
         last = torch.searchsorted(sums, total)  # rounding must not reach beyond the last token that has probability
-        return torch.minimum(drawn, last)
+        return torch.minimum(indices, last)
 
     def gumbel(self, like: Tensor) -> Tensor:
-        """Independent standard Gumbel numbers of the shape of ``like``."""
+        """Draw independent standard Gumbel numbers of the shape of ``like``."""
         uniform = torch.rand(like.shape, generator=self.generator, device=like.device, dtype=like.dtype)
         return uniform.log_().neg_().log_().neg_()
 
 
-def next_law(log_p: Tensor, decoding: Decoding) -> Tensor:
-    """The law that a sampling scheme draws the next token from.
+def next_distribution(log_p: Tensor, decoding: Decoding) -> Tensor:
+    """Return the distribution that a sampling scheme draws the next token from.
 
     Args:
         log_p: (R, K) log probabilities of each row, nats; -inf for none.
         decoding: one of the sampling schemes.
 
     Returns:
-        Probabilities (R, K), in proportion: a row sums to the mass of its set, 1 where nothing is left out.
+        (R, K) probabilities, not normalised: a row sums to the mass of its set, 1 if nothing is excluded.
     """
     if decoding.temperature not in (None, 1.0):
         log_p = torch.log_softmax(log_p / decoding.temperature, dim=1)
@@ -139,46 +139,46 @@ def next_law(log_p: Tensor, decoding: Decoding) -> Tensor:
 
 
 def entropy(log_p: Tensor, p: Tensor) -> Tensor:
-    """(R, 1), nats; tokens of probability zero add nothing."""
+    """Return the entropy of each row, (R, 1) nats; tokens of probability zero add nothing."""
     return -(p * log_p.masked_fill(p == 0.0, 0.0)).sum(dim=1, keepdim=True)
 
 
 def at_least(p: Tensor, least: Tensor) -> Tensor:
-    """Tokens (R, K) of probability ``least`` or more, and the most probable one in any case."""
+    """Mark the tokens (R, K) of probability ``least`` or more, and the most probable one in any case."""
     return p >= torch.minimum(least, p.amax(dim=1, keepdim=True))
 
 
-def smallest_set(key: Tensor, mass: Tensor, wanted: float) -> Tensor:
-    """Take tokens in ascending order of ``key``, ties in order of number, until their mass is ``wanted`` or more.
+def smallest_set(key: Tensor, mass: Tensor, target: float) -> Tensor:
+    """Take tokens in ascending order of ``key``, ties in order of number, until their mass is ``target`` or more.
 
     Args:
         key: (R, K).
         mass: (R, K), not negative.
-        wanted: above 0.
+        target: above 0.
 
     Returns:
-        (R, K) whether the token is taken; all are where the whole mass is less.
+        (R, K) true if the token is taken; all are if the whole mass is less.
     """
     if key.shape[1] <= 2 * PART:
-        return _smallest_set(key, mass, wanted)
+        return _smallest_set(key, mass, target)
     front, at = key.topk(PART, dim=1, largest=False)
     at = at.sort(dim=1).values
-    taken = _smallest_set(key.gather(1, at), mass.gather(1, at), wanted)
+    taken = _smallest_set(key.gather(1, at), mass.gather(1, at), target)
     result = torch.zeros_like(key, dtype=torch.bool).scatter_(1, at, taken)
     # the front is the whole story unless the last token taken ties with some that are not in it, or it was too little
     last = key.masked_fill(~result, -torch.inf).amax(dim=1)
     rest = (last >= front[:, -1]).nonzero()[:, 0]
     if len(rest):
-        result[rest] = _smallest_set(key[rest], mass[rest], wanted)
+        result[rest] = _smallest_set(key[rest], mass[rest], target)
     return result
 
 
-def _smallest_set(key: Tensor, mass: Tensor, wanted: float) -> Tensor:
+def _smallest_set(key: Tensor, mass: Tensor, target: float) -> Tensor:
     order = torch.sort(key, dim=1, stable=True).indices
     sorted_mass = mass.gather(1, order)
     before = sorted_mass.cumsum(dim=1).roll(1, dims=1)
     before[:, 0] = 0.0
-    return torch.zeros_like(key, dtype=torch.bool).scatter_(1, order, before < wanted)
+    return torch.zeros_like(key, dtype=torch.bool).scatter_(1, order, before < target)
 
 
 def sample_each(walk: Walk, n: int, decoding: Decoding) -> list[list[Hypothesis]]:
@@ -189,8 +189,8 @@ def sample_each(walk: Walk, n: int, decoding: Decoding) -> list[list[Hypothesis]
 def sample_in_groups(walk: Walk, n: int, decoding: Decoding) -> list[list[Hypothesis]]:
     """Draw n times ``decoding.width`` independent sentences, each group sorted by score, as fairseq does."""
     k = decoding.width
-    drawn = _sample(walk, n * k, decoding)
-    return [sorted(drawn[i : i + k], key=lambda h: -h.score) for i in range(0, n * k, k)]
+    samples = _sample(walk, n * k, decoding)
+    return [sorted(samples[i : i + k], key=lambda h: -h.score) for i in range(0, n * k, k)]
 
 
 def _sample(walk: Walk, n: int, decoding: Decoding) -> list[Hypothesis]:
@@ -203,10 +203,10 @@ def _sample(walk: Walk, n: int, decoding: Decoding) -> list[Hypothesis]:
     finished = torch.zeros(n, dtype=torch.bool, device=device)
     log_prob, log_p = (torch.zeros(n, dtype=torch.float64, device=device) for _ in range(2))
     for t in range(most + 1):
-        drawn = walk.draw(next_law(after.log_p, decoding), 1)
-        step = after.log_p.gather(1, drawn)[:, 0]
-        drawn = drawn[:, 0]
-        ended = drawn == walk.eos
+        sampled = walk.draw(next_distribution(after.log_p, decoding), 1)
+        step = after.log_p.gather(1, sampled)[:, 0]
+        sampled = sampled[:, 0]
+        ended = sampled == walk.eos
         log_p[alive] += step
         counted = (
             ended if t == most else torch.ones_like(ended)
@@ -217,9 +217,9 @@ def _sample(walk: Walk, n: int, decoding: Decoding) -> list[Hypothesis]:
         going = (~ended).nonzero()[:, 0]
         if t == most or not len(going):
             break
-        alive, drawn = alive[going], drawn[going]
-        tokens[alive, t] = drawn
-        after = walk.extend(going, drawn)
+        alive, sampled = alive[going], sampled[going]
+        tokens[alive, t] = sampled
+        after = walk.extend(going, sampled)
     score = log_p / (lengths + 1).double() ** (decoding.length_penalty or 0.0)
     columns = (tokens, lengths, finished, log_prob, score)
     return [
@@ -229,13 +229,13 @@ def _sample(walk: Walk, n: int, decoding: Decoding) -> list[Hypothesis]:
 
 
 def beam_search(walk: Walk, n: int, decoding: Decoding) -> list[list[Hypothesis]]:
-    """Search n times, or draw under ``beam_sampling_hf``; the hypotheses of each beam, best first, at most k.
+    """Search n times, or draw under ``beam_sampling_hf``; return the hypotheses of each beam, best first, at most k.
 
     Equal to ``generate`` with ``num_beams=k, do_sample=..., early_stopping=False, max_new_tokens=max_tokens + 1``: of
     the 2k candidates of a step, those that end are results when they are among the first k (in order of score, or as
-    drawn); the k best of the others go on. A beam stops when it has k results and its best hypothesis, if it ended
-    now, would not be better than the worst of them. Candidates of probability zero, which transformers takes to fill
-    up, are none here.
+    drawn); the k best of the others continue. A beam stops when it has k results and its best hypothesis, if it ended
+    now, would not be better than the worst of them. Unlike transformers, it never fills up with candidates of
+    probability zero.
     """
     k, most, penalty = decoding.width, decoding.most, decoding.length_penalty or 0.0
     sampled = decoding.scheme == "beam_sampling_hf"
@@ -292,8 +292,8 @@ def _candidates(scores: Tensor, most: int, n_tokens: int, drawn_by: Walk | None)
     """Choose at most ``most`` pairs of hypothesis and token from ``scores`` (B, k * K): scores, hypotheses, tokens.
 
     The best in order; or, with a walk, drawn without replacement in proportion to exp(score), in the order drawn: the
-    largest scores after adding a Gumbel number to each (Vieira 2014; Kool et al. 2019). (B, most) each; a score of
-    -inf where there are no more.
+    largest scores after adding a Gumbel number to each (Vieira 2014; Kool et al. 2019). (B, most) each; missing
+    candidates have the score -inf.
     """
     most = min(most, scores.shape[1])
     key = scores if drawn_by is None else scores + drawn_by.gumbel(scores)
@@ -302,7 +302,7 @@ def _candidates(scores: Tensor, most: int, n_tokens: int, drawn_by: Walk | None)
 
 
 def beam_sampling(walk: Walk, n: int, decoding: Decoding) -> list[list[Hypothesis]]:
-    """Draw n beams; the hypotheses of each, best first, at most k.
+    """Draw n beams; return the hypotheses of each, best first, at most k.
 
     The paper leaves open what happens at the start (here: one empty hypothesis, for which k tokens are drawn), whether
     a token drawn twice for the same hypothesis counts twice (``dedupe``), whether the beam narrows when hypotheses
@@ -317,17 +317,17 @@ def beam_sampling(walk: Walk, n: int, decoding: Decoding) -> list[list[Hypothesi
     log_p, log_prob = (torch.zeros(n, dtype=torch.float64, device=device) for _ in range(2))
     text = torch.empty((n, 0), dtype=torch.int64, device=device)
     for t in range(most + 1):
-        drawn = walk.draw(after.log_p.exp(), k)
+        sampled = walk.draw(after.log_p.exp(), k)
         if decoding.dedupe:
-            drawn = drawn.sort(dim=1).values
-        step = after.log_p.gather(1, drawn)
+            sampled = sampled.sort(dim=1).values
+        step = after.log_p.gather(1, sampled)
         scores = log_p[:, None] + step
         if decoding.dedupe:
-            again = torch.zeros_like(drawn, dtype=torch.bool)
-            again[:, 1:] = drawn[:, 1:] == drawn[:, :-1]
+            again = torch.zeros_like(sampled, dtype=torch.bool)
+            again[:, 1:] = sampled[:, 1:] == sampled[:, :-1]
             scores = scores.masked_fill(again, -torch.inf)
         parent, column = _best(scores, rows, n, k)
-        token = drawn[parent, column]
+        token = sampled[parent, column]
         log_p = scores[parent, column]
         before, log_prob = log_prob[parent], log_prob[parent] + step[parent, column] + after.log_kept[parent]
         text, rows = text[parent], rows[parent]
@@ -350,9 +350,9 @@ def beam_sampling(walk: Walk, n: int, decoding: Decoding) -> list[list[Hypothesi
 
 
 def _best(scores: Tensor, rows: Tensor, n: int, k: int) -> tuple[Tensor, Tensor]:
-    """Row and column of the k highest of the candidates (R, C) of each of n beams, ties in order, beam after beam.
+    """Find the k best candidates (R, C) of each of n beams: their rows and columns, ties in order, beam by beam.
 
-    The rows of a beam stand together.
+    The rows of a beam are adjacent.
     """
     flat = scores.flatten()
     beam = rows.repeat_interleave(scores.shape[1])
@@ -361,5 +361,5 @@ def _best(scores: Tensor, rows: Tensor, n: int, k: int) -> tuple[Tensor, Tensor]
     counts = torch.bincount(beam, minlength=n)
     first = (counts.cumsum(0) - counts)[beam[order]]
     rank = torch.arange(len(order), device=scores.device) - first
-    kept = order[(rank < k) & (flat[order] > -torch.inf)]
-    return kept // scores.shape[1], kept % scores.shape[1]
+    best = order[(rank < k) & (flat[order] > -torch.inf)]
+    return best // scores.shape[1], best % scores.shape[1]

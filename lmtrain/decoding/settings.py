@@ -18,9 +18,9 @@ Keep = Literal["best", "all"]
 
 SAMPLING: tuple[str, ...] = get_args(Sampling)
 BEAMS: tuple[str, ...] = get_args(Beams)
-UNLIMITED = 200  #: most tokens of a sentence where neither the model nor the user sets a limit (as in fairseq)
+UNLIMITED = 200  #: most tokens of a sentence if neither the model nor the user sets a limit (as in fairseq)
 
-#: the setting that a scheme cannot do without, and an example of it
+#: the setting that a scheme needs, and an example of it
 _NEEDED = {
     "nucleus": ("top_p", 0.9),
     "top_k": ("top_k", 50),
@@ -31,7 +31,7 @@ _NEEDED = {
 
 
 def _defaults(scheme: object) -> dict[str, Any]:
-    """The settings of a scheme that need not be given; those of beams are as in Meister & Cotterell (2021)."""
+    """Return the default settings of a scheme; for beams as in Meister & Cotterell (2021)."""
     if scheme in SAMPLING:
         return {"temperature": 1.0}
     return {"beams": 5, "length_penalty": 1.0, "keep": "best"} | ({"dedupe": True} if scheme == "beam_sampling" else {})
@@ -50,10 +50,9 @@ class Decoding(Settings):
     - ``typical``: from the smallest set of mass ``typical_p`` or more whose information is nearest to the entropy
       (locally typical sampling, Meister et al. 2023).
     - ``eta``: from the tokens of probability ``min(eta, sqrt(eta) * exp(-entropy))`` or more (Hewitt et al. 2022).
-    - ``epsilon``: from those of probability ``epsilon`` or more (the same).
+    - ``epsilon``: from the tokens of probability ``epsilon`` or more (the same).
 
-    Where tokens tie for the last place of a set, those with lower numbers are in it. The most probable token is always
-    in it.
+    If tokens tie for the last place of a set, lower numbers come first. The most probable token is always in the set.
 
     With ``beams`` = k hypotheses, which compete by ``ln p / tokens ** length_penalty`` (the end of the sentence is a
     token); ``keep`` the best of them, or all:
@@ -102,11 +101,11 @@ class Decoding(Settings):
     def _fill_in(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
-        given = {name: value for name, value in values.items() if value is not None}
-        return {**_defaults(given.get("scheme", "ancestral")), **given}
+        settings = {name: value for name, value in values.items() if value is not None}
+        return {**_defaults(settings.get("scheme", "ancestral")), **settings}
 
     @model_validator(mode="after")
-    def _settings_are_those_of_the_scheme(self) -> Self:
+    def _settings_fit_the_scheme(self) -> Self:
         needed, example = _NEEDED.get(self.scheme, (None, None))
         if needed is not None and getattr(self, needed) is None:
             raise ValueError(f"the scheme {self.scheme} needs {needed}, such as {example}")
@@ -115,7 +114,7 @@ class Decoding(Settings):
             raise ValueError(f"the scheme {self.scheme} has no setting {min(foreign)}; remove it")
         return self
 
-    # -- what follows from it -----------------------------------------------------------------------------
+    # -- derived values ----------------------------------------------------------------------------------
 
     @property
     def width(self) -> int:
@@ -147,12 +146,12 @@ class Decoding(Settings):
         return self
 
     def as_record(self) -> dict[str, Any]:
-        """The settings of the scheme, for a JSON file; `from_record` reads them."""
+        """Return the settings of the scheme, for a JSON file; `from_record` reads them."""
         return self.model_dump(exclude_none=True)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Decoding:
-        """The scheme with the settings of a record.
+        """Return the scheme with the settings of a record.
 
         Raises:
             InputError: a setting is unknown, missing, out of range, or not one of the scheme.
@@ -163,7 +162,7 @@ class Decoding(Settings):
             raise InputError(explain(error, model=cls)) from error
 
     def __str__(self) -> str:
-        """The signature, such as ``nucleus|temperature:1|top_p:0.9|max_tokens:127``."""
+        """Return the signature, such as ``nucleus|temperature:1|top_p:0.9|max_tokens:127``."""
         settings = {name: value for name, value in self.as_record().items() if name != "scheme"}
         parts = [f"{k}:{v:g}" if isinstance(v, float) else f"{k}:{str(v).lower()}" for k, v in settings.items()]
         return "|".join([self.scheme, *parts])

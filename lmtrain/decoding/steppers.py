@@ -18,7 +18,7 @@ from truesource.lmtrain.loading import token_count
 
 @torch.inference_mode()
 def cache_of_one_token(model: PreTrainedModel) -> Any | None:
-    """The cache that a network returns after one token, to be given back with the tokens that follow.
+    """Return the cache that a network returns after one token, to be given back with the tokens that follow.
 
     None: it returns nothing of the kind. It may keep something within itself (RecurrentGemma) or under another name
     (Mamba), or nothing at all.
@@ -30,12 +30,12 @@ def cache_of_one_token(model: PreTrainedModel) -> Any | None:
 
 
 def without_cache(model: PreTrainedModel) -> dict[str, bool]:
-    """Options of a call after which nothing that the network keeps will be used."""
+    """Return the options of a call after which nothing that the network keeps will be used."""
     return {"use_cache": False} if "use_cache" in inspect.signature(model.forward).parameters else {}
 
 
 class PrefixStepper:
-    """A `truesource.lmtrain.decoding.sampling.Stepper` that asks for every prefix anew, each different one once."""
+    """A `truesource.lmtrain.decoding.sampling.Stepper` that reads every prefix afresh, each different one once."""
 
     def __init__(self, following: Callable[[list[list[str]]], FloatArray], alphabet: Alphabet) -> None:
         """Step along prefixes.
@@ -53,7 +53,7 @@ class PrefixStepper:
         return self._next()
 
     def extend(self, parents: Tensor, tokens: Tensor) -> Tensor:
-        """Go on with some rows, each one token longer; see `Stepper.extend`."""
+        """Extend some rows by one token each; see `Stepper.extend`."""
         self._rows = torch.cat([self._rows[parents], tokens[:, None]], dim=1)
         return self._next()
 
@@ -68,7 +68,7 @@ class NetworkStepper:
 
     Args:
         model: takes ``input_ids`` and gives ``logits``. If it also takes and gives ``past_key_values`` that have
-            ``batch_select_indices``, as all transformers with a `DynamicCache` do, it goes on from there; else it
+            ``batch_select_indices``, as all transformers with a `DynamicCache` do, it continues from them; else it
             reads the whole rows again at each step.
         bos: number of the token that every text begins with.
     """
@@ -87,7 +87,7 @@ class NetworkStepper:
         return first.expand(n, -1)
 
     def extend(self, parents: Tensor, tokens: Tensor) -> Tensor:
-        """Go on with some rows; see `Stepper.extend`."""
+        """Extend some rows; see `Stepper.extend`."""
         if len(parents) != self._rows or not torch.equal(parents, torch.arange(self._rows, device=parents.device)):
             self._select(parents)
         return self._run(tokens)

@@ -1,4 +1,4 @@
-"""Architectures of one's own: a person's `torch.nn.Module`, trained and used like a built-in network.
+"""Custom architectures: a user's `torch.nn.Module`, trained and used like a built-in network.
 
 ``settings.py`` says what is trained and finds the code that makes the module, without torch. ``network.py`` wraps the
 module and says whether the file of its code can go into the folder of the model. ``architecture.py`` tries it on random

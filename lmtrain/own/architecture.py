@@ -1,6 +1,6 @@
-"""An architecture of one's own, as training and scoring take one, and reading its folders.
+"""A custom architecture, as training and scoring take one, and reading its folders.
 
-It is tried on random tokens before any time is spent on it: can it be trained and scored?
+Before any training, random tokens show whether it can be trained and scored.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from truesource.lmtrain.tokenizer import SPECIALS
 from truesource.lmtrain.training_record import require_unchanged
 from truesource.lmtrain.word_vocabulary import Encoder
 
-_WORDS = 6  #: of the vocabulary that a network is tried with before there is one
-LENGTH = 12  #: tokens of the texts that it is tried on
-LONGEST = 2048  #: no longer text is tried
+_WORDS = 6  #: of the vocabulary that a network is tried with before the real one is known
+LENGTH = 12  #: tokens of the texts that a network is tried on
+LONGEST = 2048  #: tokens of the longest text that is tried
 TOLERANCE = 1e-3  #: largest difference of equal logits, relative to the spread of the logits
 WEIGHTS = "model.safetensors"
 log = logging.getLogger("truesource")
@@ -52,7 +52,7 @@ log = logging.getLogger("truesource")
 
 @dataclass(frozen=True)
 class OwnArchitecture(NetworkArchitecture[OwnSettings]):
-    """The code of a person, and what it predicts from."""
+    """Custom code and its objective."""
 
     predicts: Objective = "causal"
 
@@ -63,34 +63,34 @@ class OwnArchitecture(NetworkArchitecture[OwnSettings]):
 
 
 def own_architecture(predicts: Objective) -> OwnArchitecture:
-    """The architecture of all networks of one's own that have an objective."""
+    """Return the architecture of all custom networks of one objective."""
     return OwnArchitecture(OwnSettings, HEAD, build, longest=_longest, predicts=predicts)
 
 
 def build(settings: OwnSettings, vocabulary: Encoder) -> OwnNetwork:
-    """A network with the initial weights of its code, tried on random tokens, on the GPU if there is one.
+    """Return a network with the initial weights of its code, tried on random tokens, on the GPU if there is one.
 
     Raises:
         InputError: the code cannot be imported or fails, or the network cannot be trained; see
             `truesource.lmtrain.own.architecture`.
     """
     special = {"pad_token_id": vocabulary.pad, "bos_token_id": vocabulary.bos, "eos_token_id": vocabulary.eos}
-    return _tried(find(settings), settings, len(vocabulary), special)
+    return _checked_network(find(settings), settings, len(vocabulary), special)
 
 
 def try_out(settings: OwnSettings) -> None:
-    """Build a network with a small vocabulary, and throw it away; all that `build` refuses is refused.
+    """Build a network with a small vocabulary and discard it, to refuse whatever `build` refuses.
 
     Raises:
         InputError: as `build`.
     """
     with kept_random_states():
         special = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
-        _tried(find(settings), settings, len(SPECIALS) + _WORDS, special)
+        _checked_network(find(settings), settings, len(SPECIALS) + _WORDS, special)
 
 
 def network_of_code(factory: Factory, settings: OwnSettings, size: int, special: dict[str, Any]) -> OwnNetwork:
-    """The module that the code makes, as a network on the GPU if there is one.
+    """Return the module that the code returns, as a network on the GPU if there is one.
 
     Args:
         factory: the code.
@@ -129,13 +129,13 @@ def network_of_code(factory: Factory, settings: OwnSettings, size: int, special:
     return moved
 
 
-def _tried(factory: Factory, settings: OwnSettings, size: int, special: dict[str, Any]) -> OwnNetwork:
+def _checked_network(factory: Factory, settings: OwnSettings, size: int, special: dict[str, Any]) -> OwnNetwork:
     def make() -> OwnNetwork:
         return network_of_code(factory, settings, size, special)
 
     network = make()
     with kept_random_states():
-        torch.manual_seed(1)  # other weights than those of the first
+        torch.manual_seed(1)  # other weights than the first network
         check_reading(network)
         check_longest(network)
         check_memory(network)
@@ -165,11 +165,11 @@ class OwnRecord(BaseModel):
 
 
 def load_own(folder: Path, code: Code, *, device: str | None = None) -> tuple[OwnNetwork, PreTrainedTokenizerFast]:
-    """Load a network of one's own and its tokeniser.
+    """Load a custom network and its tokeniser.
 
     Args:
         folder: trained here.
-        code: that the person names; what the folder says of its code is compared with it, and never run.
+        code: that the user names; the code that the folder names is compared with it, and never run.
         device: such as ``"cpu"``; None: see `truesource.lmtrain.device`.
 
     Raises:
@@ -181,7 +181,7 @@ def load_own(folder: Path, code: Code, *, device: str | None = None) -> tuple[Ow
         raise InputError("there is no trained model here; train one, or finish its training", folder, code="missing")
     if read_config_json(path).get("model_type") != MODEL_TYPE:
         raise InputError(
-            "the model of this folder is not an architecture of one's own; name the folder without code before it",
+            "the model of this folder has no custom architecture; name the folder without code before it",
             folder,
             code="other-model",
         )
@@ -190,7 +190,7 @@ def load_own(folder: Path, code: Code, *, device: str | None = None) -> tuple[Ow
     _warn_of_other_code(record, code, folder)
     tokenizer = load_tokenizer(folder)
     with kept_random_states():
-        network = _built(record, code)
+        network = _network_of_record(record, code)
         _load_weights(network, folder)
         require_token_numbers(tokenizer, network, folder)
         require_unchanged(folder, ["generation_config.json", WEIGHTS])
@@ -202,16 +202,16 @@ def load_own(folder: Path, code: Code, *, device: str | None = None) -> tuple[Ow
 
 
 def code_of(folder: Path) -> str:
-    """The name of the code of a trained folder, for messages; it is not run."""
+    """Return the name of the code of a trained folder, for messages; it is not run."""
     named = read_config_json(folder / "config.json").get("code")
     return named if isinstance(named, str) and named else "file.py:name"
 
 
-def _built(record: OwnRecord, code: Code) -> OwnNetwork:
-    given = dict(record.code_settings or {})
+def _network_of_record(record: OwnRecord, code: Code) -> OwnNetwork:
+    code_settings = dict(record.code_settings or {})
     settings = OwnSettings(
         **{
-            **given,
+            **code_settings,
             "architecture": record.code,
             "objective": record.objective,
             "max_positions": record.max_positions,
@@ -226,7 +226,7 @@ def _warn_of_other_code(record: OwnRecord, code: Code, folder: Path) -> None:
         log.warning("%s was trained as %s, not as %s", folder, record.code, code.name)
     elif record.code_digest != code.digest:
         log.warning(
-            "%s was trained with another version of the code of %s; its numbers may not be those of then",
+            "%s was trained with another version of the code of %s; its numbers may have changed",
             folder,
             code.name,
         )
@@ -235,29 +235,29 @@ def _warn_of_other_code(record: OwnRecord, code: Code, folder: Path) -> None:
 def _load_weights(network: OwnNetwork, folder: Path) -> None:
     path = folder / WEIGHTS
     if not path.is_file():
-        raise InputError(f"there are no weights beside config.json ({WEIGHTS}); finish the training", folder)
+        raise InputError(f"there are no weights next to config.json ({WEIGHTS}); finish the training", folder)
     with library_errors("the model cannot be loaded", folder):
         stored = load_file(path)
-    wanted: Mapping[str, torch.Tensor] = network.state_dict()
+    expected: Mapping[str, torch.Tensor] = network.state_dict()
     tied = network.all_tied_weights_keys
-    missing = [name for name in wanted if name not in stored and tied.get(name, name) not in stored]
+    missing = [name for name in expected if name not in stored and tied.get(name, name) not in stored]
     mismatched = [
-        (name, tuple(tensor.shape), tuple(wanted[name].shape))
+        (name, tuple(tensor.shape), tuple(expected[name].shape))
         for name, tensor in stored.items()
-        if name in wanted and tensor.shape != wanted[name].shape
+        if name in expected and tensor.shape != expected[name].shape
     ]
-    require_tensors(missing, [name for name in stored if name not in wanted], mismatched, folder)
+    require_tensors(missing, [name for name in stored if name not in expected], mismatched, folder)
     network.load_state_dict(stored, strict=False)
 
 
 @torch.inference_mode()
 def check_reading(network: OwnNetwork) -> None:
-    """Stop where the logits of a network in evaluation mode are not those of a language model.
+    """Refuse a network whose logits in evaluation mode are not a language model's.
 
     Raises:
         InputError: they are not finite (code ``bad-logits``), differ from call to call (``random-logits``), depend on
-            other texts of the batch (``mixes-rows``), those of a causal model on later tokens (``looks-ahead``), or
-            those of a masked model on padding (``reads-padding``); or forward takes other arguments (``code-failed``).
+            other texts of the batch (``mixes-rows``), in a causal model on later tokens (``looks-ahead``), or in a
+            masked model on padding (``reads-padding``); or forward takes other arguments (``code-failed``).
     """
     network.eval()
     _check_arguments(network)
@@ -267,7 +267,7 @@ def check_reading(network: OwnNetwork) -> None:
         raise InputError(f"{network.code} returns logits that are not finite", code="bad-logits")
     if not _equal(network, first, again):
         raise InputError(
-            f"{network.code} returns other logits at each call; random parts, such as dropout, must rest in evaluation"
+            f"{network.code} returns other logits at each call; disable random parts, such as dropout, in evaluation"
             " mode (self.training is False)",
             code="random-logits",
         )
@@ -275,7 +275,7 @@ def check_reading(network: OwnNetwork) -> None:
 
 
 def _check_arguments(network: OwnNetwork) -> None:
-    """Stop where forward cannot be called with the tokens and the mask."""
+    """Refuse a forward that cannot be called with the tokens and the mask."""
     forward = network.module.forward
     try:
         signature = inspect.signature(forward)
@@ -305,7 +305,7 @@ def check_longest(network: OwnNetwork) -> None:
 
 @torch.inference_mode()
 def check_dependence(network: OwnNetwork) -> None:
-    """Stop where logits depend on what they must not depend on; see `check_reading`.
+    """Refuse logits that depend on what they must not depend on; see `check_reading`.
 
     Raises:
         InputError: the same.
@@ -347,7 +347,7 @@ def check_dependence(network: OwnNetwork) -> None:
 
 
 def check_training(network: OwnNetwork, twin: OwnNetwork) -> None:
-    """Stop where a network cannot be trained, or would not come back from its folder as it was.
+    """Refuse a network that cannot be trained, or would be loaded from its folder with other logits.
 
     Args:
         network: the one to be trained; it is left as it is.
@@ -363,8 +363,8 @@ def check_training(network: OwnNetwork, twin: OwnNetwork) -> None:
     with torch.inference_mode():
         if not _equal(network, *(one.eval()(input_ids=ids).logits.float() for one in (network, twin))):
             raise InputError(
-                f"{network.code} made twice, with the same weights, returns other logits; what is random in it must"
-                " be a parameter or a buffer (register_buffer), or it is lost when the model is saved",
+                f"{network.code} made twice, with the same weights, returns other logits; random values in it must be"
+                " parameters or buffers (register_buffer), or they are lost when the model is saved",
                 code="not-saved",
             )
         generator = torch.Generator().manual_seed(1)
@@ -384,7 +384,7 @@ def check_training(network: OwnNetwork, twin: OwnNetwork) -> None:
 
 
 def check_memory(network: OwnNetwork) -> None:
-    """Stop where weights cannot be saved.
+    """Refuse weights that cannot be saved.
 
     Raises:
         InputError: two overlap in memory and are not the same (code ``shared-memory``).
@@ -410,7 +410,7 @@ def _tokens(network: OwnNetwork, rows: int) -> Tensor:
 
 
 def _others(ids: Tensor, size: int) -> Tensor:
-    """Another token at each place, out of those that `random_tokens` draws from."""
+    """Return another token at each place, out of those that `random_tokens` draws from."""
     least = FIRST_WORD if size > FIRST_WORD + 1 else 0
     return (ids - least + 1) % (size - least) + least
 

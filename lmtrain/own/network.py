@@ -1,7 +1,7 @@
-"""A module of one's own as a network of `transformers`: configuration, checked logits, steps, hidden states.
+"""A custom module as a network of `transformers`: configuration, checked logits, steps, hidden states.
 
-It keeps of a text any nest of tensors, flattened to a list and made again. Its file may go into the folder of the model
-if it runs there by itself, see `code_copy`, which reads it and runs nothing of it.
+The state that it keeps of a text is any nest of tensors, flattened to a list and rebuilt. Its file may go into the
+folder of the model if it runs there by itself; `code_copy` checks this without running it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ HEAD = "head"  #: attribute of `OwnNetwork` that all logits go through
 TOLERANCE = 1e-3  #: largest difference of logits of `step` and of `forward`, relative to the largest logit
 _TRIED = 5  #: tokens that the two are compared on
 _INSTALLED = {"site-packages", "dist-packages"}
-#: names by which a file finds others without an import statement, and what that means
+#: names by which a file finds others without an import statement, and the reason for messages
 _HIDDEN = {
-    "__file__": "looks for files beside it (__file__)",
+    "__file__": "looks for files next to it (__file__)",
     "__import__": "imports modules by names made at run time",
 }
 
@@ -42,8 +42,8 @@ _HIDDEN = {
 class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
     """A module that is called as ``module(input_ids, attention_mask)`` and returns logits (B, L, V).
 
-    Its initial weights stay as its own code made them. Where it has ``step(input_ids (B, 1), state)``, a causal one
-    goes on with texts token by token; where it has ``hidden_states(input_ids, attention_mask)``, it can be probed.
+    Its own code sets its initial weights. With ``step(input_ids (B, 1), state)``, a causal module continues texts token
+    by token; with ``hidden_states(input_ids, attention_mask)``, it can be probed.
     """
 
     config_class = OwnConfig
@@ -65,19 +65,19 @@ class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
         """Do nothing: the code has set them."""
 
     def get_input_embeddings(self) -> None:
-        """None is known."""
+        """Return None: they are not known."""
 
     def get_output_embeddings(self) -> None:
-        """None is known."""
+        """Return None: they are not known."""
 
     @property
     def code(self) -> str:
-        """The name that the person gave the code."""
+        """The name of the code, as the user wrote it."""
         return str(self.config.code)
 
     @property
     def can_step(self) -> bool:
-        """True if it goes on with a text without reading it again."""
+        """True if it continues a text without reading it again."""
         return self.config.objective == "causal" and callable(getattr(self.module, "step", None))
 
     def forward(
@@ -89,7 +89,7 @@ class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
         output_hidden_states: bool = False,
         **_: Any,
     ) -> CausalLMOutputWithPast:
-        """Logits (B, L, V); with ``use_cache`` and one token a text those of ``step``, and the state after it.
+        """Return logits (B, L, V); with ``use_cache`` and one token a text, the logits and state of ``step``.
 
         Raises:
             InputError: the module raises (code ``code-failed``), or what it returns is no logits of these tokens
@@ -145,16 +145,16 @@ class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
         if not tensors or any(tensor.dim() == 0 or len(tensor) != len(input_ids) for tensor in tensors):
             raise InputError(
                 f"step of {self.code} must return a state of tensors (B, ...), a row for each text first"
-                " (that of nn.GRU and nn.LSTM has its layers first: transpose it)",
+                " (nn.GRU and nn.LSTM put layers first: transpose their states)",
                 code="bad-step",
             )
         self._nest = nest_like(after, [tensor.new_empty(0) for tensor in tensors])
-        kept = GrowingStates(tensors) if self._fixed is False else RecurrentStates(tensors, 0)
-        return CausalLMOutputWithPast(logits=self.head(logits), past_key_values=kept)
+        past = GrowingStates(tensors) if self._fixed is False else RecurrentStates(tensors, 0)
+        return CausalLMOutputWithPast(logits=self.head(logits), past_key_values=past)
 
     @torch.inference_mode()
     def _try_steps(self) -> None:
-        """Compare ``step`` with ``forward`` on random texts, rows of which are exchanged and repeated on the way.
+        """Compare ``step`` with ``forward`` on random texts whose rows are exchanged and repeated on the way.
 
         Raises:
             InputError: they differ (code ``bad-step``).
@@ -176,8 +176,8 @@ class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
         expected = self.forward(ids).logits
         limit = TOLERANCE * max(1.0, float(expected.abs().max()))
         for place, logits in enumerate(stepped):
-            wanted = expected[:, place] if place >= 2 else None
-            difference = 0.0 if wanted is None else float((logits - wanted).abs().max())
+            reference = expected[:, place] if place >= 2 else None
+            difference = 0.0 if reference is None else float((logits - reference).abs().max())
             if not difference <= limit:
                 self._fixed = None
                 raise InputError(
@@ -227,7 +227,7 @@ class CodeCopy:
 
 
 def code_copy(code: Code) -> CodeCopy:
-    """The file of code as it was imported, if it needs no other file but those of installed packages."""
+    """Return the file of code as it was imported, if it needs no other file outside installed packages."""
     name = code.name.rpartition(":")[2]
     if code.source is None or code.source.suffix != ".py" or not code.source.is_file():
         return CodeCopy(name, None, "is no file of Python")
@@ -241,7 +241,7 @@ def code_copy(code: Code) -> CodeCopy:
 
 
 def _reasons(tree: ast.Module, folder: Path) -> Iterator[str]:
-    """Return the reason why a file of a folder cannot run elsewhere."""
+    """Yield the reasons why a file of a folder cannot run elsewhere."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in _HIDDEN:
             yield _HIDDEN[node.id]
@@ -266,14 +266,14 @@ def _why_not(root: str, folder: Path) -> str | None:
     places = [spec.origin] if spec.origin else [*(spec.submodule_search_locations or ())]
     if any(_INSTALLED.intersection(Path(place).parts) for place in places):
         return None
-    beside = any(folder in [*Path(place).resolve().parents][:2] for place in places)  # root.py, root/__init__.py
-    if root in sys.stdlib_module_names and not beside:
+    near = any(folder in [*Path(place).resolve().parents][:2] for place in places)  # root.py, root/__init__.py
+    if root in sys.stdlib_module_names and not near:
         return None
-    return f"imports {root}, which lies beside it" if beside else f"imports {root}, which is not an installed package"
+    return f"imports {root}, which lies next to it" if near else f"imports {root}, which is not an installed package"
 
 
 def tensors_of(state: Any) -> list[Tensor]:
-    """The tensors in a nest of tuples, lists and dicts, in order.
+    """Return the tensors in a nest of tuples, lists and dicts, in order.
 
     Raises:
         InputError: it holds something else, such as a number (code ``bad-step``).

@@ -1,6 +1,6 @@
-"""Settings of an architecture of one's own, and its code: found, compared with the settings, called.
+"""Settings of a custom architecture, and its code: found, compared with the settings, called.
 
-The settings are those of every model, and whatever the code takes.
+The settings are the ones of every model, and whatever the code takes.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _NAMED = {"int": "a whole number", "float": "a number", "bool": "true or false",
 
 
 class OwnSettings(ModelConfig):
-    """A model whose architecture is code that a person names.
+    """Settings of a model whose architecture is custom code.
 
-    All keys that are no fields are settings of the code, in the same flat mapping. Nothing is imported or run to make
-    these; `Factory.completed` compares them with the code.
+    All keys that are not fields are settings of the code, in the same flat mapping. The code is not imported or run for
+    them; `Factory.completed` compares them with it.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -59,7 +59,7 @@ class OwnSettings(ModelConfig):
     @model_validator(mode="before")
     @classmethod
     def _leave_out_settings_of_others(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Leave none out: a key that a built-in architecture has too is a setting of the code."""
+        """Drop nothing: a key that a built-in architecture has too is a setting of the code."""
         return values
 
     @model_validator(mode="after")
@@ -72,8 +72,8 @@ class OwnSettings(ModelConfig):
         return self
 
     @model_serializer(mode="wrap")
-    def _record(self, own: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return own(self)  # type: ignore[no-any-return]
+    def _record(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return handler(self)  # type: ignore[no-any-return]
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -93,11 +93,11 @@ class OwnSettings(ModelConfig):
 
     @property
     def label(self) -> str:
-        """Name in tables: that of the class or function, and its size."""
+        """Name in tables: the name of the class or function, and its size."""
         if self.name is not None:
             return self.name
-        known = self.model_copy(update={"architecture": self.architecture.rpartition(":")[2]})
-        return re.sub(r"[^\w.-]+", "-", super(OwnSettings, known).label)
+        named = self.model_copy(update={"architecture": self.architecture.rpartition(":")[2]})
+        return re.sub(r"[^\w.-]+", "-", super(OwnSettings, named).label)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Factory:
 
     @classmethod
     def of(cls, code: Code) -> Factory:
-        """Look at the signature.
+        """Read the signature of the code.
 
         Raises:
             InputError: the object cannot be called (code ``not-callable``), or not with a number of tokens (``input``).
@@ -133,29 +133,29 @@ class Factory:
 
     @property
     def objective(self) -> Objective | None:
-        """The objective that the code states; None: none, or none that there is."""
+        """The objective that the code states; None if it states none, or an unknown one."""
         stated = getattr(self.code.object, "objective", None)
-        return next((known for known in OBJECTIVES if known == stated), None)
+        return next((objective for objective in OBJECTIVES if objective == stated), None)
 
     def completed(self, settings: OwnSettings) -> OwnSettings:
-        """The settings with the defaults of the signature, so that equal models have equal settings.
+        """Return the settings with the defaults of the signature, so that equal models have equal settings.
 
         Raises:
             InputError: the code takes no such setting (code ``unknown-setting``) or needs another one
                 (``missing-setting``), a value is of another type (``wrong-setting``), or the code has another objective
                 (``other-objective``).
         """
-        given = settings.settings
+        code_settings = settings.settings
         if not self.open:
-            for name in given:
+            for name in code_settings:
                 if name not in self.parameters:
                     raise _error(self.code, f"takes no setting {name}; {self._listed()}", "unknown-setting")
-        for name, value in given.items():
+        for name, value in code_settings.items():
             self._check_type(name, value)
         needed = [
             name
             for name, parameter in self.parameters.items()
-            if parameter.default is Parameter.empty and name not in given and name not in OURS
+            if parameter.default is Parameter.empty and name not in code_settings and name not in OURS
         ]
         if needed:
             raise _error(self.code, f"needs the setting {needed[0]}; {self._listed()}", "missing-setting")
@@ -173,13 +173,13 @@ class Factory:
                 " give the model the setting objective: causal or masked, as the code has it",
                 "other-objective",
             )
-        known = {k: v for k, v in changed.items() if k not in OwnSettings.model_fields}
-        values = {**settings.model_dump(), **{k: v for k, v in known.items() if k not in given}}
+        defaults = {k: v for k, v in changed.items() if k not in OwnSettings.model_fields}
+        values = {**settings.model_dump(), **{k: v for k, v in defaults.items() if k not in code_settings}}
         values |= {"max_positions": limit, "code_digest": self.code.digest, "code_base": settings.code_base}
         return OwnSettings(**values)
 
     def arguments(self, settings: OwnSettings) -> dict[str, Any]:
-        """The arguments of the code: the settings that differ from its own defaults."""
+        """Return the arguments of the code: the settings that differ from its own defaults."""
         ours = {name: getattr(settings, name) for name in OURS if name in self.parameters}
         return changed_settings(self.parameters, {**settings.settings, **ours})
 
@@ -198,7 +198,7 @@ class Factory:
 
 
 def find(settings: OwnSettings) -> Factory:
-    """The code that the settings name.
+    """Return the code that the settings name.
 
     Raises:
         InputError: see `code_for`, and `Factory.of`.

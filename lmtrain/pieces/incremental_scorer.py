@@ -1,6 +1,6 @@
 """Reading many texts at once with a causal network, piece by piece.
 
-A network keeps something of each text to go on with it, in one of three ways, by kind of network: `KeyValues`,
+To continue a text, a network keeps something of it, in one of three ways, by kind of network: `KeyValues`,
 `FixedStates`, `WholeTexts`. A text is held as an array of numbers: rows of a `Store`, or its tokens.
 """
 
@@ -32,18 +32,18 @@ TOGETHER = 2**22  #: logits that `NetworkScorer.log_any` adds up at once
 class NetworkScorer:
     """A `truesource.generator.piece_model.IncrementalScorer` of a causal network.
 
-    The network reads a token when something is asked that follows it, so the last piece of a text that is given up
-    costs nothing, and equal texts are one context, read once. All texts that a question concerns are read in as
-    few calls as memory allows, whatever their lengths. Values are softmaxes in float64 over all the network emits:
-    what it gives to special tokens is lost.
+    The network reads a token when a continuation of it is requested, so the last piece of an abandoned text costs
+    nothing, and equal texts are one context, read once. All texts of a request are read in as few calls as memory
+    allows, whatever their lengths. Values are softmaxes in float64 over all the network emits: the probability of
+    special tokens is lost.
 
     Args:
-        memory: what the network keeps of texts; it is this scorer's alone.
+        memory: keeps states of texts; no other scorer may use it.
         marks: the tokens around a text.
         longest: tokens that the network reads, the one before the text included; None: any number.
 
     Raises:
-        InputError: no token stands before a text.
+        InputError: there is no token before a text.
     """
 
     def __init__(self, memory: Memory, marks: Marks, *, longest: int | None = None) -> None:
@@ -61,11 +61,11 @@ class NetworkScorer:
         return self._steps
 
     def begin(self) -> int:
-        """The context of the empty text."""
+        """Return the context of the empty text."""
         return self._number(-1, self._marks.before[0])
 
     def extend(self, contexts: IntArray, tokens: IntArray) -> IntArray:
-        """(R,) contexts each continued by one token; contexts may repeat.
+        """Continue contexts by one token each, (R,); contexts may repeat.
 
         Raises:
             InputError: a text becomes longer than the network's positions.
@@ -85,7 +85,7 @@ class NetworkScorer:
         return number
 
     def log_prob(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
-        """(R,) log probability of each token after its context, nats.
+        """Return (R,) log probability of each token after its context, nats.
 
         Raises:
             InputError: the network's logits are not finite.
@@ -98,7 +98,7 @@ class NetworkScorer:
             return _finite(chosen)
 
     def log_any(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
-        """(R,) log probability that one of some tokens, (K,), follows each context, nats.
+        """Return (R,) log probability that one of some tokens, (K,), follows each context, nats.
 
         Raises:
             InputError: the network's logits are not finite.
@@ -114,20 +114,20 @@ class NetworkScorer:
             return _finite(torch.cat(sums) - total[rows])
 
     def _answers(self, contexts: IntArray) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Rows (R,) of some contexts among the logits (n, V) and among the logarithms of their sums (n,)."""
-        asked = [self._contexts[number] for number in contexts.tolist()]
-        self._read(asked)
+        """Return the rows (R,) of some contexts among the logits (n, V) and among the logarithms of their sums (n,)."""
+        requested = [self._contexts[number] for number in contexts.tolist()]
+        self._read(requested)
         logits, total = self._logits
-        return torch.tensor([context.row for context in asked], device=logits.device), logits, total
+        return torch.tensor([context.row for context in requested], device=logits.device), logits, total
 
     def log_end(self, contexts: IntArray) -> FloatArray:
-        """(R,) log probability that the text ends after each context, nats; 0 without a token for the end."""
+        """Return (R,) log probability that the text ends after each context, nats; 0 without a token for the end."""
         if not self._marks.after:
             return np.zeros(len(contexts))
         return self.log_prob(contexts, np.full(len(contexts), self._marks.after[0], dtype=np.int64))
 
     def keep(self, contexts: IntArray) -> None:
-        """Forget all contexts but these (asking of others is a KeyError), and free what only the others needed."""
+        """Forget all contexts but these (others raise a KeyError later), and free the memory of the others."""
         self._contexts = {number: self._contexts[number] for number in dict.fromkeys(contexts.tolist())}
         self._numbers = {key: number for key, number in self._numbers.items() if number in self._contexts}
         answers = [context for context in self._contexts.values() if context.held is not None]
@@ -141,7 +141,7 @@ class NetworkScorer:
             context.held = some
 
     def _read(self, contexts: list[_Context]) -> None:
-        """Run the network at these contexts and those before them that it has not read, the shortest first."""
+        """Run the network at these contexts and their unread prefixes, the shortest first."""
         unread = [context for context in _with_unread(contexts) if context.held is None]
         while unread:
             ready = [context for context in unread if context.parent is None or context.parent.held is not None]
@@ -161,7 +161,7 @@ class NetworkScorer:
 
 
 class _Context:
-    """A text so far."""
+    """A prefix of a text."""
 
     def __init__(self, parent: _Context | None, token: int, length: int) -> None:
         self.parent = parent  #: None: this is the beginning, or has been read
@@ -183,7 +183,7 @@ def _held(context: _Context) -> IntArray:
 
 
 def _with_unread(contexts: Iterable[_Context]) -> list[_Context]:
-    """The contexts and those before them, back to the first that has been read."""
+    """Return the contexts and their prefixes, back to the first that has been read."""
     result: dict[_Context, None] = {}
     for context in contexts:
         at: _Context | None = context
@@ -194,32 +194,32 @@ def _with_unread(contexts: Iterable[_Context]) -> list[_Context]:
 
 
 class Memory(Protocol):
-    """The memory that a network keeps of texts."""
+    """The states that a network keeps of texts."""
 
     def cost(self, lengths: IntArray) -> IntArray:
-        """(R,) of reading one more token of texts of these lengths, the same unit as ``budget``."""
+        """Return the cost of one more token of texts of these lengths, (R,), in the unit of ``budget``."""
 
     @property
     def budget(self) -> int:
-        """Maximum cost of a call, rows times the dearest."""
+        """Maximum cost of a call: rows times the largest cost."""
 
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
         """Read one more token of R texts.
 
         Args:
-            held: what is held of each; empty arrays before the first token, of all texts or of none.
+            held: memory of each; empty arrays before the first token, of all texts or of none.
             tokens: (R,).
 
         Returns:
-            Logits (R, V), what is then held, and how many tokens the network was run at, padding included.
+            Logits (R, V), the new memory, and the number of tokens that the network was run at, padding included.
         """
 
     def compact(self, held: Sequence[IntArray]) -> list[IntArray]:
-        """Forget all but what is ``held``; what it is called from now on."""
+        """Forget all but ``held``, and return its new numbers."""
 
 
 class Store:
-    """Tensors that grow by rows and lose those that nothing needs any more."""
+    """Tensors that grow by rows and lose rows that nothing needs any more."""
 
     def __init__(self) -> None:
         self._tensors: list[Tensor] = []
@@ -232,7 +232,7 @@ class Store:
         return iter(self._tensors)
 
     def append(self, rows: Sequence[Tensor]) -> IntArray:
-        """Numbers of new rows, (R,); each tensor is (R, ...)."""
+        """Append rows, each tensor (R, ...), and return their numbers, (R,)."""
         n = len(rows[0])
         end = self._used + n
         if not self._tensors:
@@ -246,7 +246,7 @@ class Store:
         return numbers
 
     def compact(self, held: Sequence[IntArray]) -> list[IntArray]:
-        """Keep only the rows that are ``held``; their new numbers."""
+        """Keep only the rows that are ``held``, and return their new numbers."""
         if not self._tensors:
             return [*held]
         live = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *held]))
@@ -272,7 +272,7 @@ class _StoreMemory:
 
     @property
     def budget(self) -> int:
-        """Numbers that are gathered."""
+        """Maximum of gathered numbers."""
         return NUMBERS
 
     def compact(self, held: Sequence[IntArray]) -> list[IntArray]:
@@ -281,10 +281,10 @@ class _StoreMemory:
 
 
 class KeyValues(_StoreMemory):
-    """Memory of a transformer: keys and values of each token, once, however many texts go on from it.
+    """Memory of a transformer: keys and values of each token, once, however many texts continue it.
 
     The rows of one call may be of different lengths: shorter ones are padded on the left, with a mask and with
-    position numbers. That serves wherever positions enter by number or by distance; see `reads_padded`.
+    position numbers. This works if positions enter by number or by distance; see `reads_padded`.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -292,7 +292,7 @@ class KeyValues(_StoreMemory):
         self._takes_positions = "position_ids" in inspect.signature(model.forward).parameters
 
     def cost(self, lengths: IntArray) -> IntArray:
-        """Numbers of keys and values gathered."""
+        """Return the numbers of keys and values gathered."""
         return (lengths + 1) * self._size
 
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
@@ -304,12 +304,12 @@ class KeyValues(_StoreMemory):
         cache = DynamicCache()
         if width:
             column = np.arange(width)
-            own = column >= width - lengths[:, None]
-            table = np.zeros(own.shape, dtype=np.int64)
-            table[own] = np.concatenate(held)
+            occupied = column >= width - lengths[:, None]
+            table = np.zeros(occupied.shape, dtype=np.int64)
+            table[occupied] = np.concatenate(held)
             cache = self._gather(torch.from_numpy(table).to(device))
-            if not own.all():
-                mask = np.concatenate([own, np.ones((len(own), 1), dtype=bool)], axis=1)
+            if not occupied.all():
+                mask = np.concatenate([occupied, np.ones((len(occupied), 1), dtype=bool)], axis=1)
                 inputs["attention_mask"] = torch.from_numpy(mask.astype(np.int64)).to(device)
             if self._takes_positions:
                 inputs["position_ids"] = torch.from_numpy(lengths)[:, None].to(device)
@@ -321,7 +321,7 @@ class KeyValues(_StoreMemory):
         return output.logits[:, -1], longer, len(tokens)
 
     def _gather(self, table: Tensor) -> DynamicCache:
-        """A cache of the rows ``table`` (R, L) of the store."""
+        """Return a cache of the rows ``table`` (R, L) of the store."""
         rows = [x.index_select(0, table.flatten()).unflatten(0, table.shape).transpose(1, 2) for x in self._store]
         cache = DynamicCache()
         for keys, values in zip(rows[::2], rows[1::2], strict=True):
@@ -340,7 +340,7 @@ class FixedStates(_StoreMemory):
         self._dim = 0
 
     def cost(self, lengths: IntArray) -> IntArray:
-        """Numbers of states gathered."""
+        """Return the numbers of states gathered."""
         return np.full(len(lengths), self._size)
 
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
@@ -362,13 +362,13 @@ class FixedStates(_StoreMemory):
 
 
 class WholeTexts:
-    """Memory of any other network: the tokens, which are all read again at every step."""
+    """Memory of any other network: the tokens, all read again at every step."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         self._model = model
 
     def cost(self, lengths: IntArray) -> IntArray:
-        """Tokens read."""
+        """Return the numbers of tokens read."""
         return lengths + 1
 
     @property
@@ -379,31 +379,31 @@ class WholeTexts:
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
         """See `Memory.read`."""
         texts = [np.append(some, token) for some, token in zip(held, tokens.tolist(), strict=True)]
-        table, own = pack(texts, int(tokens[0]))
+        table, occupied = pack(texts, int(tokens[0]))
         ids = torch.from_numpy(table).to(self._model.device)
         logits = self._model(input_ids=ids, **without_cache(self._model)).logits
-        last = torch.from_numpy(own.sum(axis=1) - 1).to(logits.device)
+        last = torch.from_numpy(occupied.sum(axis=1) - 1).to(logits.device)
         return logits[torch.arange(len(texts), device=logits.device), last], texts, table.size
 
     def compact(self, held: Sequence[IntArray]) -> list[IntArray]:
-        """Nothing is stored."""
+        """Return ``held``: nothing else is stored."""
         return [*held]
 
 
 @torch.inference_mode()
 def memory_of(model: PreTrainedModel) -> type[KeyValues] | type[FixedStates] | type[WholeTexts]:
-    """The kind of memory of a network, found by running it at a few tokens."""
-    kept = cache_of_one_token(model)
-    if isinstance(kept, RecurrentStates):
+    """Return the kind of memory of a network, found by running it at a few tokens."""
+    cache = cache_of_one_token(model)
+    if isinstance(cache, RecurrentStates):
         return FixedStates
-    layers = kept.layers if isinstance(kept, DynamicCache) else []
+    layers = cache.layers if isinstance(cache, DynamicCache) else []
     plain = all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) and layer.is_initialized for layer in layers)
     return KeyValues if layers and plain and reads_padded(model) else WholeTexts
 
 
 @torch.inference_mode()
 def reads_padded(model: PreTrainedModel) -> bool:
-    """True if a transformer reads texts of different lengths together as it reads each alone."""
+    """Return True if a transformer reads texts of different lengths together as it reads each alone."""
     size = token_count(model)
     pad = getattr(model.config, "pad_token_id", None)
     a, b, c = ([token for token in range(max(0, size - 4), size) if token != pad] * 3 or [0] * 3)[-3:]

@@ -4,7 +4,7 @@ What is read: tokenisers of ours; ``tokenizer.json`` files of Unigram, BPE (byte
 end-of-word suffix) and WordPiece models; ``.model`` files of SentencePiece.
 
 - Special, unknown, unused and byte tokens are no pieces. Byte pieces never compete with pieces that spell the same
-  character, since the tokeniser falls back on them afterwards: sums over cuts leave out what a model gives to byte
+  character, since the tokeniser falls back on them afterwards: sums over cuts exclude the probability of byte
   spellings, and a text that needs them is unreadable.
 - Tokens that a user added, and that are not special, are pieces. The tokeniser looks for them before its model does, so
   its own cut always has them; other cuts may spell the same characters otherwise. In unigram models they score as in
@@ -52,23 +52,22 @@ _USUAL = ("<|endoftext|>", "<s>", "</s>", "<unk>", "<pad>", "<mask>", "[PAD]", "
 
 
 def read_pieces(source: Any) -> PieceTokenizer:
-    """Read a tokeniser as sums over cuts see it.
+    """Read a tokeniser for sums over all ways to cut a text.
 
-    Its ``read`` gives the tokeniser's own cut. A text is ``altered`` if it is not, character by character, what its
-    spelling says: normalised characters, lower case, white space collapsed, dropped at the ends, or set between
-    words and punctuation. A piece sequence then is the probability of all texts that are spelt alike. Characters that
-    no piece spells are ``unreadable``, and so is a literal marker (``▁``, U+2581) in a text that writes spaces with it,
-    the text of a special token, a word for which WordPiece gives up, and an added token that makes the tokeniser spell
-    what stands around it otherwise.
+    Its ``read`` gives the tokeniser's own cut. A text is ``altered`` if its spelling differs from it: normalised
+    characters, lower case, white space collapsed, dropped at the ends, or set between words and punctuation. A piece
+    sequence then is the probability of all texts that are spelt alike. Characters that no piece spells are
+    ``unreadable``, and so is a literal marker (``▁``, U+2581) in a text that writes spaces with it, the text of a
+    special token, a word for which WordPiece gives up, and an added token that changes the spelling of its neighbours.
 
     Args:
         source: a fast tokeniser of ``transformers``, a ``tokenizers.Tokenizer``, a ``tokenizer.json`` file, a folder
-            that holds one (read as ``transformers`` does where it has a configuration), or ``vocab.json`` with
+            that holds one (read as ``transformers`` does if it has a configuration), or ``vocab.json`` with
             ``merges.txt``, or ``vocab.txt`` (see `read_plain`), or a SentencePiece ``.model``.
 
     Raises:
-        InputError: there is no such file, it cannot be read, `sentencepiece` is needed and not installed, words are
-            not cut at all, or texts are no joinings of pieces.
+        InputError: there is no such file, it cannot be read, `sentencepiece` is needed and not installed, it does not
+            cut words, or texts are not concatenations of pieces.
     """
     if isinstance(source, str | Path):
         return _read_path(Path(source))
@@ -114,8 +113,8 @@ def _located(path: Path) -> Iterator[None]:
 class HuggingFacePieces:
     """A tokeniser of the `tokenizers` library; a `PieceTokenizer`.
 
-    How it spells a text is read off its own normaliser and pre-tokeniser. Where these drop white space, and pieces tell
-    by a prefix (``##``) or a suffix (``</w>``) how words hang together, the marker is written here.
+    Its own normaliser and pre-tokeniser give the spelling of a text. If these drop white space, and a prefix (``##``)
+    or a suffix (``</w>``) of pieces shows the words, the marker is written here.
     """
 
     def __init__(self, backend: Tokenizer, special: Iterable[int] = ()) -> None:
@@ -123,10 +122,10 @@ class HuggingFacePieces:
 
         Args:
             backend: the tokeniser.
-            special: numbers that are special besides those it calls so itself.
+            special: numbers of further special tokens.
 
         Raises:
-            InputError: it has parts written in Python, does not cut words, or its texts are no joinings of pieces.
+            InputError: it has parts in Python, does not cut words, or its texts are not concatenations of pieces.
         """
         self._backend, config = _settled(backend)
         model = config["model"]
@@ -186,7 +185,7 @@ class HuggingFacePieces:
         )
 
     def _entries(self, model: dict[str, Any], hidden: set[int]) -> Iterator[Entry]:
-        """Added tokens first, since the tokeniser looks for them first."""
+        """Yield the pieces, added tokens first, since the tokeniser looks for them first."""
         for number, content in self._added.items():
             if number not in hidden:
                 spelling = self._spell_added(content)
@@ -202,9 +201,9 @@ class HuggingFacePieces:
                 yield Entry(self._spell_piece(piece), number, score)
 
     def _fallback(self, model: dict[str, Any]) -> int:
-        """Number of byte tokens that it falls back on."""
-        known = (self._backend.token_to_id(token) is not None for token in BYTE_TOKENS)
-        return sum(known) if model.get("byte_fallback") else 0
+        """Return the number of byte tokens that the tokeniser falls back on."""
+        present = (self._backend.token_to_id(token) is not None for token in BYTE_TOKENS)
+        return sum(present) if model.get("byte_fallback") else 0
 
     def _spell_piece(self, piece: str) -> str:
         if self._style == "prefix":
@@ -227,7 +226,7 @@ class HuggingFacePieces:
         return "".join(word + MARKER if self._style == "suffix" else MARKER + word for word in words)
 
     def _text(self, spelling: str) -> str:
-        """The text that is spelt so."""
+        """Return the text of a spelling."""
         bare = self._marking.bare(spelling)
         if not self._bytes:
             return bare.replace(self._marking.marker, " ")
@@ -235,7 +234,7 @@ class HuggingFacePieces:
         return " ".join(bytes(_SYMBOL_BYTES.get(c, 0xFF) for c in part).decode(errors="replace") for part in parts)
 
     def _foreign(self, spelling: str) -> list[str]:
-        """Characters that no piece holds; models without an unknown token drop them and say nothing."""
+        """Return the characters that no piece holds; models without an unknown token drop them silently."""
         if not self._bytes:
             return [c for c in dict.fromkeys(spelling) if c not in self._characters]
         spaces = set() if self._style == "joined" else {" "}  # others write no byte for them
@@ -244,7 +243,7 @@ class HuggingFacePieces:
 
 
 def _settled(backend: Tokenizer) -> tuple[Tokenizer, dict[str, Any]]:
-    """A copy that always cuts a text in the same way, and what it is made of."""
+    """Return a deterministic copy of a tokeniser, and its configuration."""
     try:
         config = json.loads(backend.to_str())
     except Exception as error:  # the library raises Exception itself
@@ -259,14 +258,14 @@ def _settled(backend: Tokenizer) -> tuple[Tokenizer, dict[str, Any]]:
 
 
 def _has(part: Any, kind: str) -> bool:
-    """True if a part of a tokeniser is, or holds, one of some type."""
+    """Return True if a part of a tokeniser is, or holds, one of some type."""
     if isinstance(part, dict):
         return part.get("type") == kind or any(_has(value, kind) for value in part.values())
     return isinstance(part, list) and any(_has(value, kind) for value in part)
 
 
 def _byte_alphabet() -> dict[int, str]:
-    """The character that stands for each byte in byte-level BPE (Radford et al. 2019): itself if it is visible."""
+    """Return the character of each byte in byte-level BPE (Radford et al. 2019): itself if it is visible."""
     visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = [byte for byte in range(256) if byte not in set(visible)]
     return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(hidden)}
@@ -298,7 +297,7 @@ class _Config(BaseModel):
     additional_special_tokens: list[str | _SpecialToken] | None = None
 
     def special(self) -> list[str]:
-        """The special tokens that it names."""
+        """Return the special tokens that it names."""
         extra = self.extra_special_tokens or []
         listed = [*(extra.values() if isinstance(extra, dict) else extra), *(self.additional_special_tokens or [])]
         named = [(self.model_extra or {}).get(name) for name in _NAMES]
@@ -308,11 +307,11 @@ class _Config(BaseModel):
 
 
 def read_plain(folder: Path) -> tuple[Tokenizer, list[int]] | None:
-    """The tokeniser of a folder and the numbers of its special tokens.
+    """Return the tokeniser of a folder and the numbers of its special tokens.
 
     ``tokenizer.json``; else ``vocab.json`` with ``merges.txt``, byte-level BPE as GPT-2 has it; else ``vocab.txt``,
-    WordPiece as BERT has it, lower-cased as ``tokenizer_config.json`` says or, without one, where no piece has a
-    capital letter.
+    WordPiece as BERT has it, lower-cased as ``tokenizer_config.json`` says or, without one, if no piece has a capital
+    letter.
 
     Returns:
         None: only `transformers` can read this folder as it would.
@@ -343,7 +342,7 @@ def read_plain(folder: Path) -> tuple[Tokenizer, list[int]] | None:
 
 
 def read_tokenizer_json(path: Path) -> Tokenizer:
-    """A ``tokenizer.json``.
+    """Read a ``tokenizer.json``.
 
     Raises:
         InputError: it is damaged.

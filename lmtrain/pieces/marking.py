@@ -17,16 +17,16 @@ MARKER = "▁"  #: U+2581, which SentencePiece and the tokenisers trained here w
 
 
 class Entry(NamedTuple):
-    """A token that can stand in a text."""
+    """A token that can occur in a text."""
 
     spelling: str
     number: int  #: the model's
-    score: float = 0.0  #: nats; read only where the tokeniser is a unigram model
+    score: float = 0.0  #: nats; read only if the tokeniser is a unigram model
 
 
 @dataclass(frozen=True)
 class Marking:
-    """The character that stands for a space, and where a tokeniser writes one by itself."""
+    """The character that marks a space, and the places where a tokeniser adds one."""
 
     marker: str
     leads: bool = False  #: before a text
@@ -34,7 +34,7 @@ class Marking:
 
     @classmethod
     def of(cls, probe: str) -> Marking:
-        """Read it off what a tokeniser makes of `PROBE`.
+        """Read the marking off the spelling of `PROBE`.
 
         Raises:
             InputError: white space leaves no trace.
@@ -46,24 +46,24 @@ class Marking:
         if len(probe) == 4 and probe[1] == probe[3]:
             return cls(probe[1], ends=True)
         raise InputError(
-            f"the tokeniser's texts are no joinings of its pieces: it reads {PROBE!r} as {probe!r}, where nothing"
-            " tells what the white space was"
+            f"the tokeniser's texts are not concatenations of its pieces: it reads {PROBE!r} as {probe!r}, which does"
+            " not show the white space"
         )
 
     def bare(self, spelling: str) -> str:
-        """A spelling without the marker that the tokeniser wrote by itself."""
+        """Return a spelling without the marker that the tokeniser added."""
         if self.leads:
             return spelling.removeprefix(self.marker)
         return spelling.removesuffix(self.marker) if self.ends else spelling
 
 
 def make_inventory(kind: PieceKind, entries: Iterable[Entry], marking: Marking, byte_tokens: int = 0) -> PieceInventory:
-    """The pieces in order of their numbers; of equal spellings the first given is kept, empty ones are left out.
+    """Return the pieces in order of their numbers; of equal spellings the first is kept, empty ones are excluded.
 
-    ``byte_tokens`` is how many tokens of single bytes the tokeniser falls back on; they are not among the entries.
+    ``byte_tokens`` is the number of byte tokens that the tokeniser falls back on; they are not among the entries.
 
     Raises:
-        InputError: there are none, or a unigram score is not finite.
+        InputError: there are no pieces, or a unigram score is not finite.
     """
     first: dict[str, Entry] = {}
     for entry in entries:
@@ -71,10 +71,10 @@ def make_inventory(kind: PieceKind, entries: Iterable[Entry], marking: Marking, 
             first.setdefault(entry.spelling, entry)
     if not first:
         raise InputError("the tokeniser has no pieces but special tokens")
-    kept = sorted(first.values(), key=lambda entry: entry.number)
-    pieces = tuple(entry.spelling for entry in kept)
-    ids = np.array([entry.number for entry in kept], dtype=np.int64)
-    scores = np.array([entry.score for entry in kept], dtype=np.float64) if kind == "unigram" else None
+    ordered = sorted(first.values(), key=lambda entry: entry.number)
+    pieces = tuple(entry.spelling for entry in ordered)
+    ids = np.array([entry.number for entry in ordered], dtype=np.int64)
+    scores = np.array([entry.score for entry in ordered], dtype=np.float64) if kind == "unigram" else None
     if scores is not None and not np.isfinite(scores).all():
         wrong = pieces[int(np.flatnonzero(~np.isfinite(scores))[0])]
         raise InputError(f"the score of the piece {wrong!r} is not a finite number; the tokeniser is damaged")
@@ -84,9 +84,9 @@ def make_inventory(kind: PieceKind, entries: Iterable[Entry], marking: Marking, 
 
 
 def added_score(spelling: str) -> float:
-    """Score of a piece that a user added to a unigram model: 0.1 (n-1) for n characters, nats.
+    """Return the score of a piece that a user added to a unigram model: 0.1 (n-1) for n characters, nats.
 
-    This is what the lattice of SentencePiece 0.2.2 gives it, so that it wins (0.2.1 gave -0.1), whatever ``get_score``
+    The lattice of SentencePiece 0.2.2 uses this score, so that the piece wins (0.2.1 used -0.1), whatever ``get_score``
     says.
     """
     return 0.1 * (len(spelling) - 1)
@@ -103,12 +103,12 @@ def check_text(text: str) -> None:
 
 
 def no_joining(spelling: str, joined: str) -> InputError:
-    """The error of a tokeniser whose cut spells something else than what it read."""
+    """Return the error of a tokeniser whose cut spells another text than it read."""
     at = next(
         (i for i, (a, b) in enumerate(zip(spelling, joined, strict=False)) if a != b), min(len(spelling), len(joined))
     )
     near = slice(max(0, at - 10), at + 20)
     return InputError(
-        f"the tokeniser's texts are no joinings of its pieces: it reads {spelling[near]!r} but its pieces spell"
+        f"the tokeniser's texts are not concatenations of its pieces: it reads {spelling[near]!r} but its pieces spell"
         f" {joined[near]!r}"
     )

@@ -1,4 +1,4 @@
-"""Models of pieces, each a `LanguageModel` of words, made here or by whomever."""
+"""Models of pieces, each a `LanguageModel` of words, trained here or elsewhere."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ class _PieceModel(OpenVocabulary):
 
         Args:
             model: returns ``logits`` (B, L, V).
-            tokenizer: as saved beside it.
+            tokenizer: as saved with it.
             aligner: the same tokeniser as scoring sees it.
             name: in tables.
-            head: attribute of the output layer, run only where something is predicted; None: run everywhere.
-            longest: tokens that the network takes, those around the text included; None: any number.
+            head: attribute of the output layer, run only at predicted positions; None: run everywhere.
+            longest: tokens that the network takes, tokens around the text included; None: any number.
         """
         self.model = model.eval()
         self.tokenizer = tokenizer
@@ -90,17 +90,17 @@ class CausalPieceModel(_PieceModel):
     """A model of each piece given those before it, as a model of words; see `truesource.lmtrain.pieces.scoring`."""
 
     objective: Objective = "causal"
-    chosen_before: str | None = None  #: the token before a text, where `around_texts` changed it
+    chosen_before: str | None = None  #: the token before a text, if `around_texts` changed it
 
     def around_texts(self, *, before: str | None = None, end: bool = True) -> Self:
-        """This model with other tokens around a text.
+        """Return this model with other tokens around a text.
 
-        Models without a token for the beginning (Qwen, Falcon) were trained on documents one after the other, so what
-        stands before a text commonly is the token that ends one: ``before="eos"``.
+        Models without a token for the beginning (Qwen, Falcon) were trained on documents one after the other, so the
+        token before a text is usually the end token: ``before="eos"``.
 
         Args:
             before: ``bos``, ``eos``, ``cls``, ``sep`` or ``pad``, or the token itself; None: as it is.
-            end: False leaves the end of a text out of its probability, which then is that of all texts that begin so.
+            end: False excludes the end from the probability of a text, which then covers all texts that begin so.
 
         Raises:
             InputError: there is no such token.
@@ -126,14 +126,14 @@ class CausalPieceModel(_PieceModel):
 
     @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
-        """Log probability of every word and sentence end that ``frame`` counts.
+        """Return the log probability of every word and sentence end that ``frame`` counts.
 
-        The softmax is over all the model emits. A sentence with a word that the pieces cannot spell is
-        ``impossible``; a frame that skips unknown words leaves out that word only.
+        The softmax is over all the model emits. A sentence with a word that the pieces cannot spell is ``impossible``;
+        a frame that skips unknown words excludes only that word.
 
         Raises:
-            InputError: a sentence is longer than the model's positions, the frame counts the first word or the
-                end and there is no token for it, or a word's pieces do not show where it begins.
+            InputError: a sentence is longer than the model's positions, the frame counts the first word or the end,
+                which has no token, or a word's pieces do not show its beginning.
         """
         return score_causal_words(self.model, self._predictor, self.aligner, sentences, frame, longest=self.longest)
 
@@ -159,7 +159,7 @@ class CausalPieceModel(_PieceModel):
         )
 
     def stepper(self) -> NetworkStepper:
-        """Log probabilities of its next piece, for one batch of text at a time."""
+        """Return the log probabilities of its next piece, for one batch of text at a time."""
         return NetworkStepper(self.model, self.aligner.marks.before[0])
 
     @property
@@ -173,12 +173,12 @@ class CausalPieceModel(_PieceModel):
         """Its tokeniser, for sums over all ways to cut a text.
 
         Raises:
-            InputError: its texts are no joinings of pieces (the message says why).
+            InputError: its texts are not concatenations of pieces (the message says why).
         """
         return read_pieces(self.tokenizer)
 
     def log_probs(self, rows: Sequence[IntArray]) -> FloatArray:
-        """Log probability of each row of pieces, and of the end after it if there is a token for that.
+        """Return the log probability of each row of pieces, and of the end after it if it has a token.
 
         Args:
             rows: R arrays of token numbers, nothing around them; may be empty.
@@ -194,7 +194,7 @@ class CausalPieceModel(_PieceModel):
         return row_log_probs(self.model, self._predictor, self.aligner.marks, rows, budget, longest=self.longest)
 
     def token_steps(self, rows: Sequence[IntArray]) -> int:
-        """Tokens that `log_probs` of these rows runs the network at, the one before each and padding included."""
+        """Return the number of tokens that `log_probs` of these rows reads, padding and tokens before them included."""
         return row_steps(self.aligner.marks, rows, batch_budget(len(self.aligner)))
 
     def incremental_scorer(self) -> NetworkScorer:
@@ -223,7 +223,7 @@ class MaskedPieceModel(_PieceModel):
 
     @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
-        """Pseudo-log-likelihood of every word that ``frame`` counts, left to right within the word.
+        """Return the pseudo-log-likelihood of every word that ``frame`` counts, left to right within the word.
 
         Words that the pieces cannot spell are treated as by `CausalPieceModel.score`.
 
@@ -264,7 +264,7 @@ def load_checkpoint(
 
     Weights are read as 32-bit numbers. With a subword tokeniser of ours the text has its ``<bos>`` and ``<eos>``
     around it. With another, a causal model starts from the tokeniser's ``bos`` (else ``cls``) token and ends with
-    its ``eos`` (else ``sep``), and a masked one has around the text what the tokeniser puts there.
+    its ``eos`` (else ``sep``), and a masked model takes the tokens that the tokeniser puts around a text.
 
     Args:
         folder: with ``config.json``, weights, ``tokenizer.json``.
@@ -274,8 +274,8 @@ def load_checkpoint(
         device: such as ``"cpu"``; None: a GPU when there is one.
 
     Raises:
-        InputError: something is absent or damaged, the model is neither causal nor masked, its weights are not those
-            of its configuration (see `lmtrain.loading.load_network`), or the tokeniser does not belong to it.
+        InputError: something is absent or damaged, the model is neither causal nor masked, its weights do not fit its
+            configuration (see `lmtrain.loading.load_network`), or the tokeniser does not belong to it.
     """
     objective = objective_of(config, folder)
     return piece_model(load_network(folder, config, tokenizer, objective, device), tokenizer, name, objective, folder)
@@ -306,16 +306,14 @@ def piece_model(
     aligner = OffsetAligner(tokenizer, objective)
     loaded = kind(model, tokenizer, aligner, name, longest=_positions(model, tokenizer))
     if objective == "causal" and _sees_ahead(loaded.model):
-        raise InputError(
-            "this causal model reads what stands right of the word it predicts; it cannot be scored", folder
-        )
+        raise InputError("this causal model reads words after the one it predicts, so it cannot be scored", folder)
     return loaded
 
 
 def subword_model(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, name: str
 ) -> CausalPieceModel | MaskedPieceModel:
-    """A network of one of our architectures with a subword tokeniser made here.
+    """Return a network of one of our architectures with a subword tokeniser made here.
 
     Raises:
         InputError: the architecture is unknown here.
@@ -332,7 +330,7 @@ def objective_of(config: Any, folder: Path | None) -> Objective:
     """The objective of a checkpoint, by the class that its configuration names.
 
     Raises:
-        InputError: neither to predict the next token nor masked ones.
+        InputError: the class is neither a causal nor a masked model.
     """
     name = (getattr(config, "architectures", None) or ["nothing"])[0]
     if name in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values():
@@ -346,7 +344,7 @@ def objective_of(config: Any, folder: Path | None) -> Objective:
 
 
 def _positions(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int | None:
-    """The most tokens that the network and its tokeniser take; None: any number."""
+    """Return the maximum number of tokens that the network and its tokeniser take; None: any number."""
     limits = [int(tokenizer.model_max_length)]
     stated = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     if stated is not None and stated > 0:
@@ -358,7 +356,7 @@ def _positions(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> in
 
 
 def _sees_ahead(model: PreTrainedModel) -> bool:
-    """True if the logits of a causal model change with a token further right."""
+    """Return True if the logits of a causal model change with a token further right."""
     size = token_count(model)
     ids = torch.arange(8, device=model.device).remainder(size)[None]
     other = ids.clone()

@@ -1,22 +1,22 @@
 """Log probabilities of words under models of pieces.
 
-Causal (Pimentel & Meister 2024, "How to Compute the Probability of a Word"; Oh & Schuler 2024). Where words
-carry a mark at their beginning, the pieces of ``the`` are also how ``theatre`` may begin: their product is the
-probability that the text goes on with ``the...``, and only the next piece tells that the word is over. With
-B(c) the probability that what follows c begins a word or ends the sentence::
+Causal (Pimentel & Meister 2024, "How to Compute the Probability of a Word"; Oh & Schuler 2024). If words carry a mark
+at their beginning, the pieces of ``the`` may also begin ``theatre``: their product is the probability that the text
+continues with ``the...``, and only the next piece shows that the word is over. With B(c) the probability that the next
+piece after c begins a word or ends the sentence::
 
     p(w | c) = p(pieces of w | c) * B(c w) / B(c)        p(end | c) = p(<eos> | c) / B(c)
 
-At the start of a sentence no word is open, so nothing is divided by there: what the model gives to pieces that
-begin no word is lost to it, as what it gives to special tokens is everywhere. So the words and the end of a
-sentence add up to exactly the log probability of its pieces and ``<eos>``, and the words alone to that of its
-pieces and B of what follows. Marks at the places within a word (``##``) serve as well as marks at beginnings: the
-next piece without one begins a word. Where marks stand at the ends of words, B is 1 and nothing is corrected.
-Each word is scored as its tokeniser cuts it: other cuts of the same word are not added.
+At the start of a sentence no word is open, so B does not divide there: the probability of pieces that begin no word is
+lost, as the probability of special tokens is everywhere. So the words and the end of a sentence add up to exactly the
+log probability of its pieces and ``<eos>``, and the words alone to the log probability of its pieces and B. Marks
+within words (``##``) work like marks at beginnings: the next piece without one begins a word. If marks are at the ends
+of words, B is 1 and nothing is corrected. Each word is scored as its tokeniser cuts it: other cuts of the same word are
+not added.
 
 Masked: the pseudo-log-likelihood of words, left to right within the word (PLL-word-l2r, Kauf & Ivanova 2023, "A
 Better Way to Do Masked Language Model Scoring"): a piece is predicted with itself and the later pieces of its
-word masked, and the pieces of a word are summed. How many pieces the word has is given away.
+word masked, and the pieces of a word are summed. The model learns from this how many pieces the word has.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def score_causal_words(
     *,
     longest: int | None = None,
 ) -> TokenScores:
-    """Each word given those before it, and the end of the sentence given all.
+    """Score each word given the words before it, and the end of the sentence given all.
 
-    A sentence with a word that cannot be read goes to ``impossible``, as ``<unk>`` is no string with a
-    probability; where the frame skips unknown words, only that word is left out.
+    A sentence with an unreadable word is ``impossible``, since ``<unk>`` is no string with a probability; if the frame
+    skips unknown words, only that word is excluded.
 
     Raises:
         InputError: the frame counts something that the tokeniser has no token for, or a sentence has more
@@ -92,7 +92,7 @@ def score_masked_words(
     *,
     longest: int | None = None,
 ) -> TokenScores:
-    """Each word given all others, the model run once per piece (PLL-word-l2r); no end of the sentence.
+    """Score each word given all others, the model run once per piece (PLL-word-l2r); the end is not scored.
 
     Words that cannot be read are treated as by `score_causal_words`.
 
@@ -109,17 +109,17 @@ def score_masked_words(
     counted[pieces.unreadable] = False  # skipped, or without a score
     if not frame.first:
         counted &= ~first_words(pieces)
-    wanted = np.flatnonzero(np.repeat(counted, pieces.counts))
+    selected = np.flatnonzero(np.repeat(counted, pieces.counts))
     word = np.repeat(np.arange(len(pieces.counts)), pieces.counts)
     place, stop = (x - bounds[sentence[word]] + len(before) for x in (np.arange(len(word)), starts[word + 1]))
     left, right = np.array(before, dtype=np.int64), np.array(after, dtype=np.int64)
     rows = [np.concatenate([left, row, right]) for row in pieces.rows()]
     sizes = np.diff(bounds) + len(before) + len(after)
     values = np.zeros(len(word))
-    with predictor(model) as predict, meter("the model's probabilities of masked tokens", len(wanted)) as bar:
-        for some in by_length(sizes[sentence[word[wanted]]], batch_budget(len(aligner))):
-            targets = wanted[some]
-            table, own = pack([rows[i] for i in sentence[word[targets]]], pad)
+    with predictor(model) as predict, meter("the model's probabilities of masked tokens", len(selected)) as bar:
+        for some in by_length(sizes[sentence[word[selected]]], batch_budget(len(aligner))):
+            targets = selected[some]
+            table, occupied = pack([rows[i] for i in sentence[word[targets]]], pad)
             column = np.arange(table.shape[1])
             table[(column >= place[targets][:, None]) & (column < stop[targets][:, None])] = mask
             batch = {
@@ -127,8 +127,8 @@ def score_masked_words(
                 "positions": torch.from_numpy(np.arange(len(some)) * table.shape[1] + place[targets]),
                 "targets": torch.from_numpy(pieces.ids[targets]),
             }
-            if not own.all():
-                batch["attention_mask"] = torch.from_numpy(own.astype(np.int64))
+            if not occupied.all():
+                batch["attention_mask"] = torch.from_numpy(occupied.astype(np.int64))
             values[targets] = log_probs_at(predict, model, batch)[0]
             bar.advance(len(some))
     sums = np.add.reduceat(values, starts[:-1]) if len(word) else values
@@ -146,7 +146,7 @@ def row_log_probs(
     *,
     longest: int | None = None,
 ) -> FloatArray:
-    """Log probability of each row of pieces and, where there is a token for it, of the end after it.
+    """Return the log probability of each row of pieces and, if it has a token, of the end after it.
 
     Args:
         model: a causal network.
@@ -160,7 +160,7 @@ def row_log_probs(
         (R,) nats.
 
     Raises:
-        InputError: nothing stands before a text, a row is too long, or the logits are not finite.
+        InputError: there is no token before a text, a row is too long, or the logits are not finite.
     """
     check_beginning(marks)
     for number, row in enumerate(rows):
@@ -176,21 +176,21 @@ def row_log_probs(
 
 
 def row_steps(marks: Marks, rows: Sequence[IntArray], budget: int) -> int:
-    """Tokens that `row_log_probs` of these rows runs the network at, padding included."""
+    """Return the number of tokens that `row_log_probs` of these rows reads, padding included."""
     sizes = _sizes(marks, rows)
     return sum(len(some) * int(sizes[some].max()) for some in by_length(sizes, budget))
 
 
 def _sizes(marks: Marks, rows: Sequence[IntArray]) -> IntArray:
-    """(R,) tokens that are read of each row, those before it included."""
+    """Return the number of tokens read of each row, (R,), tokens before it included."""
     return np.array([len(marks.before) + len(row) for row in rows], dtype=np.int64)
 
 
 def check_beginning(marks: Marks) -> None:
-    """Stop where nothing predicts the first piece of a text.
+    """Refuse a tokeniser with no token to predict the first piece of a text from.
 
     Raises:
-        InputError: no token stands before a text.
+        InputError: there is no token before a text.
     """
     if not marks.before:
         raise InputError(
@@ -200,11 +200,10 @@ def check_beginning(marks: Marks) -> None:
 
 
 def check_length(n_pieces: int, longest: int | None, text: str) -> None:
-    """Stop before a text that a causal network has no positions for.
+    """Refuse a text that a causal network has no positions for.
 
     Raises:
-        InputError: ``text`` (how to call it) has so many pieces that they and the token before them are more than
-            ``longest``.
+        InputError: ``text`` (its name) has more than ``longest`` pieces, the token before it included.
     """
     if longest is not None and n_pieces + 1 > longest:
         raise InputError(
@@ -224,7 +223,7 @@ def slot_log_probs(
     opens: BoolArray | None = None,
     advance: Callable[[int], None] | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Log probability of every piece of every row and of the end after it.
+    """Return the log probability of every piece of every row and of the end after it.
 
     Args:
         model: a causal network.
@@ -232,8 +231,8 @@ def slot_log_probs(
         marks: the tokens around a text; without one before it the first piece is not predicted (0).
         rows: R rows of T pieces in all.
         budget: tokens of a batch, padding included.
-        begins: (V,) tokens whose probability together is wanted where ``opens``.
-        opens: (T+R,) where.
+        begins: (V,) tokens whose total probability is returned where ``opens``.
+        opens: (T+R,) places of these probabilities.
         advance: called with the number of rows that are done.
 
     Returns:
@@ -247,10 +246,10 @@ def slot_log_probs(
     sizes = _sizes(marks, rows)
     first = np.cumsum([0, *(len(row) + 1 for row in rows)])
     values, boundary = np.zeros(int(first[-1])), np.zeros(int(first[-1]))
-    wanted = np.zeros(len(values), dtype=bool) if opens is None else opens
+    at_opens = np.zeros(len(values), dtype=bool) if opens is None else opens
     columns = None if begins is None else torch.from_numpy(np.flatnonzero(begins))
     end = after[0] if after else pad
-    filler = before[0] if before else pad  # stands on the right, where no causal network looks
+    filler = before[0] if before else pad  # on the right, where no causal network looks
     head = np.array(before, dtype=np.int64)
     with predictor(model) as predict:
         for some in by_length(sizes, budget):
@@ -259,14 +258,14 @@ def slot_log_probs(
             some = some[sizes[some] > 0]
             if not len(some):
                 continue
-            table, own = pack([np.concatenate([head, rows[i]]) for i in some], filler)
+            table, occupied = pack([np.concatenate([head, rows[i]]) for i in some], filler)
             places = np.concatenate([np.arange(first[i] + 1 - len(before), first[i + 1]) for i in some])
             batch = {
                 "input_ids": torch.from_numpy(table),
-                "positions": torch.from_numpy(np.flatnonzero(own)),
+                "positions": torch.from_numpy(np.flatnonzero(occupied)),
                 "targets": torch.from_numpy(np.concatenate([np.append(rows[i], end)[1 - len(before) :] for i in some])),
             }
-            values[places], boundary[places] = log_probs_at(predict, model, batch, columns, wanted[places])
+            values[places], boundary[places] = log_probs_at(predict, model, batch, columns, at_opens[places])
     return values, boundary
 
 
@@ -277,7 +276,7 @@ def log_probs_at(
     columns: torch.Tensor | None = None,
     opens: BoolArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Log probability of the targets, and, where ``opens``, of all ``columns`` together (else 0); (T,) each, nats."""
+    """Return log probabilities of the targets, and where ``opens`` of all ``columns`` together (else 0); (T,), nats."""
     model.eval()
     device = next(model.parameters()).device
     with torch.inference_mode():

@@ -1,8 +1,8 @@
-"""SentencePiece models as sums over cuts see them.
+"""SentencePiece models as `PieceTokenizer` objects.
 
-Their ``.model`` file is a protocol buffer (``sentencepiece_model.proto``). It says what the Python
-package does not: the types of its pieces, and its own. Only the few fields named here are read, so that no compiler of
-protocol buffers is needed.
+Their ``.model`` file is a protocol buffer (``sentencepiece_model.proto``). It has the types of the pieces and of the
+model, which the Python package does not give. Only the few fields named here are read, so that no compiler of protocol
+buffers is needed.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class SentencePieceModel:
         """Read the bytes of a file.
 
         Raises:
-            ValueError: they are no such model.
+            ValueError: they are not a SentencePiece model.
         """
         algorithm, pieces = Algorithm.UNIGRAM, []
         try:
@@ -74,7 +74,7 @@ class SentencePieceModel:
         except (IndexError, struct.error, TypeError) as error:
             raise ValueError("not a SentencePiece model") from error
         if not pieces:
-            raise ValueError("a SentencePiece model has pieces")
+            raise ValueError("the SentencePiece model has no pieces")
         return cls(algorithm, pieces)
 
 
@@ -91,7 +91,7 @@ def _piece(raw: bytes) -> tuple[str, float, PieceType]:
 
 
 def _fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Number and value of each field of a message."""
+    """Yield the number and value of each field of a message."""
     at = 0
     while at < len(raw):
         key, at = _varint(raw, at)
@@ -132,7 +132,7 @@ class SentencePiecePieces:
             processor: a ``sentencepiece.SentencePieceProcessor`` that has loaded it.
 
         Raises:
-            InputError: it cuts no words (word and character models), or its texts are no joinings of pieces.
+            InputError: it cuts no words (word and character models), or its texts are not concatenations of pieces.
         """
         self._processor = processor
         model = SentencePieceModel.parse(processor.serialized_model_proto())
@@ -207,7 +207,7 @@ class SentencePiecePieces:
         )
 
     def _unreadable(self, text: str, ids: IntArray) -> dict[str, None]:
-        """Stretches of the normalised text that the model reads as unknown, or spells in bytes."""
+        """Return the stretches of the normalised text that the model reads as unknown, or spells in bytes."""
         stretches, spelt = [], b""
         for number, surface in zip(ids.tolist(), self._processor.encode(text, out_type=str), strict=True):
             if self._types[number] == PieceType.BYTE:

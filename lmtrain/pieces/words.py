@@ -1,11 +1,11 @@
 """Words and the pieces that they are cut into; see `truesource.lmtrain.pieces.scoring` for the formulas.
 
-`WordAligner` is what word-level scoring needs to know of a tokeniser, and `Slots` lead from log probabilities of
-pieces to those of words. `OpenVocabulary` is a model of words that has no list of words, for pieces spell any.
+`WordAligner` is the part of a tokeniser that word-level scoring uses, and `Slots` lead from log probabilities of pieces
+to log probabilities of words. `OpenVocabulary` is a model of words without a list of words: pieces spell any.
 
 `OffsetAligner` is a fast tokeniser as scoring sees it, whoever made it. The text of a sentence is its words joined by
-single spaces. Where the tokeniser marks words is read off its own decoder: a piece begins a word if, decoded after
-another piece, it starts with white space. So ``Ġ`` of byte-level BPE, ``▁`` of SentencePiece and the missing ``##`` of
+single spaces. The decoder of the tokeniser shows how it marks words: a piece begins a word if, decoded after another
+piece, it starts with white space. So ``Ġ`` of byte-level BPE, ``▁`` of SentencePiece and the missing ``##`` of
 WordPiece need no rules of their own.
 """
 
@@ -58,7 +58,7 @@ class Pieces:
         return bounds
 
     def rows(self) -> list[IntArray]:
-        """The pieces of each sentence."""
+        """Return the pieces of each sentence."""
         bounds = self.bounds
         return [self.ids[a:b] for a, b in itertools.pairwise(bounds.tolist())]
 
@@ -77,19 +77,19 @@ class WordAligner(Protocol):
 
     @property
     def marks(self) -> Marks:
-        """The tokens that stand around a text."""
+        """The tokens around a text."""
 
     @property
     def begins(self) -> BoolArray | None:
-        """(V,) tokens that can only follow a finished word: those that begin a word, and the end of the text.
+        """(V,) tokens that can only follow a finished word: beginnings of words, and the end of the text.
 
-        None: the marks stand at the ends of words, so that a word's own pieces tell that it is over.
+        None: the marks are at the ends of words, so a word's own pieces show that it is over.
         """
 
     def __len__(self) -> int: ...
 
     def align(self, sentences: Sequence[Sequence[str]]) -> Pieces:
-        """The pieces of the words of each sentence.
+        """Return the pieces of the words of each sentence.
 
         Raises:
             InputError: a word has no pieces of its own.
@@ -103,11 +103,11 @@ class Slots(NamedTuple):
     first: IntArray  #: (S+1,) first slot of each sentence; the last entry is ``n``
     segments: IntArray  #: (W+S,) first slot of each word and of each end, in order
     words: IntArray  #: (W,) which segments are words; the others are ends
-    opens: BoolArray  #: (n,) true where a word or an end follows a finished word, so that B is wanted
+    opens: BoolArray  #: (n,) true where a word or an end follows a finished word, so that B is needed
 
     @classmethod
     def of(cls, pieces: Pieces) -> Slots:
-        """The slots of some sentences."""
+        """Return the slots of some sentences."""
         sentences = np.arange(len(pieces.words) + 1)
         first = pieces.bounds + sentences
         words = np.arange(len(pieces.counts)) + pieces.sentence
@@ -123,17 +123,17 @@ class Slots(NamedTuple):
 def align_words(
     aligner: WordAligner, sentences: Sequence[Sequence[str]], frame: ScoringFrame, *, longest: int | None = None
 ) -> Pieces:
-    """The pieces of sentences whose words a causal model of pieces can score.
+    """Return the pieces of sentences whose words a causal model of pieces can score.
 
     Raises:
         InputError: the frame counts something that the tokeniser has no token for, a sentence has more than
-            ``longest`` tokens, or a word's pieces do not show where it begins.
+            ``longest`` tokens, or a word's pieces do not show its beginning.
     """
     before, after, _, _ = aligner.marks
     if frame.first and not before:
         raise InputError(
             "the tokeniser has no token for the beginning of a text, so nothing predicts the first word;"
-            " say what comes before a text (score --before eos), or use a frame that leaves the first word out, such as"
+            " say what comes before a text (score --before eos), or use a frame that excludes the first word, such as"
             " paper"
         )
     if frame.eos and not after:
@@ -148,22 +148,22 @@ def align_words(
 def assemble_words(
     pieces: Pieces, slots: Slots, values: FloatArray, boundary: FloatArray, frame: ScoringFrame, *, ends: bool
 ) -> TokenScores:
-    """Log probabilities of words and ends from those of pieces.
+    """Return the log probabilities of words and ends from log probabilities of pieces.
 
     Args:
         pieces: of the sentences.
         slots: `Slots.of` them.
-        values: (n,) log probability of what stands at each slot, nats.
+        values: (n,) log probability of the token at each slot, nats.
         boundary: (n,) log B where ``slots.opens``, else 0.
-        frame: which positions count. Where it does not skip unknown words, a sentence with a word that the pieces do
-            not spell has no score.
+        frame: positions that count. If it does not skip unknown words, a sentence with a word that the pieces do not
+            spell has no score.
         ends: whether the model predicts the end of a text.
     """
     sums = np.add.reduceat(values, slots.segments) if len(slots.segments) else values
     opening = boundary[slots.segments]
     sums -= opening
     sums[slots.words] += opening[slots.words + 1]
-    sums[np.isnan(sums)] = -np.inf  # both of a difference are impossible
+    sums[np.isnan(sums)] = -np.inf  # both terms of a difference are impossible
     if frame.unk == "token":
         sums[slots.words[pieces.unreadable]] = -np.inf  # the whole sentence has no score
     stops = np.cumsum(pieces.words + 1)
@@ -172,7 +172,7 @@ def assemble_words(
 
 
 def check_piece_counts(pieces: Pieces, marks: int, longest: int | None) -> None:
-    """Stop before a sentence that the model has no positions for.
+    """Refuse a sentence that the model has no positions for.
 
     Raises:
         InputError: a sentence has more than ``longest`` tokens, ``marks`` included (the message says which).
@@ -189,10 +189,10 @@ def check_piece_counts(pieces: Pieces, marks: int, longest: int | None) -> None:
 
 
 def _check_marks(pieces: Pieces, begins: BoolArray, sentences: Sequence[Sequence[str]]) -> None:
-    """Stop where pieces do not tell where words begin: every word but a sentence's first must begin with a mark.
+    """Refuse pieces that do not show where words begin: every word but a sentence's first must begin with a mark.
 
     Raises:
-        InputError: a word has no mark, or one within it, so that its pieces are those of other words as well.
+        InputError: a word has no mark, or one within it, so that its pieces may also spell other words.
     """
     marked = begins[pieces.ids]
     first = np.zeros(len(pieces.ids), dtype=bool)
@@ -206,22 +206,22 @@ def _check_marks(pieces: Pieces, begins: BoolArray, sentences: Sequence[Sequence
         place = int(at - pieces.words[:number].sum())
         raise InputError(
             f"the tokeniser cuts the word {sentences[number][place]!r} of sentence {number + 1} into pieces that do"
-            " not show where it begins and ends, so it has no probability as one word"
+            " not show its beginning and end, so it has no probability as one word"
         )
 
 
 def first_words(pieces: Pieces) -> BoolArray:
-    """(W,) true for the first word of each sentence."""
+    """Mark the first word of each sentence, (W,)."""
     return np.diff(pieces.sentence, prepend=-1) > 0
 
 
 def by_sentence(values: NDArray[Any], pieces: Pieces) -> list[NDArray[Any]]:
-    """The values of the words (W,), sentence by sentence."""
+    """Return the values of the words (W,), sentence by sentence."""
     return np.split(values, np.cumsum(pieces.words)[:-1]) if len(pieces.words) else []
 
 
 class OpenVocabulary:
-    """Methods of models of words that a model of pieces refuses."""
+    """The methods of models of words that a model of pieces refuses."""
 
     name: str
     has_distributions = False  #: see `truesource.generator.interface.abilities`
@@ -232,7 +232,7 @@ class OpenVocabulary:
         return None
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """Refused: the words are not a list that could be gone through.
+        """Refuse: there is no list of words to have distributions over.
 
         Raises:
             InputError: always.
@@ -240,7 +240,7 @@ class OpenVocabulary:
         self._refuse()
 
     def next_token(self, prefix: Sequence[str]) -> NoReturn:
-        """Refused, like `distributions`.
+        """Refuse, like `distributions`.
 
         Raises:
             InputError: always.
@@ -257,14 +257,14 @@ class OpenVocabulary:
 
 
 def reading_of(aligner: WordAligner) -> str:
-    """The way that a causal model of pieces scores words: the correction, and the tokens around a text, by number."""
+    """Return how a causal model of pieces scores words: the correction, and the tokens around a text, by number."""
     before, after, _, _ = aligner.marks
     corrected = "pieces" if aligner.begins is None else "pieces/bow"
     return f"{corrected}/bos={numbers(before)}/eos={numbers(after)}"
 
 
 def numbers(tokens: tuple[int, ...]) -> str:
-    """Tokens around a text, for signatures."""
+    """Return the tokens around a text as a part of signatures."""
     return "+".join(map(str, tokens)) or "none"
 
 
@@ -302,23 +302,23 @@ class OffsetAligner:
         return self._size
 
     def align(self, sentences: Sequence[Sequence[str]]) -> Pieces:
-        """The pieces of the words of each sentence.
+        """Return the pieces of the words of each sentence.
 
         Raises:
             InputError: a word is empty, is rewritten or dropped by the tokeniser, shares a piece with the next, or is
-                unknown and there is no token for these.
+                unknown to a tokeniser without an unknown token.
         """
         for number, sentence in enumerate(sentences):
             self._check(sentence, number)
             self._check_known(sentence, number)
         texts = [" ".join(sentence) for sentence in sentences]
-        found: Any = {"input_ids": [], "offset_mapping": []}
+        encoded: Any = {"input_ids": [], "offset_mapping": []}
         if texts:
-            found = self._tokenizer(texts, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+            encoded = self._tokenizer(texts, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
         ids, counts, unreadable = [], [], []
         for number, sentence in enumerate(sentences):
-            row = np.array(found["input_ids"][number], dtype=np.int64)
-            spans = np.array(found["offset_mapping"][number], dtype=np.int64).reshape(-1, 2)
+            row = np.array(encoded["input_ids"][number], dtype=np.int64)
+            spans = np.array(encoded["offset_mapping"][number], dtype=np.int64).reshape(-1, 2)
             word = self._words_of(spans, sentence, number)
             ids.append(row)
             counts.append(np.bincount(word, minlength=len(sentence)))
@@ -334,7 +334,7 @@ class OffsetAligner:
         )
 
     def _check(self, sentence: Sequence[str], number: int) -> None:
-        """The tokeniser must see the words as they are: what it rewrites has the probability of several words."""
+        """Refuse words that the tokeniser rewrites, which have the probability of several words."""
         if "" in sentence:
             raise InputError(f"sentence {number + 1} has an empty word, which no tokeniser keeps")
         if self._normalizer is None:
@@ -352,7 +352,7 @@ class OffsetAligner:
         raise InputError(f"the tokeniser rewrites sentence {number + 1}, so its words have no probabilities")
 
     def _check_known(self, sentence: Sequence[str], number: int) -> None:
-        """A tokeniser of whole words without an unknown token cannot read others at all."""
+        """Refuse words that a tokeniser of whole words without an unknown token cannot read."""
         if self._known is None:
             return
         for word in sentence:
@@ -363,7 +363,7 @@ class OffsetAligner:
                 )
 
     def _words_of(self, spans: IntArray, sentence: Sequence[str], number: int) -> IntArray:
-        """Number of the word of each piece; a space belongs to the word after it."""
+        """Return the number of the word of each piece; a space belongs to the word after it."""
         lengths = np.array([len(word) + 1 for word in sentence], dtype=np.int64)
         ends = np.cumsum(lengths) - 1  # of each word, in the text
         first, last = spans[:, 0], np.maximum(spans[:, 0], spans[:, 1] - 1)
@@ -381,14 +381,14 @@ class OffsetAligner:
 
 
 def _after(decoder: Any, piece: str) -> str:
-    """The text that a piece adds to another."""
+    """Return the text that a piece adds to another."""
     before: str = decoder.decode(["a"])
     both: str = decoder.decode(["a", piece])
     return both[len(before) :]
 
 
 def _begins(backend: Tokenizer, size: int) -> BoolArray:
-    """(V,) tokens that begin with white space when they follow another piece."""
+    """Mark the tokens, (V,), that begin with white space when they follow another piece."""
     decoder = backend.decoder
     if isinstance(decoder, WordPiece):
         decoder = WordPiece(decoder.prefix, cleanup=False)  # clean-up would join punctuation to the word before it
@@ -399,14 +399,14 @@ def _begins(backend: Tokenizer, size: int) -> BoolArray:
 
 
 def _template(tokenizer: PreTrainedTokenizerFast) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The tokens that the tokeniser itself puts before and after a text."""
+    """Return the tokens that the tokeniser itself puts before and after a text."""
     bare, whole = (tokenizer("a", add_special_tokens=add)["input_ids"] for add in (False, True))
     for start in range(len(whole) - len(bare) + 1):
         if bare and whole[start : start + len(bare)] == bare:
             return tuple(whole[:start]), tuple(whole[start + len(bare) :])
-    raise InputError("the tokeniser changes a text where it adds its special tokens, so the model cannot be scored")
+    raise InputError("the tokeniser changes a text when it adds its special tokens, so the model cannot be scored")
 
 
 def _plain(text: str) -> str:
-    """A text without the traces of a tokeniser's marker."""
+    """Return a text without the traces of a tokeniser's marker."""
     return text.replace(MARKER, " ").strip()

@@ -153,11 +153,11 @@ def test_context_that_the_file_leaves_out_is_backed_off(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: t.replace("\\end\\", ""), "no whole ARPA file"),
-        (lambda t: t.replace("ngram 2=3", "ngram 2=4"), "no whole ARPA file"),
+        (lambda t: t.replace("\\end\\", ""), "this ARPA file is incomplete"),
+        (lambda t: t.replace("ngram 2=3", "ngram 2=4"), "this ARPA file is incomplete"),
         (lambda t: t.replace("\ta b", "\ta"), r"expecting a log10 probability, 2 words.*lm\.arpa:\d+\)"),
         (lambda t: t.replace("\ta b", "\ta q"), "the word 'q' is in longer n-grams"),
-        (lambda t: t.replace("\ta </s>", "\ta b"), "the n-gram 'a b' stands twice"),
+        (lambda t: t.replace("\ta </s>", "\ta b"), "the n-gram 'a b' appears twice"),
         (
             lambda t: t.replace("-0.301030\ta", "-0.1\ta"),
             r"of single words sum to 1\.\d+, but must sum to 1 .*make it anew",
@@ -169,7 +169,7 @@ def test_context_that_the_file_leaves_out_is_backed_off(tmp_path: Path) -> None:
         (lambda t: t.replace("-0.301030\ta", "0.2\ta"), "is no log10 probability"),
         (lambda t: t.replace("</s>", "z"), "has no </s>"),
         (lambda t: t.replace("\\2-grams:", "\\3-grams:"), "was not announced"),
-        (lambda t: "hello", "no whole ARPA file"),
+        (lambda t: "hello", "this ARPA file is incomplete"),
     ],
 )
 def test_damaged_files_are_refused(change, message: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

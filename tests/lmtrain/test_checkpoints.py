@@ -250,7 +250,7 @@ def test_wordpiece_continuations_in_a_causal_model(tmp_path: Path) -> None:
     assert isinstance(model, CausalPieceModel)
     assert model.reading == "pieces/bow/bos=2/eos=3"
     check(model, TEXT[:3], [i for p, i in tokenizer.get_vocab().items() if LOOKS["wordpiece"][1](p)])
-    with pytest.raises(InputError, match='cuts the word "cat\'t" of sentence 2 into pieces that do not show where'):
+    with pytest.raises(InputError, match='cuts the word "cat\'t" of sentence 2 into pieces that do not show its'):
         model.score([["cat"], ["the", "cat't"]], ScoringFrame())
 
 
@@ -418,7 +418,7 @@ def test_padding_that_was_added_later_needs_no_vector(tmp_path: Path) -> None:
         (spoil_config, "the configuration of the model cannot be read"),
         (headless, "holds a BertModel, which is neither a causal nor a masked language model"),
         (half, r"the weights lack the tensors cls\."),
-        (two_sided, "reads what stands right of the word it predicts"),
+        (two_sided, "reads words after the one it predicts"),
         (
             small,
             r"the tokeniser does not belong to this model: it has token numbers up to 2\d\d \(.*\), the model 99 word",

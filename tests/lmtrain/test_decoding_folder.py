@@ -107,7 +107,7 @@ def test_workers_draw_the_same(samples: SampleFolder, model: Path, tmp_path: Pat
 
 
 def test_what_workers_get_is_small_and_does_the_same(samples: SampleFolder, model: Path, tmp_path: Path) -> None:
-    drawing = sample_builder._Drawing(
+    drawing = sample_builder._ShardSampler(
         model=model, digest="0", device=None, decoding=samples.decoding, partial=tmp_path, seed=3, shard_size=40
     )
     body = pickle.dumps(drawing)
@@ -134,13 +134,13 @@ def test_a_killed_run_goes_on(samples: SampleFolder, model: Path, tmp_path: Path
         from pathlib import Path
         from truesource.lmtrain.decoding import sample_builder
         from truesource.lmtrain.decoding.settings import Decoding
-        write, done = sample_builder._Drawing.write, []
+        write, done = sample_builder._ShardSampler.write, []
         def killed(*args):
             if len(done) == 2:
                 os.kill(os.getpid(), signal.SIGKILL)
             done.append(write(*args))
             return done[-1]
-        sample_builder._Drawing.write = killed
+        sample_builder._ShardSampler.write = killed
         sample_builder.make_samples({str(model)!r}, 130, Decoding(scheme="nucleus", top_p=0.9), {str(tmp_path / "s")!r},
                                     seed=3, shard_size=40)
     """
@@ -153,15 +153,15 @@ def test_a_killed_run_goes_on(samples: SampleFolder, model: Path, tmp_path: Path
 def test_an_interrupted_run_goes_on(
     samples: SampleFolder, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = sample_builder._Drawing.write
+    write = sample_builder._ShardSampler.write
 
-    def stopped(self: sample_builder._Drawing, shard: sample_builder.Shard) -> dict[str, object]:
+    def stopped(self: sample_builder._ShardSampler, shard: sample_builder.Shard) -> dict[str, object]:
         if shard.number == 2:
             raise KeyboardInterrupt
         return write(self, shard)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(sample_builder._Drawing, "write", stopped)
+        patch.setattr(sample_builder._ShardSampler, "write", stopped)
         make_samples(model, 130, NUCLEUS, tmp_path / "s", seed=3, shard_size=40)
     goes_on(samples, model, tmp_path)
 
@@ -181,15 +181,15 @@ def goes_on(samples: SampleFolder, model: Path, tmp_path: Path) -> None:
 
 def test_a_changed_model_does_not_go_on(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What another model drew before the kill is drawn anew."""
-    write = sample_builder._Drawing.write
+    write = sample_builder._ShardSampler.write
 
-    def stopped(self: sample_builder._Drawing, shard: sample_builder.Shard) -> dict[str, object]:
+    def stopped(self: sample_builder._ShardSampler, shard: sample_builder.Shard) -> dict[str, object]:
         if shard.number == 1:
             raise KeyboardInterrupt
         return write(self, shard)
 
     other = save_model(tmp_path / "m", seed=1)
-    monkeypatch.setattr(sample_builder._Drawing, "write", stopped)
+    monkeypatch.setattr(sample_builder._ShardSampler, "write", stopped)
     with pytest.raises(KeyboardInterrupt):
         make_samples(other, 60, NUCLEUS, tmp_path / "s", seed=3, shard_size=40)
     monkeypatch.undo()

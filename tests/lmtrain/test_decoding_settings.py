@@ -22,7 +22,7 @@ from transformers import (
 
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.decoding import sampling as truncation
-from truesource.lmtrain.decoding.sampling import next_law, smallest_set
+from truesource.lmtrain.decoding.sampling import next_distribution, smallest_set
 from truesource.lmtrain.decoding.settings import BEAMS, SAMPLING, Decoding
 
 SCHEMES = [
@@ -51,7 +51,7 @@ def test_sets_are_those_of_transformers(decoding: Decoding, warper: LogitsProces
     logits[::3, 2:5] = -torch.inf
     for temperature in (1.0, 0.7, 1.8):
         fields = {**decoding.as_record(), "temperature": temperature}
-        law = next_law(torch.log_softmax(logits, dim=1), Decoding.from_record(fields))
+        law = next_distribution(torch.log_softmax(logits, dim=1), Decoding.from_record(fields))
         theirs = warper(torch.zeros((60, 0)), TemperatureLogitsWarper(temperature)(torch.zeros((60, 0)), logits))
         expected = torch.softmax(theirs, dim=1)
         assert torch.equal(law > 0, expected > 0)
@@ -59,7 +59,7 @@ def test_sets_are_those_of_transformers(decoding: Decoding, warper: LogitsProces
 
 
 def kept(decoding: Decoding, p: list[float]) -> list[int]:
-    return next_law(torch.tensor([p], dtype=torch.float64).log(), decoding)[0].nonzero()[:, 0].tolist()
+    return next_distribution(torch.tensor([p], dtype=torch.float64).log(), decoding)[0].nonzero()[:, 0].tolist()
 
 
 @pytest.mark.parametrize(

@@ -294,7 +294,7 @@ def test_texts_that_are_no_joinings_are_refused() -> None:
     backend.add_tokens(["zz"])
     config = json.loads(backend.to_str())
     config["pre_tokenizer"] = {"type": "Whitespace"}
-    with pytest.raises(InputError, match="no joinings of its pieces: it reads 'a b' as 'ab'"):
+    with pytest.raises(InputError, match="not concatenations of its pieces: it reads 'a b' as 'ab'"):
         read_pieces(Tokenizer.from_str(json.dumps(config)))
 
 

@@ -202,7 +202,7 @@ FOLDERS: dict[str, tuple[str, Spoil, str]] = {
         setting("tokenizer_config.json", tokenizer_class="BertModel"),
         "the tokeniser is a BertModel, not a fast one",
     ),
-    "no weights": ("gpt2", lambda folder: (folder / "model.safetensors").unlink(), "there are no weights beside"),
+    "no weights": ("gpt2", lambda folder: (folder / "model.safetensors").unlink(), "there are no weights next to"),
     "dangling weights": ("gpt2", dangling, "the model cannot be loaded"),
     "empty weights": ("gpt2", content("model.safetensors", b""), "the model cannot be loaded"),
     "huge head of weights": ("gpt2", content("model.safetensors", (2**60).to_bytes(8, "little")), "cannot be loaded"),

@@ -223,5 +223,5 @@ def test_a_short_model_and_no_steps_are_refused() -> None:
     callback = TruthCallback(None, language("dyck", k=1, depth=3), sentences=64)
     with pytest.raises(InputError, match="the model reads 3 at most; give lengths such as"):
         callback.measure(gpt2(3, positions=3))
-    with pytest.raises(InputError, match="give 1 or more"):
+    with pytest.raises(InputError, match="measurements need 1 step or more"):
         TruthCallback(None, GRAMMAR, steps=0)

@@ -16,7 +16,7 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.show.table import Cell
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.training_record import training_of
-from truesource.studies.compare.named import common_name, named_models
+from truesource.studies.compare.named_models import common_name, named_models
 from truesource.studies.compare.tables import comparison_table, mean_exact_kl
 
 TOY = truesource.PCFG.from_text("S -> a S 0.3 | b S 0.2 | a 0.3 | b 0.2")

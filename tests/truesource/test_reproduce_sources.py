@@ -8,9 +8,9 @@ from pathlib import Path
 
 from truesource.cli.reproduce import by_configuration
 from truesource.run.config import RunConfig
-from truesource.studies.reproduce.found import of_run
 from truesource.studies.reproduce.quantities import measured
 from truesource.studies.reproduce.rows import Quantity, compose, find_rows
+from truesource.studies.reproduce.run_records import of_run
 
 
 def test_the_source_of_a_text_is_a_model_with_its_seed(tmp_path: Path) -> None:

@@ -228,14 +228,14 @@ def _show(
     seed: int,
 ) -> list[Standings]:
     """Print the tables of all models, and write the page where there is a folder; where the models stand."""
-    from truesource.studies.benchmark.baselines import beside_baselines
+    from truesource.studies.benchmark.baselines import with_baselines
     from truesource.studies.benchmark.page import write_page
     from truesource.studies.benchmark.standings import difference_tables, differences_of, standing_records, standings
     from truesource.studies.benchmark.tables import headline_table, with_models
     from truesource.terminal.output import json_of
     from truesource.terminal.tables import show
 
-    results, mine = beside_baselines(suite, own, files)
+    results, mine = with_baselines(suite, own, files)
     found = with_models(standings(results, list(suite.languages), seed=seed))
     tables = [headline_table(each, suite, own=mine) for each in found]
     compared = differences_of(results, found, own=mine, baseline=baseline)

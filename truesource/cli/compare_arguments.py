@@ -12,7 +12,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.folders import kind_of
 from truesource.grammar.support.printable import listed
 from truesource.grammar.support.settings import did_you_mean
-from truesource.studies.compare.named import NamedModel, named_models
+from truesource.studies.compare.named_models import NamedModel, named_models
 from truesource.terminal.console import echo
 
 if TYPE_CHECKING:

@@ -107,7 +107,7 @@ def list_rows(files: OutputFiles) -> None:
 
 def _reproduce(row: Row, set_: list[str] | None, runs: Path, results: Path | None) -> RowResult:
     from truesource.grammar.support.atomic_files import write_json
-    from truesource.studies.reproduce.making import reproduce
+    from truesource.studies.reproduce.reproduction import reproduce
     from truesource.studies.reproduce.result import as_json, claims_table, quantities_table
     from truesource.terminal.tables import show
 

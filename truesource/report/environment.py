@@ -32,13 +32,13 @@ def render(
 
     Args:
         page: the template.
-        place: what it is about, for messages.
-        templates: those that it includes, by name.
-        svg: what makes markup of a figure; None: it stands in the page as it is.
-        context: what they show.
+        place: source of the page's data, for messages.
+        templates: templates that it includes, by name.
+        svg: function from a figure to markup; None: the figure itself.
+        context: data that they show.
 
     Raises:
-        InputError: an entry that a template shows is not there.
+        InputError: an entry that a template shows is missing.
     """
     import yaml
     from jinja2 import Environment, FunctionLoader, StrictUndefined, UndefinedError
@@ -68,13 +68,13 @@ def render(
 
 
 def script_hash(script: str) -> str:
-    """The name that a Content-Security-Policy gives to a script whose text stands in the page."""
+    """Return the name that a Content-Security-Policy gives to a script whose text is in the page."""
     digest = hashlib.sha256(script.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"
 
 
 def data_of_script(value: Any) -> Markup:
-    """A value as JSON for a ``<script type="application/json">``: ASCII, without a character that HTML or XML obeys.
+    """Return a value as JSON for a ``<script type="application/json">``: ASCII, without special characters of XML.
 
     Texts are as a terminal may print them: control characters are shown as escapes.
     """

@@ -1,4 +1,4 @@
-"""Reads a run folder: what the report must have, and what it may have."""
+"""Reading a run folder: the required and the optional parts of a report."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from truesource.grammar.truth import Truth, load_truth
 from truesource.lmtrain.training_record import MetricsRow, training_seconds
 
 OVER_SEEDS = ("ppl", "bound", "relative_ppl")  #: measures with an interval over sentences and seeds
-AGREEMENT = ("rho", "r2_pearson", "r2_identity")  #: measures whose mean has none
+AGREEMENT = ("rho", "r2_pearson", "r2_identity")  #: measures whose mean has no interval
 SPREAD = ("ppl", "relative_ppl", *AGREEMENT)  #: measures whose spread over seeds is shown
 SAME = ("parameters", "tokenizer", "loaded", "excluded", "sentences", "tokens", "impossible_model", "impossible_oracle")
 PROVENANCE = (
@@ -70,7 +70,7 @@ SENTENCES = 50_000  #: at most so many are read for the figures of the corpus
 
 
 def summarised(rows: Sequence[Record], comparison: Sequence[Record]) -> list[Record]:
-    """The rows with those of all seeds of a model as one.
+    """Merge the rows of all seeds of a model into one.
 
     Args:
         rows: of ``results.json``.
@@ -80,25 +80,25 @@ def summarised(rows: Sequence[Record], comparison: Sequence[Record]) -> list[Rec
         Rows as before; one of several seeds has them as ``replicates``, and the standard deviation of each measure over
         seeds as ``sd``.
     """
-    found = {(r["model"], r["name"]): r for r in comparison if "seeds" in r}
+    by_measure = {(r["model"], r["name"]): r for r in comparison if "seeds" in r}
     groups: dict[str, list[Record]] = {}
     for row in rows:
         groups.setdefault(f"{row['objective']}:{row.get('replicate_of') or row['model']}", []).append(row)
-    return [_summary(of, found) if _replicated(of, found) else of[0] for of in groups.values()]
+    return [_summary(of, by_measure) if _replicated(of, by_measure) else of[0] for of in groups.values()]
 
 
-def _replicated(rows: Sequence[Record], found: Mapping[tuple[str, str], Record]) -> bool:
-    return rows[0].get("replicate_of") is not None and (rows[0]["replicate_of"], "relative_ppl") in found
+def _replicated(rows: Sequence[Record], by_measure: Mapping[tuple[str, str], Record]) -> bool:
+    return rows[0].get("replicate_of") is not None and (rows[0]["replicate_of"], "relative_ppl") in by_measure
 
 
-def _summary(rows: Sequence[Record], found: Mapping[tuple[str, str], Record]) -> Record:
+def _summary(rows: Sequence[Record], by_measure: Mapping[tuple[str, str], Record]) -> Record:
     name = rows[0]["replicate_of"]
     summary: dict[str, Any] = {**dict.fromkeys(rows[0]), "model": name, "objective": rows[0]["objective"]}
     summary |= {key: rows[0].get(key) for key in SAME if len({row.get(key) for row in rows}) == 1}
     summary["tokens"] = rows[0]["tokens"]
     sd: dict[str, float | None] = {}
     for measure in OVER_SEEDS:
-        record = found[name, measure]
+        record = by_measure[name, measure]
         summary[measure], sd[measure] = record["value"], record["sd"]
         summary[f"{measure}_low"], summary[f"{measure}_high"] = record["low"], record["high"]
     for measure in (*AGREEMENT, "bound_unconditioned"):
@@ -108,12 +108,12 @@ def _summary(rows: Sequence[Record], found: Mapping[tuple[str, str], Record]) ->
     times = [row["training_seconds"] for row in rows if row.get("training_seconds") is not None]
     sd = {measure: value for measure, value in sd.items() if measure in SPREAD}
     summary["training_seconds"] = fmean(times) if times else None
-    summary["signature"] = found[name, "relative_ppl"]["signature"]
+    summary["signature"] = by_measure[name, "relative_ppl"]["signature"]
     return {**summary, "sd": {**dict.fromkeys(("bound", "bound_unconditioned")), **sd}, "replicates": list(rows)}
 
 
 def with_models(rows: Sequence[Record], unscored: Sequence[Record] = ()) -> list[Record]:
-    """The rows without oracles of objectives that no model has; all of them if there are no models.
+    """Return the rows without oracles of objectives that no model has; all of them if there are no models.
 
     Args:
         rows: of ``results.json`` or `summarised`.
@@ -124,7 +124,7 @@ def with_models(rows: Sequence[Record], unscored: Sequence[Record] = ()) -> list
 
 
 def differences(comparison: Sequence[Record], objective: str) -> list[Record]:
-    """The paired differences of all pairs of models of one objective, those to their baseline first."""
+    """Return the paired differences of all pairs of models of one objective, those to their baseline first."""
     return [r for r in comparison if r["name"] == "kl_difference" and r["objective"] == objective]
 
 
@@ -169,15 +169,15 @@ class FinishedRun:
         return "grammar" if offers(self.truth, "parses") else "process"
 
     def asks(self, key: str) -> bool:
-        """True if the configuration asks for an evaluator."""
+        """Return True if the configuration asks for an evaluator."""
         return self.config.get("evaluation", {}).get(key) not in (None, False)
 
     def record(self, name: str, model: type[Any]) -> Record | None:
-        """The record that a stage left in a file; None where it is absent.
+        """Return the record that a stage wrote to a file; None if it is absent.
 
         Args:
             name: of the file, relative to the folder of the run.
-            model: what it must hold.
+            model: type of the record.
 
         Raises:
             InputError: it is damaged.
@@ -185,9 +185,9 @@ class FinishedRun:
         return _optional(self.path / name, model)
 
     def of_models(self, folder: str, model: type[Any]) -> dict[str, Record]:
-        """The records that a stage left of models, as `record`: the files ``folder/<model>.json`` that are there."""
+        """Return the records that a stage wrote of models, as `record`: the existing files ``folder/<model>.json``."""
         read = {name: self.record(f"{folder}/{name}.json", model) for name in self.names}
-        return {name: found for name, found in read.items() if found is not None}
+        return {name: record for name, record in read.items() if record is not None}
 
     @property
     def models(self) -> list[Record]:
@@ -201,10 +201,10 @@ class FinishedRun:
 
     @property
     def checked_models(self) -> list[Record]:
-        """Rows that must not lie below their bound: those that compare, and those of own vocabularies."""
+        """Rows that must not lie below their bound, in compared and in own vocabularies."""
         others = (row for row in self.results if row["objective"] in self.compared_objectives)
-        own = [row for row in others if row["model"] != "oracle"]
-        return [*self.models, *({**row, "model": f"{row['model']} in its own vocabulary"} for row in own)]
+        own_rows = [row for row in others if row["model"] != "oracle"]
+        return [*self.models, *({**row, "model": f"{row['model']} in its own vocabulary"} for row in own_rows)]
 
     @cached_property
     def summaries(self) -> list[Record]:
@@ -216,12 +216,12 @@ class FinishedRun:
         return with_models(summarised([*others, *self.compared], self.comparison), self.unscored)
 
     def own_bound(self, row: Record) -> float:
-        """Bound of a model in its own vocabulary; of the first seed, if there are several."""
+        """Return the bound of a model in its own vocabulary; of the first seed, if there are several."""
         first = row["replicates"][0]["model"] if "replicates" in row else row["model"]
-        return next(float(own["bound"]) for own in self.results if own["model"] == first)
+        return next(float(each["bound"]) for each in self.results if each["model"] == first)
 
     def tokens_of(self, model: str) -> Mapping[str, np.ndarray] | None:
-        """The scores of tokens of a model that compare; None where there are none."""
+        """Return the compared scores of tokens of a model; None if it has none."""
         return self.compared_scores.get(model, self.scores.get(model))
 
 
@@ -238,13 +238,13 @@ def read_run(path: Path) -> FinishedRun:
     corpus = Corpus.load(path / "corpus")
     if corpus.grammar_digest != truth.digest:
         raise InputError(
-            "the corpus was drawn from another grammar than the one beside it; run the experiment again", path
+            "the corpus was drawn from another grammar than the one next to it; run the experiment again", path
         )
     everyone = read_results(path)
     names = [row["model"] for row in everyone if row["model"] != "oracle"]
     trained = [row["model"] for row in everyone if row["model"] != "oracle" and row["loaded"] is None]
     results = [row for row in everyone if row["relative_ppl"] is not None]
-    compared = [row for row in (_compared(path, own) for own in everyone) if row is not None]
+    compared = [row for row in (_compared(path, each) for each in everyone) if row is not None]
     stages = (_optional(path / "stages.json", StagesShown) or {"stages": {}})["stages"]
     diagnosis = path / "grammar" / "diagnosis.json"
     return FinishedRun(
@@ -269,7 +269,7 @@ def read_run(path: Path) -> FinishedRun:
 
 
 def _compared(run: Path, row: Record) -> Record | None:
-    """The row of a model in the vocabulary that it is compared in; None where that is its own."""
+    """Return the row of a model in the vocabulary that it is compared in; None if it is the model's own."""
     name = f"oracle-{row['objective']}" if row["model"] == "oracle" else row["model"]
     path = run / COMPARED.format(name)
     if not path.is_file():
@@ -279,7 +279,7 @@ def _compared(run: Path, row: Record) -> Record | None:
 
 
 def read_vocabularies(path: Path) -> Mapping[str, VocabularyRecord | None]:
-    """The vocabulary that the models of each objective of a run are compared in; None: their own.
+    """Return the vocabulary that the models of each objective of a run are compared in; None: their own.
 
     Raises:
         InputError: the file is missing or damaged.
@@ -288,23 +288,23 @@ def read_vocabularies(path: Path) -> Mapping[str, VocabularyRecord | None]:
 
 
 def some_sentences(corpus: Corpus, split: str, most: int = SENTENCES) -> list[list[str]]:
-    """The first sentences of a split, without reading shards that are not needed."""
-    kept, found = [], 0
+    """Return the first sentences of a split, without reading shards that are not needed."""
+    shards, n_sentences = [], 0
     for shard in corpus.record["shards"]:
-        if shard["split"] == split and found < most:
-            kept.append(shard)
-            found += shard["sentences"]
-    return replace(corpus, record={**corpus.record, "shards": kept}).sentences(split)[:most]
+        if shard["split"] == split and n_sentences < most:
+            shards.append(shard)
+            n_sentences += shard["sentences"]
+    return replace(corpus, record={**corpus.record, "shards": shards}).sentences(split)[:most]
 
 
 def shown_split(run: FinishedRun) -> str:
-    """The split whose sentences and trees are shown: the one that is evaluated, where it is named."""
-    wanted = run.config.get("evaluation", {}).get("split")
-    return wanted if wanted in run.corpus.splits else list(run.corpus.splits)[-1]
+    """Return the split whose sentences and trees are shown: the evaluated one, if the run names it."""
+    split = run.config.get("evaluation", {}).get("split")
+    return split if split in run.corpus.splits else list(run.corpus.splits)[-1]
 
 
 def evaluated(run: FinishedRun) -> str:
-    """The split that the models were compared on, and how much of it also occurs in the training split."""
+    """Return the split that the models were compared on, and how much of it also occurs in the training split."""
     split, reference = shown_split(run), run.corpus.record["overlap_with"]
     shares = run.corpus.record["splits"][split]["overlap"]
     if split == reference or shares is None:
@@ -313,7 +313,7 @@ def evaluated(run: FinishedRun) -> str:
 
 
 def whole_sentences(run: FinishedRun) -> bool:
-    """True if the evaluation counts the positions that training counts: all words and the end of each sentence."""
+    """Return True if the evaluation counts all words and the end of each sentence, as training does."""
     return bool(run.config.get("evaluation", {}).get("frame", "default") == "default")
 
 
@@ -324,17 +324,17 @@ def _present(path: Path) -> Path:
 
 
 def _read(path: Path, model: type[T]) -> T:
-    """A record that must be there."""
+    """Return a required record."""
     return read_record(_present(path), model, remedy=REMEDY)
 
 
 def _optional(path: Path, model: type[T]) -> T | None:
-    """A record, None where the file is absent."""
+    """Return a record; None if the file is absent."""
     return _read(path, model) if path.is_file() else None
 
 
 def read_results(run: Path) -> Sequence[Record]:
-    """``results.json`` of a run folder, with the time of training of each model.
+    """Return ``results.json`` of a run folder, with the time of training of each model.
 
     Raises:
         InputError: it is missing or damaged.
@@ -346,7 +346,7 @@ def read_results(run: Path) -> Sequence[Record]:
 
 
 def comparable(run: Path, results: Sequence[Record]) -> list[Record]:
-    """The results of a run folder in the vocabularies that its models are compared in.
+    """Return the results of a run folder in the vocabularies that its models are compared in.
 
     Args:
         run: the folder.
@@ -363,14 +363,14 @@ def _training_seconds(run: Path, row: ResultRow) -> float | None:
 
 
 def _lines(path: Path, model: type[T]) -> list[T]:
-    """Records of a ``.jsonl`` file, none where it is absent."""
+    """Return the records of a ``.jsonl`` file; empty if it is absent."""
     if not path.is_file():
         return []
     return [row for _, row in read_records(path, model, remedy=REMEDY)]
 
 
 def _scores(path: Path) -> dict[str, np.ndarray] | None:
-    """The scores of tokens; None where there are none."""
+    """Return the scores of tokens; None if there are none."""
     table = read_token_table(path) if path.is_file() else None
     return table if table is not None and len(table["sentence"]) else None
 
@@ -384,4 +384,4 @@ class Part:
     template: Path  #: the body, which finds ``content`` as ``section``
     content: Any
     notes: Sequence[str] = ()  #: sentences below the body
-    extent: str = ""  #: which sentences it is of, if not all
+    extent: str = ""  #: its sentences, if not all

@@ -40,13 +40,13 @@ MEASURED = {
 
 
 def methods(folder: Path) -> str:
-    """The paragraph.
+    """Return the methods paragraph of a run.
 
     Args:
         folder: of a run that has results.
 
     Raises:
-        InputError: it is no such folder, or a record is damaged.
+        InputError: the folder has no results, or a record is damaged.
     """
     config = read_record(folder / "config.json", dict[str, Any], remedy=REMEDY)
     provenance = read_record(folder / "provenance.json", dict[str, Any], remedy=REMEDY)
@@ -109,9 +109,9 @@ def _model(entry: Mapping[str, Any], folder: Path, config: Mapping[str, Any]) ->
             f" {training['schedule']} schedule)"
         )
     )
-    size = f"{record['parameters']:,} {'n-grams' if training is None else 'parameters'}"
-    known = f"{record['vocabulary']:,} {'words' if model.get('tokenizer', 'word') == 'word' else 'pieces'}"
-    return f"{entry['name']} is a {model['architecture']} ({order}; {size}, {known}){steps}{seeds}."
+    size = f"{record['parameters']:,} " + ("n-grams" if training is None else "parameters")
+    vocabulary = f"{record['vocabulary']:,} {'words' if model.get('tokenizer', 'word') == 'word' else 'pieces'}"
+    return f"{entry['name']} is a {model['architecture']} ({order}; {size}, {vocabulary}){steps}{seeds}."
 
 
 def _measured(config: Mapping[str, Any], results: list[dict[str, Any]]) -> str:
@@ -133,7 +133,7 @@ def _measured(config: Mapping[str, Any], results: list[dict[str, Any]]) -> str:
 
 
 def _tested(results: list[dict[str, Any]], *, of_seeds: bool) -> str:
-    """The tests between models, and how they are corrected."""
+    """Return the tests between models, and how they are corrected."""
     groups: dict[str, set[str]] = {}
     for row in results:
         if row["model"] != "oracle":
@@ -148,7 +148,7 @@ def _tested(results: list[dict[str, Any]], *, of_seeds: bool) -> str:
 
 
 def _cite(topic: str, *authors: str) -> str:
-    """Works of a topic, or those of some authors among them."""
+    """Cite the works of a topic, or only works of some authors."""
     chosen = (work for work in works() if work.topic == topic)
     shorts = [work.short for work in chosen if not authors or work.short.split()[0].strip(",").lower() in authors]
     return "; ".join(short.replace(" (", ", ").rstrip(")") for short in shorts)

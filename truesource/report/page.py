@@ -1,4 +1,4 @@
-"""Writes the page: the sections of the chain, those of the evaluators, and where it all comes from."""
+"""Writing the page: the sections of the chain and of the evaluators, and the sources of the data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from truesource.report.finished_run import COMPARISON, FinishedRun, Part, read_r
 from truesource.report.shown_figures import ShownFigures
 from truesource.report.works import bibtex, topics_of
 
-#: of a run, and what stands in them; a star is the name of each model
+#: files of a run, and their content; a star is the name of each model
 FILES = (
     ("results.json", "every model against its bound, in its own vocabulary"),
     ("comparison/*.parquet", "ln Q and ln P of every token in the vocabulary of the comparison"),
@@ -41,16 +41,16 @@ FRAME = FOLDER / "frame.html.j2"  #: of pages with these scripts
 
 
 def files_and_works(run: FinishedRun) -> dict[str, Any]:
-    """Links, relative to the page, to the files that are there; and BibTeX entries of what the run has used."""
+    """Return links, relative to the page, to existing files; and BibTeX entries of the works that the run used."""
     names = [*run.names, *(f"oracle-{objective}" for objective in OBJECTIVES)]
-    found = []
+    files = []
     for pattern, what in FILES:
         for name in [pattern.replace("*", each) for each in names] if "*" in pattern else [pattern]:
             path = run.path / name
             if path.exists():
-                shown = f"{name}/" if path.is_dir() else name
-                found.append((shown, quote(shown), what))
-    return {"files": found, "bibtex": _bibtex(run)}
+                label = f"{name}/" if path.is_dir() else name
+                files.append((label, quote(label), what))
+    return {"files": files, "bibtex": _bibtex(run)}
 
 
 def _bibtex(run: FinishedRun) -> str:
@@ -63,32 +63,32 @@ def _bibtex(run: FinishedRun) -> str:
 def render_explorable(
     template: Path, place: Path, *, data: dict[str, Any], templates: Mapping[str, Path] | None = None, **context: Any
 ) -> tuple[str, ShownFigures]:
-    """Fill the template of a page with these scripts; the page, and its figures.
+    """Fill the template of a page with these scripts; return the page and its figures.
 
     Its Content-Security-Policy allows these scripts and nothing else.
 
     Args:
-        template: as `render` takes it, and what follows, too.
-        place: what the page is about, for messages.
-        data: what the scripts read.
-        templates: those that the page includes.
-        context: what it shows.
+        template: as for `render`, like the arguments below.
+        place: source of the page's data, for messages.
+        data: data that the scripts read.
+        templates: templates that the page includes.
+        context: data that it shows.
     """
     texts = [(FOLDER / script).read_text(encoding="utf-8") for script in SCRIPTS]
     scripts = [Markup(f"//<![CDATA[\n{text}//]]>") for text in texts]  # so that the page is well-formed XML too
-    shown = ShownFigures()
+    figures = ShownFigures()
     page = render(
         template,
         place,
         templates={STYLE.name: STYLE, FRAME.name: FRAME, **(templates or {})},
-        svg=shown,
-        figures=shown,
+        svg=figures,
+        figures=figures,
         scripts=scripts,
         hashes=Markup(" ".join(f"'{script_hash(script)}'" for script in scripts)),
         data=data_of_script(data),
         **context,
     )
-    return page, shown
+    return page, figures
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,10 @@ class Contents:
     answer: Sequence[str]  #: sentences on the models, which open the page
 
 
-Contained = Callable[[FinishedRun], Contents]  #: makes the contents of a page; its figures are drawn then
+ContentsMaker = Callable[[FinishedRun], Contents]  #: makes the contents of a page; its figures are drawn then
 
 
-def write_page(run: Path, contents: Contained) -> Path:
+def write_page(run: Path, contents: ContentsMaker) -> Path:
     """Write ``report.html`` into a run folder, atomically: one file without anything outside it.
 
     Args:
@@ -123,40 +123,40 @@ def write_page(run: Path, contents: Contained) -> Path:
     return target
 
 
-def rendered(run: Path, contents: Contained) -> tuple[str, ShownFigures]:
-    """The page of a run folder, and its figures; as `write_page`."""
+def rendered(run: Path, contents: ContentsMaker) -> tuple[str, ShownFigures]:
+    """Return the page of a run folder, and its figures; as `write_page`."""
     require_extras("a report", "report")
-    found = read_run(run)
-    name = found.config.get("name") or run.name
-    shown = contents(found)
+    run_data = read_run(run)
+    name = run_data.config.get("name") or run.name
+    layout = contents(run_data)
     opening = [
-        line for part in shown.parts if isinstance(part.content, dict) for line in part.content.get("opening", ())
+        line for part in layout.parts if isinstance(part.content, dict) for line in part.content.get("opening", ())
     ]
     return render_explorable(
         FOLDER / "page.html.j2",
         run,
-        data={"runName": run.resolve().name, "models": _models(found)},
-        templates={part.name: part.template for part in shown.parts},
-        run=found,
+        data={"runName": run.resolve().name, "models": _models(run_data)},
+        templates={part.name: part.template for part in layout.parts},
+        run=run_data,
         name=name,
-        title=found.config.get("title") or f"Report of the run {name}",
-        answer=[*shown.answer, *opening],
-        verdict=words.verdict(found.checked_models),
-        alarms=words.below_bound(found.checked_models),
-        parts=shown.parts,
+        title=run_data.config.get("title") or f"Report of the run {name}",
+        answer=[*layout.answer, *opening],
+        verdict=words.verdict(run_data.checked_models),
+        alarms=words.below_bound(run_data.checked_models),
+        parts=layout.parts,
     )
 
 
 def figure_of(
     run: Path,
     name: str,
-    contents: Contained,
+    contents: ContentsMaker,
     *,
     kind: str,
     size: tuple[float, float] | None = None,
     font_size: float | None = None,
 ) -> bytes:
-    """One figure as a file, for a paper.
+    """Return one figure as a file, for a paper.
 
     Args:
         run: a run folder.
@@ -171,10 +171,10 @@ def figure_of(
     """
     file = FigureFile(kind, size, font_size=font_size, only=name)
     with drawing_for(file):
-        found = rendered(run, contents)[1].svgs
-    if name not in found:
+        svgs = rendered(run, contents)[1].svgs
+    if name not in svgs:
         raise InputError(
-            f"the report has no figure {name!r}; it has {', '.join(found) or 'none'}", run, code="no-figure"
+            f"the report has no figure {name!r}; it has {', '.join(svgs) or 'none'}", run, code="no-figure"
         )
     if kind != "svg":
         return file.data
@@ -182,7 +182,7 @@ def figure_of(
 
 
 def _models(run: FinishedRun) -> list[dict[str, Any]]:
-    """The models that the page may show or hide, each with the names of its seeds."""
+    """Return the models that the page may show or hide, each with the names of its seeds."""
     rows = [*run.models, *run.unscored]
     return [
         {

@@ -22,22 +22,22 @@ _ON_PAGE = re.compile(r'data-figure="([^"]*)"><div[^>]*>(<svg[^>]*>)')
 
 
 def contrast(first: str, second: str) -> float:
-    """The contrast of two colours (WCAG 2), from 1 to 21; text needs 4.5, marks need 3."""
+    """Return the contrast of two colours (WCAG 2), from 1 to 21; text needs 4.5, marks need 3."""
     low, high = sorted((_luminance(first), _luminance(second)))
     return (high + 0.05) / (low + 0.05)
 
 
 def on_dark(colour: str) -> str:
-    """The colour (``#rrggbb``) that takes the place of one of light paper: as far from the paper, of the same hue."""
+    """Return the colour (``#rrggbb``) that replaces one of light paper: same distance from the paper, same hue."""
     hue, lightness, saturation = colorsys.rgb_to_hls(*_channels(colour))
     ink = contrast(colour, "#ffffff") >= INK
     calm = (0.75 if ink else 0.45) * saturation
     turned = 0.1 + 0.9 * (1.0 - lightness)
-    made = _hex(hue, turned, calm)
-    while ink and contrast(made, DARK_PAPER) < LEAST and turned < 1.0:
+    dark = _hex(hue, turned, calm)
+    while ink and contrast(dark, DARK_PAPER) < LEAST and turned < 1.0:
         turned = min(1.0, turned + 0.01)
-        made = _hex(hue, turned, calm)
-    return made
+        dark = _hex(hue, turned, calm)
+    return dark
 
 
 def _hex(hue: float, lightness: float, saturation: float) -> str:
@@ -55,26 +55,26 @@ def _luminance(colour: str) -> float:
 
 
 def figures_on_page(page: str) -> dict[str, str]:
-    """The titles of the figures of a page, as `ShownFigures` puts them there, by name and in their order."""
-    found = {unescape(name): title_of(head) for name, head in _ON_PAGE.findall(page)}
-    return {name: "A tree of the corpus" if name == "tree" else title for name, title in found.items()}
+    """Return the titles of the figures of a page, as `ShownFigures` puts them there, by name and in their order."""
+    titles = {unescape(name): title_of(head) for name, head in _ON_PAGE.findall(page)}
+    return {name: "A tree of the corpus" if name == "tree" else title for name, title in titles.items()}
 
 
 def title_of(svg: str) -> str:
-    """The title of a figure; that of a tree is its bracketing."""
-    found = re.search(r'aria-label="([^"]*)"', svg[: svg.index(">")])
-    return unescape(found[1]) if found else ""
+    """Return the title of a figure; for a tree, its bracketing."""
+    match = re.search(r'aria-label="([^"]*)"', svg[: svg.index(">")])
+    return unescape(match[1]) if match else ""
 
 
 class ShownFigures:
-    """Takes in the figures of one page; afterwards it has the colours of the dark page."""
+    """A collector of the figures of one page and of their colours on dark paper."""
 
     def __init__(self) -> None:
         self._colours: dict[str, str] = {}
         self.svgs: dict[str, str] = {}  #: of each name
 
     def __call__(self, text: str) -> Markup:
-        """A figure for the page; any other markup as it is."""
+        """Return a figure for the page; any other markup as it is."""
         if not text.startswith("<svg"):
             return Markup(text)
         head = text[: text.index(">")]
@@ -83,12 +83,12 @@ class ShownFigures:
         least = round(float(width[1]) * LEGIBLE / min(fonts)) if width else 0
         if name:
             self.svgs[unescape(name[1])] = text
-        plain = "<image" in text  # whose pixels are for white paper
-        shown = text if plain else _STYLE.sub(lambda style: _COLOUR.sub(self._variable, style[0]), text)
+        plain = "<image" in text  # its pixels are for white paper
+        coloured = text if plain else _STYLE.sub(lambda style: _COLOUR.sub(self._variable, style[0]), text)
         named = f' data-figure="{name[1]}"' if name else ""
         return Markup(
             f'<div class="plot{" plate" if plain else ""}"{named}><div class="wide" style="--least:{least}px">'
-            f"{shown}</div></div>"
+            f"{coloured}</div></div>"
         )
 
     def _variable(self, found: re.Match[str]) -> str:

@@ -23,7 +23,7 @@ TOPICS = {
     "naturalness": "laws of word frequency on disjoint halves",
     "masked": "pseudo-perplexity",
     "diffusion": "masked diffusion and its samplers",
-    "ngram": "smoothed n-gram models, and networks beside them",
+    "ngram": "smoothed n-gram models, compared with networks",
     "pieces": "words made of subword pieces",
     "tokenisation": "sums over tokenisations, sampled without replacement, by block, dpf or guided",
     "pplu": "perplexity relative to word frequencies",
@@ -40,7 +40,7 @@ TOPICS = {
     "memory": "what models memorise of their training sentences",
     "weights": "training that starts from a model of another language",
 }
-MANY = 8  #: authors of whom the first stands for all
+MANY = 8  #: number of authors from which only the first is named
 _ENTRY = re.compile(r"^@.*?^\}$", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^  (\w+) = \{+(.*?)\}+,$", re.MULTILINE)
 _TOPIC = "keywords"
@@ -56,7 +56,7 @@ class Work:
 
     @classmethod
     def read(cls, entry: str) -> Work:
-        """The publication of an entry of BibTeX that has one field a line and its topic as ``keywords``."""
+        """Return the publication of an entry of BibTeX that has one field a line and its topic as ``keywords``."""
         fields = {name: value.replace("\\&", "&") for name, value in _FIELD.findall(entry)}
         topic = fields.pop(_TOPIC)
         return cls(entry.replace(f"  {_TOPIC} = {{{topic}}},\n", ""), fields, topic)
@@ -78,13 +78,13 @@ class Work:
 
 @cache
 def works() -> tuple[Work, ...]:
-    """All publications, in the order in which they are listed: by topic."""
-    found = map(Work.read, _ENTRY.findall((data_folder() / "works.bib").read_text(encoding="utf-8")))
-    return tuple(sorted(found, key=lambda work: list(TOPICS).index(work.topic)))
+    """Return all publications, in the order in which they are listed: by topic."""
+    read_works = map(Work.read, _ENTRY.findall((data_folder() / "works.bib").read_text(encoding="utf-8")))
+    return tuple(sorted(read_works, key=lambda work: list(TOPICS).index(work.topic)))
 
 
 def bibtex(topics: Sequence[str], sources: Mapping[str, str], version: str) -> str:
-    """BibTeX entries of truesource, of the works of some topics, and of the sources of languages by name."""
+    """Return BibTeX entries of truesource, of works of some topics, and of the sources of languages by name."""
     entries = [
         f"@software{{truesource,\n  author = {{{{The truesource developers}}}},\n  title = {{truesource}},\n"
         f"  version = {{{version}}},\n}}",
@@ -95,39 +95,39 @@ def bibtex(topics: Sequence[str], sources: Mapping[str, str], version: str) -> s
 
 
 def topics_of(path: Path, grammar: Mapping[str, Any] | None) -> list[str]:
-    """The topics that a run, corpus, model or grammar has used, in the order of `TOPICS`.
+    """Return the topics that a run, corpus, model or grammar has used, in the order of `TOPICS`.
 
     Args:
-        path: it.
+        path: its folder.
         grammar: ``meta`` of its grammar, if it has one.
     """
     from truesource.grammar.support.records import read_record
 
-    found = {"truth", "prefix"}
+    topics = {"truth", "prefix"}
     if grammar is not None:
-        found |= {"split-merge"} & {grammar.get("method")}
+        topics |= {"split-merge"} & {grammar.get("method")}
         training = grammar.get("config")
         if isinstance(training, Mapping) and training.get("relaxation") is not None:
-            found.add("relaxation")
-        found |= {"variants"} if "variant" in grammar else set()
-        found |= {"control"} if "tilt" in grammar else set()
+            topics.add("relaxation")
+        topics |= {"variants"} if "variant" in grammar else set()
+        topics |= {"control"} if "tilt" in grammar else set()
     for name in ("config.json", "record.json", "training.json"):
         if (path / name).is_file():
-            found |= set(_used(read_record(path / name, dict[str, Any], remedy="make it again")))
-    return [topic for topic in TOPICS if topic in found]
+            topics |= set(_used(read_record(path / name, dict[str, Any], remedy="make it again")))
+    return [topic for topic in TOPICS if topic in topics]
 
 
 def _schemes(tendencies: Any) -> Iterator[str]:
-    """The decoding schemes of an evaluation that have works of their own."""
+    """Yield the decoding schemes of an evaluation that have works of their own."""
     if isinstance(tendencies, Mapping):
-        for given in tendencies.get("schemes") or ():
-            scheme = given if isinstance(given, str) else given.get("scheme")
+        for entry in tendencies.get("schemes") or ():
+            scheme = entry if isinstance(entry, str) else entry.get("scheme")
             if scheme in ("nucleus", "typical", "eta"):
                 yield scheme
 
 
 def _used(record: Mapping[str, Any]) -> Iterator[str]:
-    """The topics of a run's configuration, a corpus's record or a model's."""
+    """Yield the topics of a run's configuration, a corpus's record or a model's."""
     evaluation = record.get("evaluation")
     if isinstance(evaluation, Mapping):
         yield from (name for name, settings in evaluation.items() if name in TOPICS and settings is not None)

@@ -21,7 +21,7 @@ from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 MARKS = {"<s>": BOS, "</s>": EOS, "<unk>": UNK, "<UNK>": UNK}  #: of ARPA files, and ours
 ZERO = -90.0  #: log10 probabilities from here down are zero (SRILM writes -99)
-TOLERANCE = 1e-3  #: how far from one the words after a context may sum, since files round to 5 to 7 digits
+TOLERANCE = 1e-3  #: largest distance from 1 of the sum of words after a context, since files round to 5 to 7 digits
 _LN10 = math.log(10.0)
 _COUNT = re.compile(r"ngram (\d+)\s*=\s*(\d+)")
 _SECTION = re.compile(r"\\(\d+)-grams:")
@@ -38,9 +38,9 @@ class ArpaEntries:
 def load_arpa(path: str | Path) -> NgramModel:
     """Read a backoff model from an ARPA file, gzipped if its name ends in ``.gz``.
 
-    The probability of a word after a context is that of the longest n-gram of the file that fits, times the backoff
-    weights of the longer contexts. Since files round, the probabilities after each context are divided by their sum.
-    Words outside the file are ``<unk>``; if the file has none, they have probability zero.
+    A word after a context has the probability of the longest n-gram of the file that fits, times the backoff weights of
+    the longer contexts. Since files round, the probabilities after each context are divided by their sum. Words outside
+    the file are ``<unk>``; if the file has none, they have probability zero.
 
     Raises:
         InputError: the file is missing, is no ARPA file (line given), has no sentence end, or the words after a context
@@ -84,21 +84,21 @@ def _read(path: Path) -> ArpaEntries:
         elif length:
             words, values = _entry(line, length, path, number)
             if words in result.tables[-1]:
-                raise InputError(f"the n-gram {' '.join(words)!r} stands twice", path, number)
+                raise InputError(f"the n-gram {' '.join(words)!r} appears twice", path, number)
             result.tables[-1][words] = values
         elif counts:
             raise InputError(f"expecting a section such as \\\\1-grams:, got {line[:40]!r}", path, number)
-    found = [len(table) for table in result.tables]
-    if not found or found != counts or not ended:
-        announced = f"{counts} n-grams by length are announced, {found} are there"
+    sizes = [len(table) for table in result.tables]
+    if not sizes or sizes != counts or not ended:
+        announced = f"{counts} n-grams by length are announced, {sizes} are there"
         raise InputError(
-            f"this is no whole ARPA file: {announced}{'' if ended else ', and no end'}", path, number or None
+            f"this ARPA file is incomplete: {announced}{'' if ended else ', and no end'}", path, number or None
         )
     return result
 
 
 def _entry(line: str, length: int, path: Path, number: int) -> tuple[tuple[str, ...], tuple[float, float]]:
-    """An n-gram and its log probability and backoff weight, nats."""
+    """Parse a line: an n-gram, its log probability and backoff weight, nats."""
     fields = line.split()
     try:
         if len(fields) not in (length + 1, length + 2):
@@ -151,7 +151,7 @@ def _estimate(entries: ArpaEntries, vocabulary: WordVocabulary) -> NgramEstimate
             word.append(ngram[-1])
             suffix.append(below[ngram[1:]])
             count.append(int(ngram in in_file))
-            # what is not in the file has the probability that backing off gives
+            # n-grams outside the file have the backed-off probability
             log_prob.append(backoff[below[ngram[:-1]]] + log_prob[below[ngram[1:]]] if math.isnan(value) else value)
             backoff.append(weight)
     rows = (level, [*start, len(word)], word, suffix, count)
@@ -179,8 +179,8 @@ def _tokens_of(trie: Trie, ngram: int) -> list[int]:
 def _normalise(estimate: NgramEstimate, tokenizer: PreTrainedTokenizerFast, path: Path) -> None:
     """Divide the probabilities after each context by their sum, in place, shorter contexts first.
 
-    A backoff weight is divided by the sum of its own context, and multiplied by that of the shorter one, since the
-    probabilities below were divided by that.
+    A backoff weight is divided by the sum of its own context, and multiplied by the sum of the shorter one, by which
+    the probabilities below were divided.
     """
     trie = estimate.trie
     members = np.zeros(trie.n_tokens, dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""N-gram models of words and of pieces of words as language models, and reading their folders."""
+"""N-gram models of words and of pieces of words, and reading their folders."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class CountedModel(ABC):
         estimate: log probabilities of the n-grams.
         tokenizer: as it is saved.
         encoder: the same tokeniser as counting sees it.
-        name: what the model is called in tables.
+        name: name in tables.
 
     Raises:
         InputError: counts and tokeniser are of two models.
@@ -82,7 +82,7 @@ class CountedModel(ABC):
 
     @property
     def longest(self) -> None:
-        """The most words, or pieces, a sentence may have: any number."""
+        """Maximum number of words or pieces in a sentence; None: any number."""
         return None
 
     @property
@@ -96,19 +96,19 @@ class CountedModel(ABC):
         """Its tokens, for `truesource.lmtrain.decoding`."""
 
     def read(self, sentences: Sequence[Sequence[str]]) -> Stream:
-        """The token numbers of sentences."""
+        """Return the token numbers of sentences."""
         return read_stream(sentences, self._encoder)
 
     def stepper(self) -> NgramStepper:
-        """Its next-token log probabilities, for one batch of text at a time."""
+        """Return its next-token log probabilities, for one batch of text at a time."""
         return NgramStepper(self.reader)
 
 
 class NgramModel(CountedModel):
     """A model of each word given the N - 1 tokens before it; implements `DistributionModel` and `StepwiseModel`.
 
-    Arguments and errors are those of `CountedModel`; ``tokenizer`` is one that
-    `truesource.lmtrain.tokenizer.build_tokenizer` makes.
+    It takes the arguments and raises the errors of `CountedModel`; ``tokenizer`` comes from
+    `truesource.lmtrain.tokenizer.build_tokenizer`.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class NgramModel(CountedModel):
 
     @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
-        """Log probability of every word and sentence end that ``frame`` counts.
+        """Return the log probability of every word and sentence end that ``frame`` counts.
 
         Sentences with a token of probability zero, which only ``mle`` gives, are ``impossible`` as a whole.
         """
@@ -139,7 +139,7 @@ class NgramModel(CountedModel):
 
     @takes_sentences
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """Its expectation at positions 0 to n of sentences of one length n.
+        """Yield the distributions at positions 0 to n of sentences of one length n.
 
         Columns are the words of ``vocabulary``, ``<unk>``, the end; a row of ``mle`` after a context that was never
         seen is -inf throughout.
@@ -177,11 +177,11 @@ class NgramModel(CountedModel):
 class NgramPieceModel(CountedModel, OpenVocabulary):
     """A model of each piece given the N - 1 tokens before it.
 
-    It is a `truesource.generator.piece_model.TokenisedModel`. Nothing is given to ``<unk>`` or any other
-    special token but the end.
+    It is a `truesource.generator.piece_model.TokenisedModel`. Special tokens but the end, ``<unk>`` among them, have
+    probability zero.
 
-    Arguments and errors are those of `CountedModel`; ``tokenizer`` is one that
-    `truesource.lmtrain.subwords.build_subword_tokenizer` makes.
+    It takes the arguments and raises the errors of `CountedModel`; ``tokenizer`` comes from
+    `truesource.lmtrain.subwords.build_subword_tokenizer`.
     """
 
     chosen_before: str | None = None  #: its own ``<bos>`` always
@@ -215,7 +215,7 @@ class NgramPieceModel(CountedModel, OpenVocabulary):
             values[np.delete(stream.tokens, stream.begins) == self._vocabulary.unk] = 0.0  # not counted
         boundary = np.zeros(slots.n)
         boundary[slots.opens] = self._log_begins[self.reader.contexts(stream)[slots.opens]]
-        boundary[~np.isfinite(boundary)] = 0.0  # what follows is impossible already
+        boundary[~np.isfinite(boundary)] = 0.0  # the next piece is impossible already
         return assemble_words(pieces, slots, values, boundary, frame, ends=True)
 
     @cached_property
@@ -231,7 +231,7 @@ class NgramPieceModel(CountedModel, OpenVocabulary):
 
     @property
     def around(self) -> tuple[int, int]:
-        """One token stands before a text, one after it."""
+        """Numbers of tokens before and after a text, one each."""
         return 1, 1
 
     @cached_property
@@ -249,7 +249,7 @@ class NgramPieceModel(CountedModel, OpenVocabulary):
         return sums
 
     def token_steps(self, rows: Sequence[IntArray]) -> int:
-        """Look-ups of `log_probs` of these rows: one a piece, and one for the end of each."""
+        """Return look-ups of `log_probs` of these rows: one a piece, and one for the end of each."""
         return sum(len(row) + 1 for row in rows)
 
     def incremental_scorer(self) -> NgramScorer:
@@ -265,13 +265,13 @@ def make_ngram(
     *,
     discount: FloatArray | None = None,
 ) -> NgramModel | NgramPieceModel:
-    """A model of words or of pieces, as its tokeniser says.
+    """Return a model of words or of pieces, as its tokeniser says.
 
     Args:
         trie: counts, as `truesource.lmtrain.architectures.ngram.trie.adjust` left them.
         smoothing: ``mle`` or ``kneser_ney``.
         tokenizer: of words, as `truesource.lmtrain.tokenizer.build_tokenizer` makes it, or of pieces.
-        name: what the model is called in tables.
+        name: name in tables.
         discount: of ``kneser_ney``, see `truesource.lmtrain.architectures.ngram.trie.estimate`.
 
     Raises:
@@ -286,7 +286,7 @@ def make_ngram(
 
 
 def emitted_words(vocabulary: WordVocabulary) -> IntArray:
-    """Tokens that can follow something in a model of words: the words, ``<unk>`` and the end."""
+    """Return the tokens that can follow something in a model of words: the words, ``<unk>`` and the end."""
     result: IntArray = np.append(vocabulary.word_ids, [vocabulary.unk, vocabulary.eos])
     return result
 

@@ -55,26 +55,26 @@ class Reader:
         return TrieArrays(trie.start, trie.word, trie.suffix, self.estimate.log_prob, self.estimate.backoff)
 
     def score(self, stream: Stream) -> FloatArray:
-        """Log probability of every token but ``<bos>``, sentence by sentence, (T - S,)."""
+        """Return the log probability of every token but ``<bos>``, sentence by sentence, (T - S,)."""
         order = self.estimate.trie.order
         values: FloatArray = kernels.score(self._arrays, order, self.strict, stream.tokens, stream.ends)
         return values
 
     def contexts(self, stream: Stream) -> Int32Array:
-        """The context of every token but ``<bos>``, as a number of the trie, (T - S,)."""
+        """Return the context of every token but ``<bos>``, as a number of the trie, (T - S,)."""
         order = self.estimate.trie.order
         result: Int32Array = kernels.contexts(self._arrays, order, stream.tokens, stream.ends)
         return result
 
     def look_up(self, nodes: IntArray, tokens: NDArray[np.integer]) -> tuple[FloatArray, IntArray]:
-        """Log probability of one token after each of R contexts, and the contexts then; both (R,)."""
+        """Return the log probability of one token after each of R contexts, and the contexts then; both (R,)."""
         values, after = kernels.look_up(self._arrays, nodes, tokens.astype(np.int32))
         if self.strict:
             values[~self.seen[nodes]] = -np.inf
         return values, after
 
     def log_mass(self, tokens: NDArray[np.integer]) -> FloatArray:
-        """Log probability that one of some tokens follows, by context, (C,); found once for each set of tokens."""
+        """Log probability that one of some tokens follows, by context, (C,); computed once for each set."""
         key = tokens.astype(np.int64).tobytes()
         if key not in self._masses:
             members = np.zeros(self.n_tokens, dtype=np.bool_)
@@ -111,7 +111,7 @@ class Reader:
         return seen
 
     def begin(self, n: int) -> ReaderState:
-        """``n`` texts after ``<bos>``."""
+        """Return the state of ``n`` texts after ``<bos>``."""
         if self.estimate.trie.order == 1:
             return ReaderState(np.zeros(n, np.int64), np.zeros(n, np.int64), 0)
         return ReaderState(np.full(n, 1 + self.bos, np.int64), np.ones(n, np.int64), 0)
@@ -123,7 +123,7 @@ class Reader:
         return ReaderState(node, length, state.position + 1)
 
     def expect(self, state: ReaderState, columns: IntArray) -> FloatArray:
-        """Log probability of every next token.
+        """Return the log probability of every next token.
 
         Args:
             state: of R texts.
@@ -141,7 +141,7 @@ class Reader:
 
 
 def log_mass(estimate: NgramEstimate, members: BoolArray) -> FloatArray:
-    """Log probability that the next token is one of a set.
+    """Return the log probability that the next token is one of a set.
 
     With b(h) and h' as in `_kernels.counts.estimate`, p(w | h) is b(h) p(w | h') where hw is not in
     the trie, so the mass of the set after h is the sum of its p(w | h) over the hw that are, plus b(h) times what of
@@ -172,7 +172,7 @@ def log_mass(estimate: NgramEstimate, members: BoolArray) -> FloatArray:
 
 
 class NgramStepper:
-    """A `lmtrain.decoding.sampling.Stepper`: what each row remembers is its last N-1 tokens, as a context of the trie.
+    """A `lmtrain.decoding.sampling.Stepper` that remembers the last N-1 tokens of a row as a context of the trie.
 
     Log probabilities are float64 on the CPU, in the order of the token numbers; ``<pad>``, ``<bos>`` and ``<mask>``
     never come (-inf).
@@ -188,7 +188,7 @@ class NgramStepper:
         return self._expect()
 
     def extend(self, parents: Tensor, tokens: Tensor) -> Tensor:
-        """Go on with rows ``parents`` (R,), each by one of ``tokens`` (R,); (R, K) nats."""
+        """Extend rows ``parents`` (R,), each by one of ``tokens`` (R,); (R, K) nats."""
         some = self._state.take(parents.cpu().numpy())
         self._state = self._reader.advance(some, tokens.cpu().numpy())
         return self._expect()
@@ -199,7 +199,7 @@ class NgramStepper:
 
 
 class NgramScorer:
-    """An `IncrementalScorer` whose contexts are those of the trie, so equal memories are one number.
+    """An `IncrementalScorer` whose memories are contexts of the trie, so equal memories are one number.
 
     Log probabilities are -inf for what ``mle`` never saw.
     """
@@ -214,31 +214,31 @@ class NgramScorer:
         return self._steps
 
     def begin(self) -> int:
-        """The context of the empty text."""
+        """Return the context of the empty text."""
         return int(self._reader.begin(1).node[0])
 
     def extend(self, contexts: IntArray, tokens: IntArray) -> IntArray:
-        """(R,) contexts each continued by one token; contexts may repeat."""
+        """Continue contexts by one token each, (R,); contexts may repeat."""
         self._steps += len(contexts)
         return self._reader.look_up(contexts, tokens)[1]
 
     def log_prob(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
-        """(R,) log probability of each token after its context, nats."""
+        """Return (R,) log probability of each token after its context, nats."""
         return self._reader.look_up(contexts, tokens)[0]
 
     def log_any(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
-        """(R,) log probability that one of some tokens, (K,), follows each context, nats."""
+        """Return (R,) log probability that one of some tokens, (K,), follows each context, nats."""
         return self._reader.log_mass(tokens)[contexts]
 
     def log_end(self, contexts: IntArray) -> FloatArray:
-        """(R,) log probability that the text ends after each context, nats."""
+        """Return (R,) log probability that the text ends after each context, nats."""
         return self.log_prob(contexts, np.full(len(contexts), self._reader.eos, dtype=np.int64))
 
     def sum_paths(self, source: IntArray, first: IntArray, tokens: IntArray, most: int) -> PathSums:
-        """Sum over all paths of a lattice; see `truesource.generator.piece_model.LatticeScorer`."""
+        """Return the sum over all paths of a lattice; see `truesource.generator.piece_model.LatticeScorer`."""
         result = self._reader.sum_paths(source, first, tokens, most)
         self._steps += result.steps
         return result
 
     def keep(self, contexts: IntArray) -> None:
-        """Nothing is remembered, so nothing is forgotten."""
+        """Do nothing, since nothing is remembered."""

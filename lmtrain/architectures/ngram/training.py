@@ -41,21 +41,21 @@ def train_ngram(
     monitor: Monitor | None = None,
     shared: PreTrainedTokenizerFast | None = None,
 ) -> None:
-    """Count a train split and leave the model in a folder; called by `truesource.lmtrain.training.train`.
+    """Count a train split and write the model to a folder; called by `truesource.lmtrain.training.train`.
 
-    Counting takes seconds a million sentences, so nothing is kept of a call that was stopped, and there is nothing
-    to go on from: after Ctrl-C or a kill, ``out`` is as it was, and the same call begins again. Nothing is random.
+    Counting takes seconds a million sentences, so a stopped call cannot be resumed: after Ctrl-C or a kill, ``out`` is
+    as it was, and the same call begins again. Nothing is random.
 
     The line of ``metrics.jsonl`` has ``loss`` on the train split and ``dev_loss`` on the sentences of the dev split
     that the model gives a probability at all, nats per word, or piece, or sentence end; ``dev_sentences_covered`` is
-    the share of these, ``dev_tokens_covered`` that of the tokens and ends whose own probability is above 0. Both are 1
-    under Kneser-Ney, unless pieces cannot spell a dev sentence. All are None without a dev split.
+    the share of these sentences, ``dev_tokens_covered`` the share of tokens and ends whose own probability is above 0.
+    Both are 1 under Kneser-Ney, unless pieces cannot spell a dev sentence. All are None without a dev split.
 
     Args:
         model: order, smoothing, vocabulary.
-        train_split: what to count.
-        dev_split: what to report the loss of; may be empty.
-        request: what ``training.json`` says of the call.
+        train_split: sentences to count.
+        dev_split: sentences to report the loss of; may be empty.
+        request: entries of ``training.json`` about the call.
         out: folder to make.
         monitor: measures the model for ``metrics.jsonl``.
         shared: a tokeniser of the kind that ``model`` asks for, made from another text; None: made from the train
@@ -147,7 +147,7 @@ def _monitored(model: AnyNgramModel, monitor: Monitor | None) -> dict[str, float
 
 
 def _write(model: AnyNgramModel, settings: NgramSettings, record: dict[str, Any], seconds: float, out: Path) -> None:
-    """The finished folder."""
+    """Write the finished folder."""
     trie = model.estimate.trie
     config = {
         "model_type": NGRAM,
@@ -189,8 +189,8 @@ def _dev_metrics(model: CountedModel, sentences: Sequence[Sequence[str]]) -> dic
     possible = np.isfinite(values)
     begins = np.cumsum(stream.lengths + 1) - stream.lengths - 1
     whole = np.logical_and.reduceat(possible, begins)
-    kept = values[np.repeat(whole, stream.lengths + 1)]
-    loss = -float(kept.mean()) if len(kept) else None
+    covered = values[np.repeat(whole, stream.lengths + 1)]
+    loss = -float(covered.mean()) if len(covered) else None
     return {
         "dev_loss": loss,
         "dev_ppl": None if loss is None else math.exp(loss),

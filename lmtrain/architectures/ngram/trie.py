@@ -26,7 +26,7 @@ MOST_NODES = 2**31 - 1  #: n-grams are 32-bit numbers
 FILE = "ngram.npz"
 FALLBACK = 0.5  #: discount of a length whose counts give none
 Smoothing = Literal["mle", "kneser_ney"]
-Estimated = Literal["mle", "kneser_ney", "arpa"]  #: how log probabilities came about; those of ARPA files are given
+Estimated = Literal["mle", "kneser_ney", "arpa"]  #: source of the log probabilities; ARPA files contain them
 
 
 class Stream(NamedTuple):
@@ -57,7 +57,7 @@ def read_stream(sentences: Sequence[Sequence[str]], vocabulary: Encoder) -> Stre
 
 
 def as_stream(rows: Rows, vocabulary: Encoder) -> Stream:
-    """Rows of token numbers with their marks.
+    """Put the marks around rows of token numbers.
 
     Raises:
         InputError: there are more than 2^31 - 1 tokens.
@@ -80,7 +80,7 @@ class Trie:
     """n-grams of length 0 to N, numbered by length, then by context, then by last token.
 
     Number 0 is the empty n-gram; 1 to K are the tokens of the vocabulary in their order, whether they occur or not.
-    The continuations of one n-gram stand together and sorted, so that they are found by bisection.
+    The continuations of an n-gram are adjacent and sorted, so that bisection finds them.
     """
 
     level: Int32Array  #: (N + 1,) number of the first n-gram of each length 0 to N
@@ -105,12 +105,12 @@ class Trie:
         return int(np.count_nonzero(self.count))
 
     def bounds(self, length: int) -> tuple[int, int]:
-        """Numbers of the first n-gram of a length, and of the one after the last."""
+        """Return the numbers of the first n-gram of a length, and of the one after the last."""
         end = len(self.word) if length == self.order else int(self.level[length + 1])
         return int(self.level[length]), end
 
     def check(self) -> None:
-        """Make sure that every number points where it should.
+        """Check that every number points to a valid n-gram.
 
         Raises:
             ValueError: one does not.
@@ -142,7 +142,7 @@ class Trie:
 def count_ngrams(stream: Stream, order: int, *, n_tokens: int, bos: int, eos: int) -> Trie:
     """Count all n-grams of 1 to ``order`` tokens that a stream contains within its sentences.
 
-    ``<bos>`` stands once before a sentence and is never counted as an event; at the beginning of a sentence contexts
+    ``<bos>`` precedes a sentence once and is never counted as an event; at the beginning of a sentence contexts
     are shorter (as in SRILM and KenLM). Time grows with tokens times ``order``; memory in bytes is about 12 a token
     and 16 a stored n-gram.
 
@@ -168,13 +168,13 @@ def count_ngrams(stream: Stream, order: int, *, n_tokens: int, bos: int, eos: in
         bar.advance()
         for length in range(1, order):
             last, counts = words[-1], numbers[-1]
-            kept, n_longer = kernels.refine(tokens, places, counts, last, length, eos, n_tokens)
+            n_places, n_longer = kernels.refine(tokens, places, counts, last, length, eos, n_tokens)
             first = level[-1] + len(last)
             if first + n_longer > MOST_NODES:
                 raise InputError(f"more than {MOST_NODES} different n-grams; lower the order or use fewer sentences")
             start = np.empty(len(last), np.int32)
             longer = [np.empty(n_longer, np.int32) for _ in range(3)]
-            kernels.extend(tokens, places[:kept], counts, last, length, eos, first, node, start, *longer)
+            kernels.extend(tokens, places[:n_places], counts, last, length, eos, first, node, start, *longer)
             for table, row in zip((words, numbers, suffixes), longer, strict=True):
                 table.append(row)
             starts.append(start)
@@ -197,7 +197,7 @@ def _joined(table: list[Int32Array]) -> Int32Array:
 class NgramEstimate:
     """Log probabilities of the n-grams of a trie, nats; made by `estimate`."""
 
-    trie: Trie  #: as `adjust` left it
+    trie: Trie  #: result of `adjust`
     smoothing: Estimated
     discount: FloatArray  #: (N, 3) taken from a count of 1, 2, and 3 or more, by length
     emitted: IntArray  #: (E,) tokens that can follow something: words, ``<unk>``, ``<eos>``
@@ -206,10 +206,10 @@ class NgramEstimate:
 
 
 def adjust(trie: Trie, smoothing: Smoothing) -> Trie:
-    """The counts that an estimate is made from, in place of how often n-grams occur.
+    """Return the counts that an estimate is made from, in place of numbers of occurrences.
 
     ``mle`` takes them as they are. Under ``kneser_ney`` an n-gram of the greatest length counts as often as it occurs,
-    a shorter one as often as different tokens stand before it; at the beginning of a sentence, where nothing does, as
+    a shorter one once for each different token before it; at the beginning of a sentence, which no token precedes, as
     often as it occurs (as in KenLM).
     """
     if smoothing == "mle":
@@ -224,7 +224,7 @@ def estimate(
     *,
     discount: FloatArray | None = None,
 ) -> NgramEstimate:
-    """Probabilities of all n-grams.
+    """Return the probabilities of all n-grams.
 
     ``mle``: relative frequencies, p(w | h) = c(hw) / c(h.), without any smoothing. What was never seen after a context
     has probability zero; after a context that was never seen nothing is defined.
@@ -233,8 +233,8 @@ def estimate(
     is interpolated with the next shorter one, single tokens with the uniform distribution over ``emitted``.
 
     Args:
-        trie: as `adjust` left it.
-        smoothing: which of the two.
+        trie: result of `adjust`.
+        smoothing: one of the two.
         emitted: tokens that can follow something.
         discount: (N, 3) of ``kneser_ney``, at most 1, 2 and 3; None: `discounts` of the counts.
     """
@@ -252,7 +252,7 @@ def estimate(
 
 
 def discounts(counts: Int32Array) -> tuple[float, float, float]:
-    """Discounts of the n-grams of one length from how many of them count 1, 2, 3 and 4.
+    """Return the discounts of the n-grams of one length from how many of them count 1, 2, 3 and 4.
 
     With n_i of them counting i and Y = n_1 / (n_1 + 2 n_2), a count of i = 1, 2, and 3 or more loses
     i - (i + 1) Y n_{i+1} / n_i (Chen & Goodman 1999, equation 26). When one of n_1 to n_4 is 0 or a discount is not

@@ -127,7 +127,7 @@ def test_a_file_that_imports_its_neighbour_stays_and_the_card_says_so(tmp_path: 
     assert "auto_map" not in json.loads((tmp_path / "m" / "config.json").read_text())
     card = (tmp_path / "m" / "README.md").read_text()
     assert "library_name: truesource" in card and "pipeline_tag" not in card and "trust_remote_code" not in card
-    assert "the code is not in this folder: its file imports layers, which lies beside it" in card
+    assert "the code is not in this folder: its file imports layers, which lies next to it" in card
     found: dict[str, Any] = {}
     exec(card.split("```python\n")[1].split("```")[0].replace("path/to/this/folder", str(tmp_path / "m")), found)
     assert found["model"].objective == "causal"
@@ -138,12 +138,12 @@ def test_a_file_that_imports_its_neighbour_stays_and_the_card_says_so(tmp_path: 
     [
         ("import math, torch.nn, numpy as np", None),
         ("try:\n    import a_package_that_is_not_installed\nexcept ImportError:\n    pass", None),
-        ("import beside", "imports beside, which lies beside it"),
-        ("def late():\n    from package.inner import x", "imports package, which lies beside it"),
+        ("import beside", "imports beside, which lies next to it"),
+        ("def late():\n    from package.inner import x", "imports package, which lies next to it"),
         ("import elsewhere", "imports elsewhere, which is not an installed package"),
         ("def late():\n    from . import beside", "imports its neighbour .beside"),
         ("def late():\n    from truesource.lmtrain import models", "imports truesource"),
-        ("here = __file__", "looks for files beside it (__file__)"),
+        ("here = __file__", "looks for files next to it (__file__)"),
         ("import importlib", "imports modules by names made at run time"),
         ("# -*- coding: latin-1 -*-", "is not written in UTF-8"),
     ],

@@ -22,12 +22,12 @@ from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.truth import endless
 from truesource.run.config import checked_config
 from truesource.run.experiment import execute
-from truesource.studies.reproduce.found import Found
 from truesource.studies.reproduce.rows import find_rows
+from truesource.studies.reproduce.run_records import RunRecord
 from truesource.studies.reproduce.studies import STUDIES
 from truesource.studies.reproduce.studies.samples import continued
 
-Sampled = Callable[..., list[Found]]
+Sampled = Callable[..., list[RunRecord]]
 SPINS = {"language": "broadcast", "depth": 3, "flip": 0.1}
 COLOURS = {"language": "broadcast", "states": 3, "depth": 2, "children": 3, "flip": 1.0}
 
@@ -36,7 +36,7 @@ COLOURS = {"language": "broadcast", "states": 3, "depth": 2, "children": 3, "fli
 def sampled(tmp_path: Path, quick_report: None, one_thread: None) -> Sampled:
     """Run a language without models, and make text from k words of it."""
 
-    def made(grammar: dict[str, Any], number: int, **corpus: Any) -> list[Found]:
+    def made(grammar: dict[str, Any], number: int, **corpus: Any) -> list[RunRecord]:
         values: dict[str, Any] = {
             "name": "toy",
             "grammar": grammar,
@@ -138,7 +138,7 @@ def test_the_row_of_spins_has_the_variance_of_a_sum_over_all_windows(k: int) -> 
     assert found.low < variance(grammar, k, first, 1024) / 1024 < found.high
 
 
-def value(found: list[Found], **fields: Any) -> float:
+def value(found: list[RunRecord], **fields: Any) -> float:
     """The number of the one record with these fields."""
     (record,) = (each.fields for each in found if all(each.fields[key] == value for key, value in fields.items()))
     assert record["low"] <= record["value"] <= record["high"]
@@ -183,7 +183,7 @@ def test_strings_of_several_lengths_are_refused(sampled: Sampled) -> None:
 
 def test_a_window_after_which_no_string_goes_on_is_named() -> None:
     grammar = PCFG.from_text("S -> A B 1.0\nA -> 'a' 1.0\nB -> 'b' 1.0\n")
-    with pytest.raises(InputError, match="no string goes on after 'b'"):
+    with pytest.raises(InputError, match="no string continues after 'b'"):
         continued(Windows(grammar), np.array([[1]], dtype=np.int32), 2, np.random.default_rng(0))
 
 

@@ -9,16 +9,16 @@ import pytest
 from scipy.stats import spearmanr
 
 from truesource.grammar.support.errors import InputError
-from truesource.studies.reproduce.found import Found, numbers_in
 from truesource.studies.reproduce.quantities import PAIRS, RECORD, SEEDS, QuantityValue, correlated, measured, minus
 from truesource.studies.reproduce.rows import Quantity
+from truesource.studies.reproduce.run_records import RunRecord, numbers_in
 
 
-def found(seed: int | None = None, **fields: Any) -> Found:
-    return Found({"evaluator": "pplu", "of": "net", "model": "net", "name": "ppl", **fields}, seed)
+def found(seed: int | None = None, **fields: Any) -> RunRecord:
+    return RunRecord({"evaluator": "pplu", "of": "net", "model": "net", "name": "ppl", **fields}, seed)
 
 
-def read(records: list[Found], **quantity: Any) -> QuantityValue:
+def read(records: list[RunRecord], **quantity: Any) -> QuantityValue:
     return measured({"q": Quantity(**quantity)}, {"run": records}, {})["q"]
 
 
@@ -36,7 +36,7 @@ def test_seeds_give_a_mean_and_an_interval_over_them() -> None:
 
 def test_a_record_of_a_study_is_not_the_score_of_the_same_name() -> None:
     """Scores have an interval over sentences and seeds, which is of the run's own models."""
-    records = [Found({"of": "net", "name": "kl", "first": "none", "value": float(seed)}, seed) for seed in (1, 2)]
+    records = [RunRecord({"of": "net", "name": "kl", "first": "none", "value": float(seed)}, seed) for seed in (1, 2)]
     compared = {("run", "net", "kl"): {"value": 9.0, "low": 8.0, "high": 10.0, "signature": "s"}}
     got = measured({"q": Quantity(record="kl", first="none")}, {"run": records}, compared)["q"]
     assert (got.value, got.over) == (1.5, SEEDS)

@@ -29,7 +29,7 @@ from truesource.lmtrain.training_record import FILE, weights_digest
 from truesource.lmtrain.truth import endless
 from truesource.run.config import RunConfig, checked_config
 from truesource.run.experiment import execute
-from truesource.studies.reproduce.found import Found
+from truesource.studies.reproduce.run_records import RunRecord
 from truesource.studies.reproduce.studies import STUDIES
 from truesource.studies.reproduce.studies.first_phase import _texts
 from truesource.studies.reproduce.studies.orders import conditional_entropy, pair_counts
@@ -41,14 +41,14 @@ NETWORK = {
     "model": {"architecture": "lstm", "layers": 1, "dim": 8},
     "training": {"max_steps": 4, "batch_tokens": 64, "eval_every": 4},
 }
-Study = Callable[[str], tuple[Path, RunConfig, list[Found]]]
+Study = Callable[[str], tuple[Path, RunConfig, list[RunRecord]]]
 
 
 @pytest.fixture
 def studied(tmp_path: Path, quick_report: None, one_thread: None) -> Study:
     """Run a pool with a network of two seeds, and study it."""
 
-    def made(study: str) -> tuple[Path, RunConfig, list[Found]]:
+    def made(study: str) -> tuple[Path, RunConfig, list[RunRecord]]:
         values: dict[str, Any] = {
             "name": "toy",
             "seeds": [3, 4],
@@ -68,10 +68,10 @@ TOY = "S -> S S 0.2 | A 0.3 | 'b' 0.5\nA -> 'a' A 0.4 | 'c' 0.5 | 'd' 0.08 | 'e'
 
 
 @pytest.fixture
-def counted(tmp_path: Path, quick_report: None, one_thread: None) -> Callable[[dict[str, Any]], list[Found]]:
+def counted(tmp_path: Path, quick_report: None, one_thread: None) -> Callable[[dict[str, Any]], list[RunRecord]]:
     """Run a toy grammar, tilted or not, with a network, and study how well constructions are known."""
 
-    def made(grammar: dict[str, Any]) -> list[Found]:
+    def made(grammar: dict[str, Any]) -> list[RunRecord]:
         (tmp_path / "g.txt").write_text(TOY, encoding="utf-8")
         values: dict[str, Any] = {
             "name": "toy",
@@ -89,7 +89,7 @@ def counted(tmp_path: Path, quick_report: None, one_thread: None) -> Callable[[d
 
 
 def test_a_construction_has_the_frequency_of_the_configuration_and_kl_by_its_place(
-    counted: Callable[[dict[str, Any]], list[Found]], tmp_path: Path
+    counted: Callable[[dict[str, Any]], list[RunRecord]], tmp_path: Path
 ) -> None:
     found = counted({"tilt": {"event": "c=1", "probability": 0.05}})
     assert [each.fields["name"] for each in found] == ["kl_at", "kl_within", "kl_elsewhere"]
@@ -114,7 +114,7 @@ def test_a_construction_has_the_frequency_of_the_configuration_and_kl_by_its_pla
 
 
 def test_words_of_a_natural_corpus_are_correlated_with_their_frequency(
-    counted: Callable[[dict[str, Any]], list[Found]],
+    counted: Callable[[dict[str, Any]], list[RunRecord]],
 ) -> None:
     found = counted({})
     within = [each.fields for each in found if each.fields["name"] == "kl_within"]
@@ -176,7 +176,7 @@ def test_first_texts_have_the_same_words_as_often_in_sentences_of_the_same_lengt
     assert all(number % 2 == 0 for counts in opened for number in counts.values())
 
 
-def value(found: list[Found], seed: int | None, **fields: Any) -> float:
+def value(found: list[RunRecord], seed: int | None, **fields: Any) -> float:
     """The number of the one record of a seed with these fields, and of no group."""
     (record,) = (
         each for each in found if each.seed == seed and all(each.fields.get(k) == v for k, v in fields.items())

@@ -1,4 +1,4 @@
-"""Baselines of a suite: results that come with it, joined with those of a model."""
+"""Baselines of a suite: results that come with it, joined with results of a model."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ from truesource.studies.benchmark.results import (
 )
 from truesource.studies.benchmark.suite import FOLDER, Suite
 
-TOLERANCE = 1e-6  #: relative, of what two files say about the truth
+TOLERANCE = 1e-6  #: largest relative difference of the truth in two files
 
 
 def baselines_file(suite: Suite) -> Path:
-    """Return where the baselines of a suite are that come with truesource."""
+    """Return the path of the baselines of a suite that come with truesource."""
     return data_folder() / FOLDER / f"baselines-{suite.label}.json"
 
 
 def baselines(suite: Suite) -> BenchmarkResults | None:
-    """The baselines of a suite; None: none come with truesource."""
+    """Return the baselines of a suite; None: none come with truesource."""
     path = baselines_file(suite)
     return read_for(suite, path) if path.is_file() else None
 
 
 def read_for(suite: Suite, path: Path) -> BenchmarkResults:
-    """A file of results of a suite.
+    """Return a file of results of a suite.
 
     Raises:
         InputError: it cannot be read, or is of another suite or version.
     """
-    found = read_results(path)
-    if found["suite"]["digest"] != suite.digest:
-        other = f"{found['suite']['name']}-v{found['suite']['version']} ({found['suite']['digest']})"
+    results = read_results(path)
+    if results["suite"]["digest"] != suite.digest:
+        other = f"{results['suite']['name']}-v{results['suite']['version']} ({results['suite']['digest']})"
         raise InputError(
             f"these are results of suite {other}, not of {suite.label} ({suite.digest}); results of different suites"
             " do not compare; give their suite with --suite",
             path,
             code="other-suite",
         )
-    return found
+    return results
 
 
 def joined(first: BenchmarkResults, others: Iterable[tuple[str, BenchmarkResults]]) -> BenchmarkResults:
-    """Models of several results of one suite; the first results keep their names.
+    """Join several results of one suite; models of the first results keep their names.
 
     Args:
         first: results.
-        others: what is added in brackets to the name of a model where an earlier one has it, and results.
+        others: a mark and results; the mark is added in brackets to the name of a model that an earlier one has.
 
     Raises:
         InputError: two of them know different truths about a language (code ``other-truth``).
@@ -69,16 +69,16 @@ def joined(first: BenchmarkResults, others: Iterable[tuple[str, BenchmarkResults
     return {**first, "languages": languages, "models": models}
 
 
-def beside_baselines(
+def with_baselines(
     suite: Suite, own: BenchmarkResults | None, files: Sequence[Path]
 ) -> tuple[BenchmarkResults, list[str]]:
-    """The baselines of a suite, one's own results and those of files, joined; names that one's own models have there.
+    """Join the baselines of a suite, own results and results of files; also return the new names of own models.
 
     Raises:
         InputError: there is nothing to show; a file cannot be read, or is of another suite or another truth.
     """
-    known = baselines(suite)
-    parts = [] if known is None else [("baseline", known)]
+    shipped = baselines(suite)
+    parts = [] if shipped is None else [("baseline", shipped)]
     first = sum(len(results["models"]) for _, results in parts)
     parts += [] if own is None else [("yours", own)]
     parts += [(path.stem, read_for(suite, path)) for path in files]
@@ -86,9 +86,9 @@ def beside_baselines(
         raise InputError(
             f"no baselines of suite {suite.label} come with truesource; name a model with --model", code="no-results"
         )
-    found = joined(parts[0][1], parts[1:])
-    mine = [] if own is None else found["models"][first : first + len(own["models"])]
-    return found, [model["name"] for model in mine]
+    all_results = joined(parts[0][1], parts[1:])
+    mine = [] if own is None else all_results["models"][first : first + len(own["models"])]
+    return all_results, [model["name"] for model in mine]
 
 
 def _renamed(model: BenchmarkModel, models: Sequence[BenchmarkModel], mark: str) -> BenchmarkModel:
@@ -101,7 +101,7 @@ def _renamed(model: BenchmarkModel, models: Sequence[BenchmarkModel], mark: str)
 
 
 def _same_truth(name: str, one: LanguageRecord, other: LanguageRecord) -> LanguageRecord:
-    """Both truths about a language.
+    """Merge two records of the truth about a language.
 
     Raises:
         InputError: they differ.

@@ -102,9 +102,9 @@ class MeasuredModel:
     def __init__(self, model: LanguageModel, truth: LanguageTruth, longest: int | None) -> None:
         self._truth = truth
         distributed = require(model, "distributions", "benchmark")
-        found = truth.measured(distributed, "test")
-        self.test = self._divergences(distributed, found, "test")
-        self.calibration = found.reliability.error
+        contexts = truth.measured(distributed, "test")
+        self.test = self._divergences(distributed, contexts, "test")
+        self.calibration = contexts.reliability.error
         self.longer: Divergences | None = None
         self.longer_refused: str | None = None
         needed = truth.language.longest + 2
@@ -117,17 +117,17 @@ class MeasuredModel:
             return
         self.longer = self._divergences(distributed, truth.measured(distributed, "longer"), "longer")
 
-    def _divergences(self, model: DistributionModel, found: Contexts, part: Part) -> Divergences:
-        kept = self._truth.counted(found, part)
-        kl = self._truth.blocks(found, part, found.column("kl"))
+    def _divergences(self, model: DistributionModel, contexts: Contexts, part: Part) -> Divergences:
+        counted = self._truth.counted(contexts, part)
+        kl = self._truth.blocks(contexts, part, contexts.column("kl"))
         if not all(value < float("inf") for value in kl):
             raise InputError(
                 f"{model.name} gives probability 0 to something that may follow, so that its divergence from the truth"
                 " is infinite; smooth it",
                 code="infinite-divergence",
             )
-        wrong = found.column("impossible_mass") + found.column("special_mass")
-        return {"kl": kl, "wrong": min(1.0, float(wrong[kept].mean()))}
+        wrong = contexts.column("impossible_mass") + contexts.column("special_mass")
+        return {"kl": kl, "wrong": min(1.0, float(wrong[counted].mean()))}
 
 
 @with_config(STRICT)
@@ -147,7 +147,7 @@ class KeptTruth(TruthRecord):
 
 @dataclass(frozen=True)
 class SuiteCell:
-    """A cell that is to be made."""
+    """A cell to train and measure."""
 
     language: str  #: name in the suite
     candidate: Candidate
@@ -156,7 +156,7 @@ class SuiteCell:
     shape: ModelConfig | None  #: None: a reference
     training: TrainConfig | None  #: None: nothing is trained in steps
     suite_digest: str  #: of all that decides the results of this language
-    given: Path | None = None  #: folder of a model that was trained elsewhere; None: no such
+    folder: Path | None = None  #: folder of a model that was trained elsewhere; None: trained here
 
     @property
     def id(self) -> str:
@@ -164,14 +164,14 @@ class SuiteCell:
         settings = None if self.shape is None else self.shape.model_dump(mode="json") | {"name": None}
         training = None if self.training is None else self.training.model_dump(mode="json")
         request = {"suite": self.suite_digest, "model": settings, "training": training, "objective": self.objective}
-        if self.given is not None:
-            request["files"] = {file.name: digest_file(file) for file in sorted(self.given.iterdir()) if file.is_file()}
+        if self.folder is not None:
+            request["files"] = {f.name: digest_file(f) for f in sorted(self.folder.iterdir()) if f.is_file()}
         return cell_id(f"{self.language}-{self.candidate.name}", self.seed, request)
 
     @property
     def is_reference(self) -> bool:
         """True of models that nobody trains: `REFERENCES`."""
-        return self.shape is None and self.given is None
+        return self.shape is None and self.folder is None
 
     def __str__(self) -> str:
         kind = f", {self.objective}" if self.is_reference and self.objective != "causal" else ""
@@ -181,24 +181,24 @@ class SuiteCell:
 def planned_cells(
     suite: Suite, candidates: Sequence[Candidate], languages: Sequence[str], seeds: Sequence[int]
 ) -> list[SuiteCell]:
-    """All cells, language by language; what no seed changes has one.
+    """Return all cells, language by language; a model that no seed changes has one cell.
 
-    Masked and any-order models and windows have no cells of processes, which have no truth for them. References in any
-    order are left out where no model fills gaps so.
+    Masked and any-order models and windows have no cells of processes, which have no truth for them. Any-order
+    references are excluded unless a model fills gaps.
 
     Raises:
         InputError: settings of a model are wrong, its code cannot be used, or it is not causal and all languages are
             processes.
     """
-    found: list[SuiteCell] = []
+    cells: list[SuiteCell] = []
     references = [suite.languages[name].language for name in languages]
     for name, reference in zip(languages, references, strict=True):
         for candidate in candidates:
             shape: ModelConfig | None = None
             training: TrainConfig | None = None
-            given = None if candidate.folder is None else candidate.folder_of(name, alone=len(languages) == 1)
-            if given is not None:
-                objective = load_model(given).objective
+            folder = None if candidate.folder is None else candidate.folder_of(name, alone=len(languages) == 1)
+            if folder is not None:
+                objective = load_model(folder).objective
             elif candidate.trained:
                 shape, training = candidate.resolve(suite, suite.languages[name])
                 objective = shape.objective
@@ -206,18 +206,18 @@ def planned_cells(
                 objective = candidate.model["objective"]
             needed: Objective = "masked" if candidate.architecture in WINDOWS else objective
             if not has_truth(reference, needed):
-                if not any(has_truth(each, needed) for each in references) and (given is not None or shape is not None):
+                if not any(has_truth(each, needed) for each in references) and (folder or shape) is not None:
                     require(process(reference), objective, f"the {objective} model {candidate.name}")
                 continue
             digest = suite.digest_of(name)
             for seed in seeds if training is not None else list(seeds)[:1]:
-                found.append(SuiteCell(name, candidate, seed, objective, shape, training, digest, given=given))
-    filling = any(cell.objective == "any-order" and not cell.is_reference for cell in found)
-    return [cell for cell in found if filling or cell.objective != "any-order"]
+                cells.append(SuiteCell(name, candidate, seed, objective, shape, training, digest, folder=folder))
+    filling = any(cell.objective == "any-order" and not cell.is_reference for cell in cells)
+    return [cell for cell in cells if filling or cell.objective != "any-order"]
 
 
 def read_cell(folder: Path, cell: SuiteCell) -> FinishedCell | None:
-    """The record of a cell; None: it is not finished, or the truth that it was compared with has gone.
+    """Return the record of a cell; None: it is not finished, or the truth that it was compared with is missing.
 
     Raises:
         InputError: it is damaged.
@@ -229,7 +229,7 @@ def read_cell(folder: Path, cell: SuiteCell) -> FinishedCell | None:
 
 
 def read_truth(folder: Path, language: str, objective: Objective) -> KeptTruth | None:
-    """The truth about a language for models of an objective; None: no cell has needed it yet.
+    """Return the truth about a language for models of an objective; None: no cell has needed it yet.
 
     Raises:
         InputError: it is damaged.
@@ -258,7 +258,7 @@ class SuiteCells(TrainingCells[SuiteCell]):
 
     suite: Suite
     folder: Path
-    device: str | None = None  #: where networks run; None: as the call says
+    device: str | None = None  #: device of networks; None: as the call says
     models = "models"
 
     @override
@@ -303,21 +303,21 @@ def _truth(suite: str, language: str, folder: Path) -> LanguageTruth:
 
 
 def _measured(suite: Suite, place: Path, cell: SuiteCell, truth: LanguageTruth) -> FinishedCell:
-    if cell.given is not None:
-        learned, longest = _given(cell.given, cell, truth)
+    if cell.folder is not None:
+        learned, longest = _pretrained(cell.folder, cell, truth)
     elif cell.shape is None:
         learned, longest = _reference(cell, truth), None
     else:
         learned, longest = _learned(suite, place, cell, truth), cell.shape.longest
-    found = MeasuredModel(learned.model, truth, longest)
+    measured = MeasuredModel(learned.model, truth, longest)
     return {
         "measured": {
             "language": cell.language,
             "seed": cell.seed,
-            "test": found.test,
-            "longer": found.longer,
-            "longer_refused": found.longer_refused,
-            "calibration": found.calibration,
+            "test": measured.test,
+            "longer": measured.longer,
+            "longer_refused": measured.longer_refused,
+            "calibration": measured.calibration,
             "curve": learned.curve,
             "steps": learned.steps,
             "tokens": learned.tokens,
@@ -336,8 +336,8 @@ def _keep_truth(folder: Path, cell: SuiteCell, truth: LanguageTruth) -> None:
 
 
 @dataclass(frozen=True)
-class Learned:
-    """A model that has learned, and what it took."""
+class CellModel:
+    """The model of a cell, and the cost of its training."""
 
     model: LanguageModel
     curve: list[tuple[int, float]]
@@ -347,7 +347,7 @@ class Learned:
     parameters: int | None
 
 
-def _reference(cell: SuiteCell, truth: LanguageTruth) -> Learned:
+def _reference(cell: SuiteCell, truth: LanguageTruth) -> CellModel:
     tokens, sentences = truth.corpus.n_tokens("train"), truth.corpus.n_sentences("train")
     model: Any = counted_frequencies(cell.candidate.name, truth.known, sentences, cell.objective)
     architecture = cell.candidate.architecture
@@ -357,21 +357,21 @@ def _reference(cell: SuiteCell, truth: LanguageTruth) -> Learned:
     elif architecture in WINDOWS:
         exact = partial(BestWithin, require(truth.distribution, "windows", architecture), WINDOWS[architecture])
     if exact is not None:
-        given, free = (exact(lengths=lengths, vocabulary=truth.known) for lengths in (truth.language.range, None))
-        model = _OfParts(given, free, truth.language.range.high)
-    return Learned(model, [], 0, tokens + sentences, None, None)
+        conditioned, free = (exact(lengths=lengths, vocabulary=truth.known) for lengths in (truth.language.range, None))
+        model = _LengthwiseOracle(conditioned, free, truth.language.range.high)
+    return CellModel(model, [], 0, tokens + sentences, None, None)
 
 
-def _given(folder: Path, cell: SuiteCell, truth: LanguageTruth) -> tuple[Learned, int | None]:
-    """A model that was trained elsewhere, and the most tokens that it reads, two marks included."""
+def _pretrained(folder: Path, cell: SuiteCell, truth: LanguageTruth) -> tuple[CellModel, int | None]:
+    """Return a model that was trained elsewhere, and the maximum number of tokens that it reads, marks included."""
     model = load_model(folder)
-    words, known = set(model.vocabulary or truth.known), set(truth.known)
-    if words != known:
+    words, expected = set(model.vocabulary or truth.known), set(truth.known)
+    if words != expected:
         raise InputError(
             f"{cell.candidate.name} was trained on another text than the corpus of {cell.language}: it knows"
-            f" {len(words & known):,} of the {len(known):,} words that occur at least"
-            f" {truth.suite.training.min_count} times there, and {len(words - known):,} others; train it on the split"
-            f" train of corpora/{cell.language} in the folder of results (--corpora makes it), with these words alone",
+            f" {len(words & expected):,} of the {len(expected):,} words that occur at least"
+            f" {truth.suite.training.min_count} times there, and {len(words - expected):,} others; train it on the"
+            f" split train of corpora/{cell.language} in the folder of results (--corpora makes it), with these words",
             folder,
             code="other-language",
         )
@@ -383,19 +383,19 @@ def _given(folder: Path, cell: SuiteCell, truth: LanguageTruth) -> tuple[Learned
             folder,
             code="too-short",
         )
-    return Learned(model, [], 0, 0, None, None), None if longest is None else longest + 2
+    return CellModel(model, [], 0, 0, None, None), None if longest is None else longest + 2
 
 
-class _OfParts:
+class _LengthwiseOracle:
     """A reference under the length condition on test strings, without it on longer ones."""
 
-    def __init__(self, given: Oracle, free: Oracle, longest: int) -> None:
-        self.name, self.objective, self.vocabulary = given.name, given.objective, given.vocabulary
-        self._given, self._free, self._longest = given, free, longest
+    def __init__(self, conditioned: Oracle, free: Oracle, longest: int) -> None:
+        self.name, self.objective, self.vocabulary = conditioned.name, conditioned.objective, conditioned.vocabulary
+        self._conditioned, self._free, self._longest = conditioned, free, longest
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Any:
-        """Distributions, without a length condition where sentences are longer than in training."""
-        return (self._free if len(sentences[0]) > self._longest else self._given).distributions(sentences)
+        """Return distributions, without a length condition if sentences are longer than in training."""
+        return (self._free if len(sentences[0]) > self._longest else self._conditioned).distributions(sentences)
 
 
 def _monitor(suite: Suite, truth: LanguageTruth) -> OracleMonitor:
@@ -404,7 +404,7 @@ def _monitor(suite: Suite, truth: LanguageTruth) -> OracleMonitor:
     return OracleMonitor.on_corpus(truth.distribution, truth.corpus, sentences=suite.sizes.dev)
 
 
-def _learned(suite: Suite, place: Path, cell: SuiteCell, truth: LanguageTruth) -> Learned:
+def _learned(suite: Suite, place: Path, cell: SuiteCell, truth: LanguageTruth) -> CellModel:
     """Load the model that was trained into a folder."""
     from truesource.lmtrain.trained_models import load_folder, load_trained
 
@@ -413,15 +413,15 @@ def _learned(suite: Suite, place: Path, cell: SuiteCell, truth: LanguageTruth) -
     if cell.training is None:
         seen = corpus.n_tokens("train") + corpus.n_sentences("train")
         curve = counted_curve(corpus, cell.shape, cell.seed, _monitor(suite, truth), place)
-        return Learned(load_folder(place), curve, 0, seen, None, None)
+        return CellModel(load_folder(place), curve, 0, seen, None, None)
     parameters, flops = _size(suite, cell, corpus)
     network = load_trained(place, cell.shape)
     curve, steps, tokens = network_curve(place)
-    return Learned(network, curve, steps, tokens, flops, parameters)
+    return CellModel(network, curve, steps, tokens, flops, parameters)
 
 
 def _size(suite: Suite, cell: SuiteCell, corpus: Corpus) -> tuple[int, int]:
-    """Parameters without word and position vectors, and FLOPs of the whole training."""
+    """Return the number of parameters without word and position vectors, and the FLOPs of the training."""
     from truesource.lmtrain.flops import training_cost
     from truesource.lmtrain.subwords import make_tokenizer
 

@@ -18,7 +18,7 @@ from truesource.studies.benchmark.run import Selection, execute
 from truesource.studies.benchmark.standings import cells_of, share_sums
 from truesource.studies.benchmark.suite import TRAINED, Candidate, Suite
 
-EXACT = 1e-9  #: relative difference of the sums that counts as none
+EXACT = 1e-9  #: relative difference of sums up to which they are equal
 SPREADS = 4.0  #: standard deviations over seeds that a cell of another machine may differ by
 
 
@@ -34,7 +34,7 @@ class CheckedCell:
     spread: float | None  #: standard deviation of the share over the seeds of the file; None: there is one seed
 
     def as_record(self) -> dict[str, Any]:
-        """All of it, for JSON; of each measure, the value of the file and the one computed here."""
+        """Return the comparison as JSON values; for each measure, the value of the file and the new one."""
         return {
             "model": self.model,
             "language": self.language,
@@ -88,12 +88,12 @@ def check_cell(suite: Suite, results: BenchmarkResults, which: str | None) -> Ch
         raise InputError(f"{model['name']} was trained elsewhere, so it cannot be trained again here", code="trained")
     candidate = Candidate(model["name"], model["architecture"], _section(model, "model"), _section(model, "training"))
     with tempfile.TemporaryDirectory(prefix="truesource-check-") as folder:
-        asked = Selection(suite, [candidate], [cell["language"]], [cell["seed"]])
-        outcome = execute(asked, Path(folder) / "results", workers=Workers(1), share=Share())
+        selection = Selection(suite, [candidate], [cell["language"]], [cell["seed"]])
+        outcome = execute(selection, Path(folder) / "results", workers=Workers(1), share=Share())
         if outcome.failures:
             raise InputError(outcome.failures[0].reason)
-        found = next(each for each in outcome.results["models"] if each["objective"] == model["objective"])
-        again = found["cells"][0]
+        recomputed = next(each for each in outcome.results["models"] if each["objective"] == model["objective"])
+        again = recomputed["cells"][0]
         return _compared(results, outcome.results, model, cell, again)
 
 
@@ -124,7 +124,7 @@ def _compared(
 
 
 def checked_table(checked: CheckedCell) -> ReportTable:
-    """The measures of the file and those computed here."""
+    """Return the measures of the file and the recomputed ones."""
     rows = [
         TableRow([name, number_cell(there, ".9f"), number_cell(here, ".9f"), number_cell(here - there, "+.1e")])
         for name, (there, here) in checked.values.items()
@@ -133,10 +133,10 @@ def checked_table(checked: CheckedCell) -> ReportTable:
 
 
 def _section(model: BenchmarkModel, name: str) -> dict[str, Any]:
-    found = model["settings"].get(name, {})
-    if not isinstance(found, dict):
-        raise InputError(f"the settings of {model['name']} are no mapping, so that it cannot be made again")
-    return found
+    section = model["settings"].get(name, {})
+    if not isinstance(section, dict):
+        raise InputError(f"the settings of {model['name']} are not a mapping, so it cannot be trained again")
+    return section
 
 
 def _chosen(results: BenchmarkResults, which: str | None) -> tuple[BenchmarkModel, BenchmarkCell]:

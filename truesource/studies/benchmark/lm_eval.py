@@ -24,7 +24,7 @@ from truesource.studies.benchmark.suite import Suite, SuiteLanguage
 
 PAIRS = 200  #: of each language
 RARE = 10  #: a word of a pair is expected so many times as often in the training text as a word that models know
-GRAMMATICAL = tuple(name for name in PHENOMENA if name != "word-order")  #: which edits do not cover
+GRAMMATICAL = tuple(name for name in PHENOMENA if name != "word-order")  #: phenomena that edits do not cover
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ def export_lm_eval(
     The good string of a pair is possible, and more probable than the bad one by at least one nat: see `language_pairs`.
     A harness has no end of a string unless the string has it as text, so that the tasks put ``<eos>`` after each. For a
     model whose tokeniser has another, ``lm_eval --metadata '{"end": "</s>"}'``; without one (``{"end": ""}``) the
-    harness takes only the pairs that are decided before the end. Choices are in either order by turns, so that ties,
-    such as those of a model that reads every word as ``<unk>``, count half.
+    harness takes only the pairs that are decided before the end. Choices are in either order by turns, so that ties, as
+    of a model that reads every word as ``<unk>``, count half.
 
     Args:
-        suite: whose languages and lengths.
+        suite: source of languages and lengths.
         folder: of the files, made if needed; other files in it stay.
         pairs: of each language, at most.
         seed: of the pairs; equal seeds write equal bytes.
@@ -80,24 +80,24 @@ def export_lm_eval(
     for target in targets:
         refuse_existing(target, force)
     rarest = RARE * suite.training.min_count / suite.training.tokens
-    found = {name: language_pairs(language, pairs, seed, rarest=rarest) for name, language in chosen.items()}
-    for name, made in found.items():
-        if not made:
+    by_language = {name: language_pairs(language, pairs, seed, rarest=rarest) for name, language in chosen.items()}
+    for name, own_pairs in by_language.items():
+        if not own_pairs:
             raise NothingToMeasureError(f"language {name} has no minimal pairs; leave it out", "no-pairs")
     with all_at_once(targets):
-        _write(folder, group, tasks, suite, found)
-    return HarnessExport(group, tasks, found, targets)
+        _write(folder, group, tasks, suite, by_language)
+    return HarnessExport(group, tasks, by_language, targets)
 
 
 def language_pairs(language: SuiteLanguage, number: int, seed: int, *, rarest: float = 0.0) -> list[Pair]:
-    """Minimal pairs of a language under its lengths, with exact log odds, side ``a`` the good one.
+    """Return minimal pairs of a language under its lengths, with exact log odds, side ``a`` the good one.
 
     Up to half are the phenomena of English grammars (agreement, verb frames, attachment) where the language has them.
     The others are strings with one edit, see `truesource.evaluation.pairs.edits.edited_pairs`.
 
     Args:
         language: of a suite.
-        number: of pairs that are wanted.
+        number: of pairs.
         seed: of the pairs.
         rarest: least share of all tokens that a word of a pair has.
     """
@@ -108,7 +108,7 @@ def language_pairs(language: SuiteLanguage, number: int, seed: int, *, rarest: f
 
 
 def pair_record(pair: Pair) -> dict[str, Any]:
-    """A line of a task's file: what ``truesource evaluate pairs --file`` reads too.
+    """Return a line of a task's file, which ``truesource evaluate pairs --file`` reads too.
 
     ``kind`` is the edit or the phenomenon; ``impossible`` is true where the bad string has probability 0, and then
     ``log_odds`` (nats) is null.
@@ -132,14 +132,14 @@ def _grammatical(pcfg: PCFG, lengths: LengthRange, number: int, seed: int, rares
     if each == 0:
         return []
     try:
-        made = make_pairs(pcfg, lengths, PairSettings(number=each, phenomena=GRAMMATICAL), seed=seed)
+        grammatical = make_pairs(pcfg, lengths, PairSettings(number=each, phenomena=GRAMMATICAL), seed=seed)
     except NothingToMeasureError:
         return []
-    kept = common_words(Lexicon(pcfg, lengths), rarest)
-    common = {word for word, is_kept in zip(pcfg.terminals, kept.tolist(), strict=True) if is_kept}
+    is_common = common_words(Lexicon(pcfg, lengths), rarest)
+    common = {word for word, is_word_common in zip(pcfg.terminals, is_common.tolist(), strict=True) if is_word_common}
     clear = [
         pair
-        for pair in made.pairs
+        for pair in grammatical.pairs
         if (pair.log_odds is None or pair.log_odds >= MARGIN) and common.issuperset((*pair.a, *pair.b))
     ]
     return with_reasons(clear, pcfg, lengths)
@@ -150,12 +150,12 @@ def _targets(folder: Path, group: str, tasks: dict[str, str]) -> list[Path]:
     return [folder / name for name in (*names, f"{group}.py", f"{group}_template_yaml", f"{group}.yaml")]
 
 
-def _write(folder: Path, group: str, tasks: dict[str, str], suite: Suite, found: dict[str, list[Pair]]) -> None:
+def _write(folder: Path, group: str, tasks: dict[str, str], suite: Suite, by_language: dict[str, list[Pair]]) -> None:
     template = task_settings({"version": suite.version, "suite": suite.label, "digest": suite.digest})
     for name, task in tasks.items():
-        write_json_lines(folder / f"{task}.jsonl", map(pair_record, found[name]))
-        own = {"include": f"{group}_template_yaml", "task": task, "dataset_kwargs": {"file": f"{task}.jsonl"}}
-        write_text(folder / f"{task}.yaml", yaml_text(own))
+        write_json_lines(folder / f"{task}.jsonl", map(pair_record, by_language[name]))
+        settings = {"include": f"{group}_template_yaml", "task": task, "dataset_kwargs": {"file": f"{task}.jsonl"}}
+        write_text(folder / f"{task}.yaml", yaml_text(settings))
     write_reader(folder / f"{group}.py")
     write_text(folder / f"{group}_template_yaml", f"{function_line(group)}{yaml_text(template)}")
     together = {

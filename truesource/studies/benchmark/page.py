@@ -1,4 +1,4 @@
-"""Writes the page: tables, figures and what each language tests, in one file without anything outside it."""
+"""Writing the page: tables, figures and what each language tests, in one self-contained file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ INK, PAPER = "#111827", "#FFFFFF"  #: of numbers on pale and on dark colours
 DARK = ("#A8508F", "#1F6BA5", "#0B3F70")
 WIDTH = 9.4  #: inches, at least
 COLUMN, NAMES = 0.56, 1.9  #: inches that a language and the names of models need
-UPRIGHT = 10  #: languages, whose names stand aslant where there are more
+UPRIGHT = 10  #: maximum number of languages with upright names
 PANELS = 4  #: of learning curves in a row
 DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)))
 FREQUENCIES: dict[str, Any] = {"linestyle": (0, (6, 4)), "linewidth": 1.0}  #: the line of the word frequencies
@@ -68,7 +68,7 @@ TERMS = {
     " unit.",
     "KL": "Exact Kullback-Leibler divergence from the truth to the model, mean over contexts; bits a token in tables,"
     " nats a token in learning curves. 0 is the truth.",
-    "relative PPL": "Perplexity of the model over that of the truth, in expectation: exp of the KL in nats; no unit."
+    "relative PPL": "Perplexity of the model over the truth's, in expectation: exp of the KL in nats; no unit."
     " 1 is the truth.",
     "wrong mass": "Probability that the model gives to what cannot follow, mean over contexts; 0 to 1. 0 is the truth.",
     "calibration error": "Mean distance between a probability of the model and how often such events occur; 0 to 1."
@@ -85,11 +85,11 @@ PHONE, DESK = 72, 106  #: pixels of the page for an inch of a figure, at least a
 
 
 def heat_map(standings: Standings, part: Literal["test", "longer"] = "test", *, own: Sequence[str] = ()) -> str | None:
-    """Share of information learned: a row a model, a column a language, with the number in each cell.
+    """Draw the share of information learned: a row a model, a column a language, with the number in each cell.
 
     Args:
         standings: of models of one objective.
-        part: ``test``, or ``longer`` for strings longer than those of training.
+        part: ``test``, or ``longer`` for strings longer than the training strings.
         own: names of models that are marked as the reader's.
 
     Returns:
@@ -100,8 +100,8 @@ def heat_map(standings: Standings, part: Literal["test", "longer"] = "test", *, 
         return None
     height = 0.27 * len(shares)
     salt = f"shares{standings.objective}{part}"
-    with figure(heat_map_width(standings), height + 1.3, salt) as drawn:
-        axes, legend = drawn.subplots(2, 1, height_ratios=[height, 0.2])
+    with figure(heat_map_width(standings), height + 1.3, salt) as fig:
+        axes, legend = fig.subplots(2, 1, height_ratios=[height, 0.2])
         for (y, row), (x, _) in product(enumerate(shares), enumerate(standings.languages)):
             _square(axes, x, y, row[x])
         axes.set_xlim(-0.5, len(standings.languages) - 0.5)
@@ -112,7 +112,7 @@ def heat_map(standings: Standings, part: Literal["test", "longer"] = "test", *, 
         _bare(axes)
         _shade_legend(legend)
         what = "longer strings" if part == "longer" else "test strings"
-        return to_svg(drawn, salt, f"Share of information learned by {standings.objective} models, {what}")
+        return to_svg(fig, salt, f"Share of information learned by {standings.objective} models, {what}")
 
 
 def heat_map_width(standings: Standings) -> float:
@@ -121,10 +121,10 @@ def heat_map_width(standings: Standings) -> float:
 
 
 def learning_curves(results: BenchmarkResults, standings: Standings, *, own: Sequence[str] = ()) -> str | None:
-    """KL in nats a token over training tokens: a panel a language, a line a model, logarithms on both axes.
+    """Draw the KL in nats a token over training tokens: a panel a language, a line a model, logarithms on both axes.
 
     Args:
-        results: whose standings these are.
+        results: source of the standings.
         standings: of models of one objective.
         own: names of models whose lines are thick.
 
@@ -138,8 +138,8 @@ def learning_curves(results: BenchmarkResults, standings: Standings, *, own: Seq
     across = min(PANELS, len(standings.languages))
     down = -(-len(standings.languages) // across)
     salt = f"curves{standings.objective}"
-    with figure(WIDTH, 2.1 * down + 0.35 + 0.2 * -(-len(models) // 6), salt) as drawn:
-        panels = drawn.subplots(down, across, squeeze=False).ravel()
+    with figure(WIDTH, 2.1 * down + 0.35 + 0.2 * -(-len(models) // 6), salt) as fig:
+        panels = fig.subplots(down, across, squeeze=False).ravel()
         for axes in panels[len(standings.languages) :]:
             axes.set_visible(False)
         for number, (axes, name) in enumerate(zip(panels, standings.languages, strict=False)):
@@ -150,18 +150,18 @@ def learning_curves(results: BenchmarkResults, standings: Standings, *, own: Seq
                 axes.set_ylabel("KL, nats a token")
             if number >= len(standings.languages) - across:
                 axes.set_xlabel("training tokens")
-        _line_legend(drawn, models, standings, lines, own)
-        return to_svg(drawn, salt, f"Learning curves of {standings.objective} models on each language")
+        _line_legend(fig, models, standings, lines, own)
+        return to_svg(fig, salt, f"Learning curves of {standings.objective} models on each language")
 
 
 def shade(share: float) -> str:
-    """The colour of a share."""
+    """Return the colour of a share."""
     return next(colour for low, _, colour in reversed(SHADES) if round(share, PLACES) >= low)
 
 
 def _share(row: Standing, language: str, part: str) -> float | None:
-    found = row.languages.get(language)
-    contrast = None if found is None else found.longer_share if part == "longer" else found.share
+    standing = row.languages.get(language)
+    contrast = None if standing is None else standing.longer_share if part == "longer" else standing.share
     return None if contrast is None else contrast.value
 
 
@@ -203,26 +203,26 @@ def _bare(axes: Any) -> None:
 
 
 def _label(row: Standing, standings: Standings, own: Sequence[str]) -> str:
-    said = remarks(row, standings, own)
-    return one_line(row.name) + (f" ({', '.join(said)})" if said else "")
+    notes = remarks(row, standings, own)
+    return one_line(row.name) + (f" ({', '.join(notes)})" if notes else "")
 
 
 def _trained(standings: Standings) -> list[str]:
-    """Names of the models with curves that can be drawn, the best first."""
+    """Return the names of the models with curves that can be drawn, the best first."""
     rows = [row for row in standings.rows if not is_reference(row)]
-    return [row.name for row in rows if any(_points(found.curve) for found in row.languages.values())]
+    return [row.name for row in rows if any(_points(standing.curve) for standing in row.languages.values())]
 
 
 def _points(curve: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points that logarithmic axes can show."""
+    """Return the points that logarithmic axes can show."""
     return [(tokens, kl) for tokens, kl in curve if tokens > 0 and kl > 0.0]
 
 
 def _panel(axes: Any, models: Sequence[Standing], language: str, lines: Any, own: Sequence[str]) -> None:
     shown_points: list[tuple[float, float]] = []
     for row in models:
-        found = row.languages.get(language)
-        points = [] if found is None else _points(found.curve)
+        standing = row.languages.get(language)
+        points = [] if standing is None else _points(standing.curve)
         if not points:
             continue
         shown_points += points
@@ -254,7 +254,7 @@ def _ticks(axis: Any, ticks: list[float]) -> None:
 
 
 def _bounds(axes: Any, results: BenchmarkResults, language: str, standings: Standings) -> None:
-    """The line of the word frequencies, those of the thresholds, and where the truth would be."""
+    """Draw the line of the word frequencies, and mark the truth."""
     record = results["languages"].get(language)
     truth = None if record is None else record["truth"].get(standings.objective)
     if truth is None or not axes.lines:
@@ -270,7 +270,7 @@ def _bounds(axes: Any, results: BenchmarkResults, language: str, standings: Stan
     axes.text(0.03, 0.03, "\N{DOWNWARDS ARROW} the truth: 0", color=TRUTH, fontsize=8, transform=axes.transAxes)
 
 
-def _line_legend(drawn: Any, models: Sequence[Standing], standings: Standings, lines: Any, own: Sequence[str]) -> None:
+def _line_legend(fig: Any, models: Sequence[Standing], standings: Standings, lines: Any, own: Sequence[str]) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
@@ -281,7 +281,7 @@ def _line_legend(drawn: Any, models: Sequence[Standing], standings: Standings, l
     ]
     handles.append(Line2D([], [], color=INK, **FREQUENCIES))
     names = [*(_label(row, standings, own) for row in models), "word frequencies of the truth"]
-    legend = drawn.legend(
+    legend = fig.legend(
         handles, [str(i) for i in range(len(names))], loc="outside upper center", ncols=min(6, len(names))
     )
     for text, name in zip(legend.get_texts(), names, strict=True):  # a name may begin with _, which hides a label
@@ -289,7 +289,7 @@ def _line_legend(drawn: Any, models: Sequence[Standing], standings: Standings, l
 
 
 def answer(results: BenchmarkResults, found: Sequence[Standings], own: Sequence[str] = ()) -> list[str]:
-    """The best model of each objective, and the reader's own, a sentence each."""
+    """Return the best model of each objective, and the reader's own, a sentence each."""
     sentences = []
     for each in found:
         complete = [(row, row.share) for row in each.rows if row.share is not None and not is_reference(row)]
@@ -314,9 +314,9 @@ def answer(results: BenchmarkResults, found: Sequence[Standings], own: Sequence[
 
 
 def facts(results: BenchmarkResults, suite: Suite, name: str, objectives: Sequence[Objective]) -> dict[str, str]:
-    """The known facts of a language, by their names; the truth for models of these objectives."""
+    """Return the known facts of a language, by their names; the truth for models of these objectives."""
     language = suite.languages[name]
-    found = {
+    entries = {
         "kind": language.kind,
         "reference": language.language,
         "words in a string": language.lengths,
@@ -324,8 +324,8 @@ def facts(results: BenchmarkResults, suite: Suite, name: str, objectives: Sequen
     }
     record = results["languages"].get(name)
     if record is None:
-        return found
-    found |= {
+        return entries
+    entries |= {
         "training strings": f"{record['train_sentences']:,}",
         "training tokens": f"{record['train_tokens']:,}",
     }
@@ -334,12 +334,12 @@ def facts(results: BenchmarkResults, suite: Suite, name: str, objectives: Sequen
             continue
         test = record["truth"][objective]["test"]
         information = sum(test["information"]) / max(sum(test["contexts"]), 1)
-        found |= {
+        entries |= {
             f"entropy ({objective})": f"{number(test['entropy'], 3)} nats a token",
             f"information of the context ({objective})": f"{number(information, 3)} nats a token",
-            f"words that cannot stand there ({objective})": f"{test['impossible']:.1%}",
+            f"impossible next words ({objective})": f"{test['impossible']:.1%}",
         }
-    return found
+    return entries
 
 
 def write_page(
@@ -351,11 +351,11 @@ def write_page(
     differences: Sequence[ReportTable] = (),
     own: Sequence[str] = (),
 ) -> None:
-    """Write the page of a benchmark, whole or not at all: one file of HTML.
+    """Write the page of a benchmark, completely or not at all: one file of HTML.
 
     Args:
         results: of models on the suite.
-        suite: what they were measured on.
+        suite: their suite.
         path: of the page.
         found: standings of the models, see `truesource.studies.benchmark.standings.standings`.
         differences: see `truesource.studies.benchmark.standings.difference_tables`.
@@ -422,5 +422,5 @@ def _language(
 
 
 def _unsigned(table: ReportTable) -> ReportTable:
-    """Without the signatures of its rows, of which the page has one for each objective."""
+    """Return a table without the signatures of its rows; the page shows one for each objective."""
     return replace(table, rows=[replace(row, signature="") for row in table.rows])

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 UTILISATION = 0.1  #: share of a GPU's peak that networks of these sizes are assumed to reach
 COUNTED_TOKENS = 1024  #: most tokens of a batch whose operations are counted; larger ones have the same number a token
-SAMPLED_BATCHES = 32  #: whose strings are sampled for each language
+SAMPLED_BATCHES = 32  #: number of batches sampled for each language
 WARM_UP_STEPS = 2  #: not timed
 TIMED_STEPS = 1000  #: at most; the time ends the timing first
 TIMED_SECONDS = 6.0  #: of training, for each model
@@ -51,7 +51,7 @@ class PlannedModel(Protocol):
         """True if it is trained, or counted; the truth and the word frequencies are not."""
 
     def resolve(self, suite: Suite, language: SuiteLanguage) -> tuple[ModelConfig, TrainConfig | None]:
-        """Its full settings on a language; it has none of training where it counts."""
+        """Return its full settings on a language; no training settings for a model that counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +76,8 @@ class ModelPlan:
     @property
     def parameters(self) -> tuple[int, int]:
         """Fewest and most of any language, without word and position vectors."""
-        found = [training.parameters for training in self.trainings.values()]
-        return min(found), max(found)
+        counts = [training.parameters for training in self.trainings.values()]
+        return min(counts), max(counts)
 
     @property
     def n_trainings(self) -> int:
@@ -110,7 +110,7 @@ class SuitePlan(ResultRecords):
 
     suite: Suite
     models: Sequence[ModelPlan]
-    device: str  #: that steps were timed on: ``one core`` or ``one GPU``
+    device: str  #: device of the timed steps: ``one core`` or ``one GPU``
     flops_per_second: float | None  #: peak of the GPU that is planned for; None: none is
     utilisation: float  #: assumed share of that peak
 
@@ -156,12 +156,12 @@ def plan_suite(
 
     Args:
         suite: with the budget.
-        models: those that are not trained in steps are left out.
+        models: models that are not trained in steps are excluded.
         languages: names in the suite; None: all.
-        seeds: how many; None: as many as the suite has.
+        seeds: number of seeds; None: as in the suite.
         flops_per_second: peak of a GPU, for the precision that models are trained in; None: no GPU is planned for.
         utilisation: share of that peak that training is assumed to reach.
-        seconds: that steps of each model are timed for, on the first language; 0: not at all.
+        seconds: time for timing steps of each model, on the first language; 0: none.
 
     Raises:
         InputError: the peak or the utilisation is out of range, or settings of a model are wrong.
@@ -182,7 +182,7 @@ def plan_suite(
 
 
 def plan_table(plan: SuitePlan) -> ReportTable:
-    """Parameters, operations and hours of each model."""
+    """Return the parameters, operations and hours of each model."""
     columns = ["model", "parameters", "trainings", "tokens", "FLOPs", "GFLOP/s\nhere", f"hours\n{plan.device} here"]
     rate = plan.gpu_rate
     if rate is not None:
@@ -230,7 +230,7 @@ def _hours(hours: float | None) -> Cell | None:
 
 
 def sampled_tokens(batch_tokens: int) -> int:
-    """Tokens of the strings that are sampled of each language, about."""
+    """Return the approximate number of tokens that are sampled of each language."""
     return SAMPLED_BATCHES * min(batch_tokens, COUNTED_TOKENS)
 
 
@@ -251,8 +251,8 @@ class _PlannedText:
         n = max(2, round(sampled_tokens(budget.batch_tokens) / mean))
         strings = sampler.sentences(sampler.draw(n, random_state(suite.seed)))
         expected = word_counts(truth, language.range) / mean * budget.tokens
-        kept = [word for word, times in zip(truth.terminals, expected, strict=True) if times >= budget.min_count]
-        return cls(suite, language, CodedSentences.of(strings), kept)
+        words = [word for word, times in zip(truth.terminals, expected, strict=True) if times >= budget.min_count]
+        return cls(suite, language, CodedSentences.of(strings), words)
 
     def tokenizer(self, objective: Objective) -> PreTrainedTokenizerFast:
         """Make the tokeniser of the words that models are expected to know."""
@@ -261,7 +261,7 @@ class _PlannedText:
         return build_tokenizer([self.words], objective=objective)
 
     def training(self, shape: ModelConfig, settings: TrainConfig) -> PlannedTraining:
-        """The cost of one training."""
+        """Return the cost of one training."""
         from truesource.lmtrain.flops import training_cost
 
         counted = _counted(settings)
@@ -283,7 +283,7 @@ def _counted(settings: TrainConfig) -> TrainConfig:
 
 
 def _plan_model(model: PlannedModel, texts: Mapping[str, _PlannedText], seeds: int, seconds: float) -> ModelPlan | None:
-    """The plan of a model; None: it is not trained in steps, or can be measured on none of the languages."""
+    """Return the plan of a model; None: it is not trained in steps, or cannot be measured on any language."""
     if not model.trained:
         return None
     trainings, rate = {}, None
@@ -300,7 +300,7 @@ def _plan_model(model: PlannedModel, texts: Mapping[str, _PlannedText], seeds: i
 
 
 def _timed(text: _PlannedText, shape: ModelConfig, settings: TrainConfig, seconds: float) -> float:
-    """Floating-point operations a second of training steps on this machine; without a GPU, in one thread."""
+    """Time training steps on this machine: operations a second; without a GPU, in one thread."""
     from truesource.lmtrain.flops import training_cost
 
     counted = _counted(settings).model_copy(update={"epochs": None, "eval_every": 1, "snapshots": "none"})
@@ -320,7 +320,7 @@ def _timed(text: _PlannedText, shape: ModelConfig, settings: TrainConfig, second
 def _times(
     text: _PlannedText, shape: ModelConfig, settings: TrainConfig, tokenizer: PreTrainedTokenizerFast
 ) -> list[TimesRow]:
-    """When each step of a training was done."""
+    """Return the time at which each step of a training was done."""
     from truesource.lmtrain.training import train
     from truesource.lmtrain.training_record import read_times
 

@@ -1,6 +1,6 @@
-"""A file of results: what was measured of some models on the languages of a suite, all that tables are made from.
+"""A file of results: measurements of models on the languages of a suite, from which all tables are made.
 
-The baselines that come with truesource, what a run of the benchmark writes, and what others submit are such files.
+The baselines of truesource, the results of a benchmark and submissions of others are such files.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class TruthContexts(TypedDict):
     #: (B,) nats: sum over contexts of the exact KL from the truth to its word frequencies, so of what the context says
     information: list[Nats]
     entropy: Nats  #: of the truth, nats, mean over contexts
-    impossible: Probability  #: share of the vocabulary that cannot stand there, mean over contexts
+    impossible: Probability  #: share of the vocabulary that is impossible there, mean over contexts
 
 
 @with_config(STRICT)
@@ -114,7 +114,7 @@ class BenchmarkModel(TypedDict):
 
     name: str
     objective: Objective
-    architecture: str  #: name, or reference to code of one's own
+    architecture: str  #: name, or reference to custom code
     settings: dict[str, Any]  #: what was chosen: keys ``model`` and ``training``
     parameters: dict[str, Count]  #: by language, without word and position vectors
     cells: list[BenchmarkCell]
@@ -137,41 +137,41 @@ def read_results(path: Path) -> BenchmarkResults:
     """Read a file of results.
 
     Raises:
-        InputError: it cannot be read, is none, or holds cells of languages that it lacks, or blocks that do not fit.
+        InputError: it cannot be read, has another format, or holds cells of other languages or blocks that do not fit.
     """
-    found = read_record(
+    results = read_record(
         path, BenchmarkResults, what="this file of results", remedy="run truesource benchmark to write a new one"
     )
-    for model in found["models"]:
+    for model in results["models"]:
         for cell in model["cells"]:
-            _check_cell(found, model, cell, path)
-    return found
+            _check_cell(results, model, cell, path)
+    return results
 
 
-def _check_cell(found: BenchmarkResults, model: BenchmarkModel, cell: BenchmarkCell, path: Path) -> None:
+def _check_cell(results: BenchmarkResults, model: BenchmarkModel, cell: BenchmarkCell, path: Path) -> None:
     where = f"model {model['name']!r}, language {cell['language']!r}"
-    truth = found["languages"].get(cell["language"], {"truth": {}})["truth"].get(model["objective"])
+    truth = results["languages"].get(cell["language"], {"truth": {}})["truth"].get(model["objective"])
     if truth is None:
         raise InputError(f"{where}: the file has no truth about this language for {model['objective']} models", path)
     for part in ("test", "longer"):
         measured, there = cell[part], truth[part]
         if measured is not None and (there is None or len(measured["kl"]) != len(there["contexts"])):
-            raise InputError(f"{where}: the sums of {part} strings are not those of the blocks of the truth", path)
+            raise InputError(f"{where}: the sums of {part} strings do not fit the blocks of the truth", path)
 
 
 def write_results(path: Path, results: BenchmarkResults) -> None:
-    """Write a file of results, whole or not at all; a line for each language and each cell."""
+    """Write a file of results, completely or not at all; a line for each language and each cell."""
     write_text(path, _text(results))
 
 
 def _text(results: BenchmarkResults) -> str:
-    """As JSON, with numbers as `round_floats` leaves them."""
+    """Return results as JSON, with numbers as `round_floats` leaves them."""
     head = _line({key: value for key, value in results.items() if key not in ("languages", "models")})
-    languages = [f"{json.dumps(name)}: {_line(found)}" for name, found in results["languages"].items()]
+    languages = [f"{json.dumps(name)}: {_line(record)}" for name, record in results["languages"].items()]
     models = []
     for model in results["models"]:
-        own = _line({key: value for key, value in model.items() if key != "cells"})
-        models.append(own[:-1] + ', "cells": [' + _lines(map(_line, model["cells"]), 2) + "]}")
+        fields = _line({key: value for key, value in model.items() if key != "cells"})
+        models.append(fields[:-1] + ', "cells": [' + _lines(map(_line, model["cells"]), 2) + "]}")
     return f'{head[:-1]},\n"languages": {{{_lines(languages, 1)}}},\n"models": [{_lines(models, 1)}]}}\n'
 
 
@@ -180,6 +180,6 @@ def _line(value: object) -> str:
 
 
 def _lines(parts: Iterable[str], indent: int) -> str:
-    """Parts of an array or object, a line each."""
+    """Return parts of an array or object, a line each."""
     start = "\n" + " " * indent
     return start + f",{start}".join(parts) + "\n" + " " * (indent - 1)

@@ -54,7 +54,7 @@ class Selection:
         languages: Sequence[str] | None = None,
         seeds: Sequence[int] | None = None,
     ) -> Selection:
-        """All languages and seeds of the suite where none are named.
+        """Select cells of a suite; without names, all its languages and seeds.
 
         Raises:
             InputError: the suite has no such language or seed.
@@ -78,50 +78,50 @@ class Outcome:
 
     results: BenchmarkResults
     failures: Sequence[Failure[SuiteCell]]  #: cells that cannot be made
-    missing: Sequence[SuiteCell]  #: that are not there: failed ones, and those of other jobs
+    missing: Sequence[SuiteCell]  #: missing cells: failed ones, and cells of other jobs
 
 
-def execute(asked: Selection, folder: Path, *, workers: Workers, share: Share) -> Outcome:
-    """Make a job's share of the cells that are asked for; finished ones are kept, a begun training goes on.
+def execute(selection: Selection, folder: Path, *, workers: Workers, share: Share) -> Outcome:
+    """Make a job's share of the selected cells; finished cells are kept, a begun training resumes.
 
     Args:
-        asked: cells.
+        selection: cells.
         folder: of the results.
-        workers: who trains and measures.
-        share: which cells are this job's.
+        workers: processes that train and measure.
+        share: the part of the cells that this job makes.
 
     Raises:
         InputError: the folder holds another suite or something else; settings of a model are wrong.
     """
     folder = real_path(folder)
-    cells = planned_cells(asked.suite, asked.candidates, asked.languages, asked.seeds)
+    cells = planned_cells(selection.suite, selection.candidates, selection.languages, selection.seeds)
     _try_out(cells)
     languages = list(dict.fromkeys(cell.language for number, cell in enumerate(cells) if share.owns(number)))
     for name in languages:
-        require_corpora(asked.suite, name, folder)
-    _claim(asked.suite, folder)
+        require_corpora(selection.suite, name, folder)
+    _claim(selection.suite, folder)
     for name in languages:
-        make_corpora(asked.suite, name, folder, workers)
-    made = SuiteCells(asked.suite, folder, current().device)  # which a worker does not know
-    failures = made.make_all(cells, share, workers=workers, wait=True)
+        make_corpora(selection.suite, name, folder, workers)
+    suite_cells = SuiteCells(selection.suite, folder, current().device)  # workers do not know it
+    failures = suite_cells.make_all(cells, share, workers=workers, wait=True)
     missing = [cell for cell in cells if read_cell(folder, cell) is None]
-    return Outcome(collected(asked, cells, folder), failures, missing)
+    return Outcome(collected(selection, cells, folder), failures, missing)
 
 
-def sample(asked: Selection, folder: Path, *, workers: Workers) -> list[Path]:
-    """Make the corpora of the languages that are asked for, those that stand there are kept; their folders.
+def sample(selection: Selection, folder: Path, *, workers: Workers) -> list[Path]:
+    """Make the corpora of the selected languages, keeping existing ones; return their folders.
 
     Raises:
         InputError: the folder holds another suite or something else.
     """
-    _claim(asked.suite, folder)
-    for name in asked.languages:
-        make_corpora(asked.suite, name, folder, workers)
-    return [corpus_folder(folder, name) for name in asked.languages]
+    _claim(selection.suite, folder)
+    for name in selection.languages:
+        make_corpora(selection.suite, name, folder, workers)
+    return [corpus_folder(folder, name) for name in selection.languages]
 
 
 def _try_out(cells: Sequence[SuiteCell]) -> None:
-    """Build small networks of code of one's own, before anything is sampled or trained."""
+    """Build small networks of custom code, before anything is sampled or trained."""
     shapes = {cell.candidate.name: cell.shape for cell in cells if isinstance(cell.shape, OwnSettings)}
     if shapes:
         from truesource.lmtrain.own.architecture import try_out
@@ -151,15 +151,15 @@ def _claim(suite: Suite, folder: Path) -> None:
         write_json(path, record)
 
 
-def collected(asked: Selection, cells: Sequence[SuiteCell], folder: Path) -> BenchmarkResults:
-    """The finished cells as a file of results.
+def collected(selection: Selection, cells: Sequence[SuiteCell], folder: Path) -> BenchmarkResults:
+    """Return the finished cells as a file of results.
 
     Raises:
         InputError: a record is damaged.
     """
-    records = [(cell, found) for cell in cells if (found := read_cell(folder, cell)) is not None]
+    records = [(cell, record) for cell in cells if (record := read_cell(folder, cell)) is not None]
     models: dict[tuple[str, str], BenchmarkModel] = {}
-    for cell, found in records:
+    for cell, record in records:
         model = models.setdefault(
             (cell.candidate.name, cell.objective),
             {
@@ -171,16 +171,18 @@ def collected(asked: Selection, cells: Sequence[SuiteCell], folder: Path) -> Ben
                 "cells": [],
             },
         )
-        model["cells"].append(found["measured"])
-        if found["parameters"] is not None:
-            model["parameters"][cell.language] = found["parameters"]
+        model["cells"].append(record["measured"])
+        if record["parameters"] is not None:
+            model["parameters"][cell.language] = record["parameters"]
     measured = {cell.language for cell, _ in records}
     return {
         "format": FORMAT,
         "version": FORMAT_VERSION,
-        "suite": {"name": asked.suite.name, "version": asked.suite.version, "digest": asked.suite.digest},
+        "suite": {"name": selection.suite.name, "version": selection.suite.version, "digest": selection.suite.digest},
         "truesource": version("truesource"),
-        "languages": {name: _language(asked.suite, name, folder) for name in asked.suite.languages if name in measured},
+        "languages": {
+            name: _language(selection.suite, name, folder) for name in selection.suite.languages if name in measured
+        },
         "models": list(models.values()),
         "provenance": made_with(),
     }
@@ -188,18 +190,18 @@ def collected(asked: Selection, cells: Sequence[SuiteCell], folder: Path) -> Ben
 
 def _language(suite: Suite, name: str, folder: Path) -> LanguageRecord:
     corpus = corpus_of(folder, name)
-    truths = {kind: found for kind in OBJECTIVES if (found := read_truth(folder, name, kind)) is not None}
+    truths = {kind: truth for kind in OBJECTIVES if (truth := read_truth(folder, name, kind)) is not None}
     return {
         "language": suite.languages[name].language,
         "words": next(iter(truths.values()))["words"],
         "train_sentences": corpus.n_sentences("train"),
         "train_tokens": corpus.n_tokens("train") + corpus.n_sentences("train"),
-        "truth": {kind: {"test": found["test"], "longer": found["longer"]} for kind, found in truths.items()},
+        "truth": {kind: {"test": truth["test"], "longer": truth["longer"]} for kind, truth in truths.items()},
     }
 
 
 def made_with() -> dict[str, Any]:
-    """Versions and machine, without times: the same call on the same machine writes the same file."""
+    """Return the versions and the machine, without times: the same call on the same machine writes the same file."""
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),

@@ -46,7 +46,7 @@ class LanguageStanding:
 
     language: str  #: name in the suite
     seeds: int
-    share: Contrast  #: of what the context says that the model has learned: 1 is the truth, 0 word frequencies alone
+    share: Contrast  #: share of the context's information learned by the model: 1 is the truth, 0 word frequencies
     kl: Contrast  #: exact KL(truth || model), nats a token
     wrong: float  #: probability given to what cannot follow, mean over contexts and seeds
     calibration: float  #: expected calibration error, mean over seeds
@@ -59,7 +59,7 @@ class LanguageStanding:
 
     @property
     def relative_ppl(self) -> float:
-        """Exp of the KL: perplexity over that of the truth, in expectation over the next token."""
+        """Exp of the KL: perplexity over the truth's perplexity, in expectation over the next token."""
         return math.exp(self.kl.value)
 
     @property
@@ -73,7 +73,7 @@ class Standing:
     """A model on a suite."""
 
     model: BenchmarkModel
-    languages: Mapping[str, LanguageStanding]  #: those that it was measured on, in the order of the suite
+    languages: Mapping[str, LanguageStanding]  #: measured languages, in the order of the suite
     share: Contrast | None  #: mean over all languages that can be measured, the headline; None: some are missing
     longer_share: Contrast | None  #: mean over all languages with longer strings; None: some are missing, or refused
 
@@ -114,29 +114,29 @@ def _score(name: str, contrast: Contrast) -> Score:
 
 
 def standings(results: BenchmarkResults, languages: Sequence[str], *, seed: int = DEFAULT_SEED) -> list[Standings]:
-    """Tables of the models of some results, joined, by their objective: causal, masked, any order.
+    """Return tables of the models of some results, joined, by their objective: causal, masked, any order.
 
     Args:
         results: of one suite, see `joined`.
         languages: all of the suite, in its order.
         seed: of the resampling.
     """
-    found = []
+    tables = []
     for objective in OBJECTIVES:
         models = [model for model in results["models"] if model["objective"] == objective]
         if models:
             missing = [name for name, r in results["languages"].items() if not has_truth(r["language"], objective)]
-            own = [name for name in languages if name not in missing]
-            rows = [standing(results, model, own, seed=seed) for model in models]
+            measurable = [name for name in languages if name not in missing]
+            rows = [standing(results, model, measurable, seed=seed) for model in models]
             rows.sort(key=lambda row: -math.inf if row.share is None else row.share.value, reverse=True)
-            found.append(Standings(objective=objective, languages=own, rows=rows, seed=seed))
-    return found
+            tables.append(Standings(objective=objective, languages=measurable, rows=rows, seed=seed))
+    return tables
 
 
 def standing(
     results: BenchmarkResults, model: BenchmarkModel, languages: Sequence[str], *, seed: int = DEFAULT_SEED
 ) -> Standing:
-    """One model on the languages of a suite."""
+    """Return the standing of one model on the languages of a suite."""
     measured = {name: _on_language(results, model, name, seed) for name in languages if cells_of(model, name)}
     sums = [share_sums(results, model, name) for name in measured]
     truths = {
@@ -166,15 +166,15 @@ def share_sums(
     blocks: slice = slice(None),
     seeds: Sequence[int] | None = None,
 ) -> SeedSums | None:
-    """KL and information in the blocks of test strings, whose ratio is one less the share.
+    """Return the KL and information in the blocks of test strings, whose ratio is 1 minus the share.
 
     Args:
         results: that the model is from.
         model: one of its models.
         language: name in the suite.
         part: ``test`` or ``longer``.
-        blocks: which ones.
-        seeds: which ones; None: all.
+        blocks: selected blocks.
+        seeds: selected seeds; None: all.
 
     Returns:
         Sums of K seeds in B blocks; None: there are no such strings, or a seed reads none of them.
@@ -183,16 +183,16 @@ def share_sums(
     truth: TruthContexts | None = both["test"] if part == "test" else both["longer"]
     cells = [cell for cell in cells_of(model, language) if seeds is None or cell["seed"] in seeds]
     measured = [cell["test"] if part == "test" else cell["longer"] for cell in cells]
-    found = [each for each in measured if each is not None]
-    if truth is None or not found or len(found) < len(measured):
+    divergences = [each for each in measured if each is not None]
+    if truth is None or not divergences or len(divergences) < len(measured):
         return None
-    total = np.array([each["kl"] for each in found])[:, blocks]
+    total = np.array([each["kl"] for each in divergences])[:, blocks]
     information = np.array(truth["information"])[blocks]
     return SeedSums(total, np.broadcast_to(information, total.shape).copy())
 
 
 def cells_of(model: BenchmarkModel, language: str) -> list[BenchmarkCell]:
-    """The cells of a model on one language, by seed."""
+    """Return the cells of a model on one language, by seed."""
     return sorted((cell for cell in model["cells"] if cell["language"] == language), key=lambda cell: cell["seed"])
 
 
@@ -222,7 +222,7 @@ def _on_language(results: BenchmarkResults, model: BenchmarkModel, name: str, se
 
 
 def tokens_until(cell: BenchmarkCell, threshold: float) -> float | None:
-    """Training tokens until the KL on dev is first at most ``threshold`` nats a token; None: never.
+    """Return the training tokens until the KL on dev is first at most ``threshold`` nats a token; None: never.
 
     Between two points of the curve both are taken to change as straight lines of their logarithms.
     """
@@ -238,7 +238,7 @@ def tokens_until(cell: BenchmarkCell, threshold: float) -> float | None:
 
 
 def mean_curve(cells: Sequence[BenchmarkCell]) -> list[tuple[float, float]]:
-    """Means over seeds of the points of learning curves that all seeds have, by their number."""
+    """Return the means over seeds of the points of learning curves that all seeds have, by their number."""
     points = [np.array(cell["curve"], dtype=np.float64).reshape(-1, 2) for cell in cells]
     common = min((len(each) for each in points), default=0)
     if common == 0:
@@ -252,7 +252,7 @@ def _mean_share(sums: Sequence[SeedSums], seed: int) -> Contrast:
 
 
 def _share(ratio: Contrast) -> Contrast:
-    """One less a ratio of KL to information; its p-value, of a ratio of 0, goes."""
+    """Return 1 minus a ratio of KL to information, without its p-value, which is about a ratio of 0."""
     ends = (None, None) if ratio.low is None or ratio.high is None else (1.0 - ratio.high, 1.0 - ratio.low)
     return Contrast(1.0 - ratio.value, *ends)
 
@@ -262,13 +262,13 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _geometric(values: Sequence[float | None]) -> float | None:
-    kept = [value for value in values if value is not None and value > 0.0]
-    return math.exp(_mean([math.log(value) for value in kept])) if len(kept) == len(values) else None
+    positive = [value for value in values if value is not None and value > 0.0]
+    return math.exp(_mean([math.log(value) for value in positive])) if len(positive) == len(values) else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShareDifference:
-    """The share of a model less that of a baseline on the same test strings, mean over the languages of a suite."""
+    """The share of a model minus a baseline's on the same test strings, mean over the languages of a suite."""
 
     model: str
     baseline: str
@@ -278,20 +278,20 @@ class ShareDifference:
 
 
 def default_baseline(found: Standings, own: Sequence[str] = ()) -> str | None:
-    """The reader's first model that was measured on all languages, else the best one; None: there is none."""
+    """Return the reader's first model with all languages, else the best one; None without ranked models."""
     ranked = [row.name for row in found.rows if row.share is not None and not is_reference(row)]
     return next((name for name in own if name in ranked), ranked[0] if ranked else None)
 
 
 def difference_tables(compared: Sequence[Sequence[ShareDifference]]) -> list[ReportTable]:
-    """A table for each group of `differences_of`."""
+    """Return a table for each group of `differences_of`."""
     return [difference_table(group) for group in compared]
 
 
 def differences_of(
     results: BenchmarkResults, found: Sequence[Standings], *, own: Sequence[str] = (), baseline: str | None = None
 ) -> list[list[ShareDifference]]:
-    """The differences of each objective with two ranked models or more.
+    """Return the differences of each objective with two ranked models or more.
 
     Args:
         results: of models on a suite.
@@ -302,26 +302,26 @@ def differences_of(
     Raises:
         InputError: no ranked model has the name of the baseline.
     """
-    groups, known = [], set()
+    groups, all_ranked = [], set()
     for each in found:
         ranked = {row.name for row in each.rows if row.share is not None and not is_reference(row)}
-        known |= ranked
+        all_ranked |= ranked
         against = baseline if baseline in ranked else default_baseline(each, own)
         if against is not None and len(ranked) > 1:
             groups.append(share_differences(results, each, against))
-    if baseline is not None and baseline not in known:
+    if baseline is not None and baseline not in all_ranked:
         raise InputError(
-            f"no model {baseline!r} was measured on all languages; there are {', '.join(sorted(known)) or 'none'}",
+            f"no model {baseline!r} was measured on all languages; there are {', '.join(sorted(all_ranked)) or 'none'}",
             code="unknown-baseline",
         )
     return groups
 
 
 def share_differences(results: BenchmarkResults, found: Standings, baseline: str) -> list[ShareDifference]:
-    """The shares of all other ranked models less that of a baseline, in the order of the standings; their seed too.
+    """Return the shares of all other ranked models minus a baseline's, in the order of the standings, with their seed.
 
     Args:
-        results: that they are from.
+        results: that the models are from.
         found: models of one objective.
         baseline: name of a model that was measured on all languages.
 
@@ -347,7 +347,7 @@ def share_differences(results: BenchmarkResults, found: Standings, baseline: str
 
 
 def difference_table(differences: Sequence[ShareDifference]) -> ReportTable:
-    """A row for each model."""
+    """Return a row for each model."""
     baseline = differences[0].baseline
     return ReportTable(
         title=f"Share learned, less the share of {baseline}",
@@ -371,16 +371,16 @@ def difference_table(differences: Sequence[ShareDifference]) -> ReportTable:
 def _pair(
     results: BenchmarkResults, model: BenchmarkModel, against: BenchmarkModel, language: str
 ) -> tuple[SeedSums, SeedSums]:
-    own, other = share_sums(results, model, language), share_sums(results, against, language)
-    if own is None or other is None:
+    one, other = share_sums(results, model, language), share_sums(results, against, language)
+    if one is None or other is None:
         raise KeyError(language)
-    return own, other
+    return one, other
 
 
 def standing_records(
     found: Sequence[Standings], compared: Sequence[Sequence[ShareDifference]], *, own: Sequence[str] = ()
 ) -> dict[str, list[dict[str, Any]]]:
-    """The numbers of the tables and of each language: ``standings`` and ``differences``.
+    """Return the numbers of the tables and of each language: ``standings`` and ``differences``.
 
     Args:
         found: standings of models on a suite.
@@ -430,10 +430,10 @@ def _of_language(each: LanguageStanding) -> dict[str, Any]:
 
 
 def contrast_record(found: Contrast | None) -> dict[str, float | None]:
-    """``value``, ``low``, ``high`` and ``p`` of a mean or difference; nothing where it was not measured."""
+    """Return ``value``, ``low``, ``high`` and ``p`` of a mean or difference; empty if it was not measured."""
     return {} if found is None else {"value": found.value, "low": found.low, "high": found.high, "p": found.p}
 
 
 def is_reference(row: Standing) -> bool:
-    """True if a row is an end of the scale and no model that competes."""
+    """Return True if a row is a reference and not a competing model."""
     return row.model["architecture"] in REFERENCES

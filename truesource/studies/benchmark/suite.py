@@ -24,7 +24,7 @@ from truesource.studies.benchmark.results import REFERENCES, WINDOWS
 
 FOLDER = "benchmark"  #: of the suites, in the data that come with truesource
 DIGITS = 12  #: of the digest of a suite
-ALL = "all"  #: stands for every baseline of a suite
+ALL = "all"  #: name of all baselines of a suite
 TRAINED = "trained elsewhere"  #: in place of an architecture, of models that the benchmark does not train
 CHECKPOINT_EVERY = 100  #: steps
 #: settings that are the same for all models of a suite
@@ -44,7 +44,7 @@ class SuiteLanguage(Settings):
     kind: str = Field(description="Kind of the language, in a few words.")
     tests: str = Field(description="What a model must be able to do, in a sentence without its full stop.")
     lengths: str = Field(description="Lengths of the strings of training and test, in words, such as 1..40.")
-    longer: str | None = Field(None, description="Lengths of strings longer than those of training, if there are any.")
+    longer: str | None = Field(None, description="Lengths of strings longer than the training strings, if any.")
 
     @property
     def range(self) -> LengthRange:
@@ -70,10 +70,10 @@ class SuiteLanguage(Settings):
 
 
 def _range(written: str) -> LengthRange:
-    found = LengthRange.parse(written)
-    if found is None:
+    lengths = LengthRange.parse(written)
+    if lengths is None:
         raise ValueError("a language of a suite has a range of lengths, such as 1..40")
-    return found
+    return lengths
 
 
 class TestSizes(Settings):
@@ -81,7 +81,7 @@ class TestSizes(Settings):
 
     dev: int = Field(ge=10, description="Number of strings on which the learning curve is measured.")
     test: int = Field(ge=20, description="Number of test strings.")
-    longer: int = Field(ge=20, description="Number of test strings that are longer than those of training.")
+    longer: int = Field(ge=20, description="Number of test strings that are longer than the training strings.")
     blocks: int = Field(ge=10, description="Groups of test strings, whose sums a file of results holds.")
 
 
@@ -137,29 +137,29 @@ class Suite(Settings):
         """Return the digest of the settings that determine results of these languages."""
         values = self.model_dump(mode="json")
         decides = {key: values[key] for key in ("seed", "training", "sizes")}
-        kept = {
+        determining = {
             name: {key: value for key, value in values["languages"][name].items() if key not in ("kind", "tests")}
             for name in languages
         }
-        return digest_json({**decides, "languages": kept})[:DIGITS]
+        return digest_json({**decides, "languages": determining})[:DIGITS]
 
 
 def suites() -> dict[str, Path]:
-    """The suites that come with truesource, by name."""
+    """Return the suites that come with truesource, by name."""
     return {path.stem: path for path in sorted((data_folder() / FOLDER).glob("*.yaml"))}
 
 
 def load_suite(name: str) -> Suite:
-    """A suite by its name, or from a YAML file of one's own.
+    """Return a suite by its name, or from a custom YAML file.
 
     Raises:
         InputError: there is no such suite, or a key or value is wrong; the message names the key.
     """
-    known = suites()
-    path = known.get(name, Path(name))
+    available = suites()
+    path = available.get(name, Path(name))
     if not path.is_file():
         raise InputError(
-            f"there is no suite {name!r}; there are {', '.join(known)}, or name a YAML file", code="unknown-suite"
+            f"there is no suite {name!r}; there are {', '.join(available)}, or name a YAML file", code="unknown-suite"
         )
     values: Mapping[str, Any] = read_settings(path, None)
     try:
@@ -170,14 +170,14 @@ def load_suite(name: str) -> Suite:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model of a benchmark: an architecture, and its settings where they differ from the suite's preset."""
+    """A model of a benchmark: an architecture, and its changes of the suite's preset."""
 
     name: str
-    architecture: str  #: a name, a reference to code of one's own, one of `REFERENCES`, or `TRAINED`
+    architecture: str  #: a name, a reference to custom code, one of `REFERENCES`, or `TRAINED`
     model: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     base: Path | None = None  #: folder that relative files of code start from; None: the working folder
-    folder: Path | None = None  #: of a model that somebody trained, or with a folder for each language; None: no such
+    folder: Path | None = None  #: of a model trained elsewhere, or with one for each language; None: trained here
 
     @property
     def trained(self) -> bool:
@@ -197,11 +197,11 @@ class Candidate:
         return [replace(self, model={"objective": objective}) for objective in objectives]
 
     def folder_of(self, language: str, *, alone: bool) -> Path:
-        """The folder of the model that was trained on a language.
+        """Return the folder of the model that was trained on a language.
 
         Args:
             language: name in the suite.
-            alone: it is the only one that is measured, so the folder may be that of the model itself.
+            alone: it is the only one that is measured, so the folder may be the model's own.
 
         Raises:
             InputError: there is no model.
@@ -224,7 +224,7 @@ class Candidate:
         return self.folder
 
     def resolve(self, suite: Suite, language: SuiteLanguage) -> tuple[ModelConfig, TrainConfig | None]:
-        """The full settings on a language; code of one's own is imported, and named with its digest.
+        """Return the full settings on a language; custom code is imported, and named with its digest.
 
         Raises:
             InputError: a setting is unknown or the same for all models of a suite, or the code cannot be used.
@@ -272,31 +272,31 @@ class Candidate:
 
 
 def candidates(suite: Suite, asked: Sequence[str], overrides: Sequence[str], name: str | None) -> list[Candidate]:
-    """The models that a command asks for.
+    """Return the models that a command asks for.
 
     Args:
-        suite: names of its baselines stand for their settings.
+        suite: names of its baselines replace their settings.
         asked: names of baselines, architectures, references to code, ``all`` for every baseline, or ``NAME=FOLDER`` for
             a model that was trained on the corpora.
         overrides: ``model.KEY=VALUE`` and ``training.KEY=VALUE``; for one model.
-        name: what the one model is called; None: by the suite, or by architecture and settings.
+        name: name of the one model; None: by the suite, or by architecture and settings.
 
     Raises:
         InputError: there is no such architecture, two models have one name, or settings are given for several.
     """
-    wanted = [each for one in asked for each in (suite.baselines if one == ALL else (one,))]
-    if (overrides or name is not None) and len(wanted) != 1:
+    references = [each for one in asked for each in (suite.baselines if one == ALL else (one,))]
+    if (overrides or name is not None) and len(references) != 1:
         raise InputError("--set and --name are for one model; name one with --model", code="several-models")
-    found = [_candidate(suite, one, overrides, name) for one in wanted]
-    names = [each.name for each in found]
+    chosen = [_candidate(suite, one, overrides, name) for one in references]
+    names = [each.name for each in chosen]
     twice = sorted({each for each in names if names.count(each) > 1})
     if twice:
         raise InputError(f"the model {twice[0]} is asked for twice; name it once", code="repeated-name")
-    return [of_one for each in found for of_one in each.by_objective()]
+    return [of_one for each in chosen for of_one in each.by_objective()]
 
 
 def baseline(suite: Suite, name: str) -> Candidate:
-    """A baseline of a suite.
+    """Return a baseline of a suite.
 
     Raises:
         InputError: its entry in the suite is wrong.
@@ -319,14 +319,14 @@ def _candidate(suite: Suite, asked: str, overrides: Sequence[str], name: str | N
             raise InputError(f"{called}: there is no such folder", folder, code="missing")
         return Candidate(name or plain_name(called), TRAINED, folder=Path(folder).resolve())
     if asked in suite.baselines and not overrides:
-        found = baseline(suite, asked)
-        return found if name is None else Candidate(name, found.architecture, found.model, found.training)
+        entry = baseline(suite, asked)
+        return entry if name is None else Candidate(name, entry.architecture, entry.model, entry.training)
     if asked in REFERENCES:
         raise InputError(f"{asked} takes no settings; leave --set out", code="model-settings")
     start = baseline(suite, asked) if asked in suite.baselines else Candidate(asked, asked)
-    given = given_settings(start.architecture, overrides)
-    model = {**start.model, **{key: value for key, value in given["model"].items() if key != "architecture"}}
-    candidate = Candidate(name or "model", start.architecture, model, {**start.training, **given["training"]})
+    settings = given_settings(start.architecture, overrides)
+    model = {**start.model, **{key: value for key, value in settings["model"].items() if key != "architecture"}}
+    candidate = Candidate(name or "model", start.architecture, model, {**start.training, **settings["training"]})
     if name is not None:
         return candidate
     shape = candidate.resolve(suite, next(iter(suite.languages.values())))[0]

@@ -35,11 +35,11 @@ LONG = {
 
 
 def headline_table(standings: Standings, suite: Suite, *, own: Sequence[str] = ()) -> ReportTable:
-    """The models of one objective, the best first, with their shares of information learned.
+    """Return the models of one objective, the best first, with their shares of information learned.
 
     Args:
         standings: of models.
-        suite: that they were measured on.
+        suite: their suite.
         own: names of models that are marked as the reader's.
     """
     keys = ("rank", "model", "seeds", "parameters", "share", "longer_share", *standings.languages)
@@ -71,11 +71,11 @@ def headline_table(standings: Standings, suite: Suite, *, own: Sequence[str] = (
 
 
 def language_table(standings: Standings, suite: Suite, language: str, *, own: Sequence[str] = ()) -> ReportTable:
-    """All measures of the models of one objective on one language, by rank.
+    """Return all measures of the models of one objective on one language, by rank.
 
     Args:
         standings: of models.
-        suite: that they were measured on.
+        suite: their suite.
         language: name in the suite.
         own: names of models that are marked as the reader's.
     """
@@ -89,37 +89,37 @@ def language_table(standings: Standings, suite: Suite, language: str, *, own: Se
 
 def ranks(standings: Standings) -> list[int | None]:
     """Return ranks from 1, in row order; None for references and models not measured on all languages."""
-    found: list[int | None] = []
+    result: list[int | None] = []
     rank = 0
     for row in standings.rows:
         counts = row.share is not None and not is_reference(row)
         rank += counts
-        found.append(rank if counts else None)
-    return found
+        result.append(rank if counts else None)
+    return result
 
 
 def with_models(found: Sequence[Standings]) -> list[Standings]:
-    """The standings that have a model beside the references; all, where there are references alone."""
+    """Return the standings that have models other than references; all, if there are only references."""
     return [each for each in found if not all(is_reference(row) for row in each.rows)] or list(found)
 
 
 def remarks(row: Standing, standings: Standings, own: Sequence[str]) -> list[str]:
-    """Remarks beside the name of a model: whose it is, what it is for, what is missing."""
-    found = ["reference"] if is_reference(row) else []
+    """Return the remarks next to the name of a model: whose it is, what it is for, what is missing."""
+    notes = ["reference"] if is_reference(row) else []
     if row.name in own:
-        found.append("yours")
+        notes.append("yours")
     if row.share is None:
-        found.append(f"{len(row.languages)} of {len(standings.languages)} languages")
-    return found
+        notes.append(f"{len(row.languages)} of {len(standings.languages)} languages")
+    return notes
 
 
 def row_kind(row: Standing, own: Sequence[str]) -> str:
-    """CSS class of a row."""
+    """Return the CSS class of a row."""
     return "own" if row.name in own else row.model["architecture"] if is_reference(row) else ""
 
 
 def trained_tokens(standing: LanguageStanding) -> float | None:
-    """Tokens at the end of the learning curve; None: there is no training that one could follow."""
+    """Return the tokens at the end of the learning curve; None without a curve."""
     last = max((tokens for tokens, _ in standing.curve), default=0.0)
     return last or None
 
@@ -133,7 +133,7 @@ def _contrast(value: Contrast | None, spec: str = SPEC) -> Cell | None:
 
 
 def _brief(value: Contrast | None) -> Cell | None:
-    """A value whose interval is in files only."""
+    """Return a value whose interval is in files only."""
     cell = _contrast(value)
     return None if cell is None else Cell(cell.text, score=cell.score)
 
@@ -156,7 +156,7 @@ def _parameters(row: Standing) -> Cell | None:
 
 def _why_no_longer(row: Standing, standings: Standings, suite: Suite) -> Cell | None:
     """Return the remark that replaces the mean share on longer strings."""
-    if any(found.longer_refused for found in row.languages.values()):
+    if any(standing.longer_refused for standing in row.languages.values()):
         return Cell(ABSENT, small=REFUSED)
     with_longer = [name for name in standings.languages if suite.languages[name].longer]
     read = sum(row.languages[name].longer_share is not None for name in with_longer if name in row.languages)
@@ -166,28 +166,28 @@ def _why_no_longer(row: Standing, standings: Standings, suite: Suite) -> Cell | 
 def _detail_row(
     row: Standing, language: str, standings: Standings, suite: Suite, own: Sequence[str]
 ) -> TableRow | None:
-    found = row.languages.get(language)
-    if found is None:
+    standing = row.languages.get(language)
+    if standing is None:
         return None
     whose = [remark for remark in remarks(row, standings, own) if "languages" not in remark]
     cells = {
         "language": language,
         "model": Cell(row.name, small="; ".join(whose)),
-        "seeds": _seeds([found.seeds]),
-        "kl_bits": _contrast(_changed(found.kl, lambda nats: nats / math.log(2.0)), ".4f"),
-        "relative_ppl": _brief(_changed(found.kl, math.exp)),
-        "share": _contrast(found.share),
-        "wrong": _number(found.wrong, ".4f"),
-        "calibration": _number(found.calibration, ".4f"),
-        **{f"tokens_to_{threshold:g}": _tokens_to(found, threshold) for threshold in THRESHOLDS},
-        "longer_share": _contrast(found.longer_share) or _no_longer(found, suite.languages[language].longer),
-        "longer_wrong": _number(found.longer_wrong, ".4f"),
+        "seeds": _seeds([standing.seeds]),
+        "kl_bits": _contrast(_changed(standing.kl, lambda nats: nats / math.log(2.0)), ".4f"),
+        "relative_ppl": _brief(_changed(standing.kl, math.exp)),
+        "share": _contrast(standing.share),
+        "wrong": _number(standing.wrong, ".4f"),
+        "calibration": _number(standing.calibration, ".4f"),
+        **{f"tokens_to_{threshold:g}": _tokens_to(standing, threshold) for threshold in THRESHOLDS},
+        "longer_share": _contrast(standing.longer_share) or _no_longer(standing, suite.languages[language].longer),
+        "longer_wrong": _number(standing.longer_wrong, ".4f"),
     }
     return TableRow([cells[key] for key in LONG], _signature(row, standings, suite), row_kind(row, own))
 
 
 def _changed(value: Contrast, change: Callable[[float], float]) -> Contrast:
-    """A value and its ends on another, rising scale."""
+    """Return a value and its ends on another, rising scale."""
     if value.low is None or value.high is None:
         return Contrast(change(value.value))
     return Contrast(change(value.value), change(value.low), change(value.high))
@@ -207,19 +207,19 @@ def _no_longer(standing: LanguageStanding, longer: str | None) -> Cell:
 
 
 def refusals(standings: Standings) -> Mapping[str, Sequence[str]]:
-    """Return the reason why models read no longer strings: reasons, and the names of the models of each."""
-    found: dict[str, list[str]] = {}
+    """Return the reasons why models read no longer strings, with the names of the models of each."""
+    by_reason: dict[str, list[str]] = {}
     for row in standings.rows:
         for reason in {each.longer_refused: None for each in row.languages.values() if each.longer_refused}:
-            found.setdefault(reason, []).append(row.name)
-    return found
+            by_reason.setdefault(reason, []).append(row.name)
+    return by_reason
 
 
 def _note(standings: Standings, suite: Suite) -> str:
-    asked = {"causal": "next token", "masked": "masked token", "any-order": "next token of a random order"}
+    predicted = {"causal": "next token", "masked": "masked token", "any-order": "next token of a random order"}
     sentences = [
-        f"Share learned: of what the context says of the {asked[standings.objective]}, mean over languages, with 95%"
-        " intervals",
+        f"Share learned: of what the context says of the {predicted[standings.objective]}, mean over languages, with"
+        " 95% intervals",
         "1 is the truth, 0 is word frequencies alone",
         "Parameters: without word and position vectors, the most of any language",
     ]
@@ -236,7 +236,7 @@ def _note(standings: Standings, suite: Suite) -> str:
 
 
 def _signature(row: Standing, standings: Standings, suite: Suite) -> str:
-    seeds = sorted({found.seeds for found in row.languages.values()})
+    seeds = sorted({each.seeds for each in row.languages.values()})
     parts = {
         "model": row.name,
         "objective": standings.objective,
@@ -248,7 +248,7 @@ def _signature(row: Standing, standings: Standings, suite: Suite) -> str:
 
 
 def models_table(found: Sequence[Standings], *, own: Sequence[str] = ()) -> ReportTable:
-    """The models and the cost of their training, means over languages and seeds.
+    """Return the models and the cost of their training, means over languages and seeds.
 
     Args:
         found: standings of all objectives.
@@ -283,7 +283,7 @@ def _mean_of(row: Standing, name: Literal["steps", "tokens", "flops"]) -> Cell |
 
 
 def suite_signature(standings: Standings, suite: Suite) -> str:
-    """The signature of all shares of the models of one objective."""
+    """Return the signature of all shares of the models of one objective."""
     return signature(
         {
             "objective": standings.objective,
@@ -294,6 +294,6 @@ def suite_signature(standings: Standings, suite: Suite) -> str:
 
 
 def _ci(standings: Standings, suite: Suite) -> str:
-    """The part of signatures about intervals."""
-    several = any(found.seeds > 1 for row in standings.rows for found in row.languages.values())
+    """Return the part of signatures about intervals."""
+    several = any(each.seeds > 1 for row in standings.rows for each in row.languages.values())
     return ci_part(suite.sizes.blocks, standings.seed, "block", with_seeds=several)

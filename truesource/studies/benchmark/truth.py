@@ -28,12 +28,12 @@ from truesource.grammar.truth import Truth, load_truth
 from truesource.studies.benchmark.results import TruthContexts, TruthRecord
 from truesource.studies.benchmark.suite import Suite, SuiteLanguage
 
-LONGER_SEED = 1  #: added to the seed of a suite for strings longer than those of training
+LONGER_SEED = 1  #: added to the seed of a suite for longer strings
 KEPT = 512 * 2**20  #: bytes of probabilities that are kept for one vocabulary; more are computed for each model
 
 
 def truth_of(language: SuiteLanguage) -> Truth:
-    """The grammar or process of a language.
+    """Return the grammar or process of a language.
 
     Raises:
         InputError: there is no such language, or its derivations may not end.
@@ -44,17 +44,17 @@ def truth_of(language: SuiteLanguage) -> Truth:
 
 
 def corpus_folder(folder: Path, name: str) -> Path:
-    """Return where the corpus of a language lies in a folder of results."""
+    """Return the folder of the corpus of a language in a folder of results."""
     return folder / "corpora" / name
 
 
 def longer_folder(folder: Path, name: str) -> Path:
-    """Return where its longer strings lie."""
+    """Return the folder of its longer strings."""
     return folder / "corpora" / f"{name}-longer"
 
 
 def train_sentences(suite: Suite, language: SuiteLanguage, truth: Truth) -> int:
-    """Strings of the train split: as many as have the tokens of the budget, in expectation, with their ends."""
+    """Return the number of train strings that are expected to have the tokens of the budget, ends included."""
     return max(1, round(suite.training.tokens / (mean_length(truth, language.range, None) + 1.0)))
 
 
@@ -70,7 +70,7 @@ def require_corpora(suite: Suite, name: str, folder: Path) -> None:
 
 
 def _plans(suite: Suite, name: str, truth: Truth, folder: Path) -> dict[Path, Plan]:
-    """The corpora of a language by their folders."""
+    """Return the corpora of a language by their folders."""
     language = suite.languages[name]
     sizes = {
         "train": train_sentences(suite, language, truth),
@@ -87,10 +87,10 @@ def _plans(suite: Suite, name: str, truth: Truth, folder: Path) -> dict[Path, Pl
 
 
 def make_corpora(suite: Suite, name: str, folder: Path, workers: Workers) -> None:
-    """Sample the corpora of one language, unless they stand there.
+    """Sample the corpora of one language, unless they exist.
 
     Raises:
-        InputError: the language has no strings of these lengths, or another corpus stands there.
+        InputError: the language has no strings of these lengths, or another corpus is there.
     """
     truth = truth_of(suite.languages[name])
     for path, plan in _plans(suite, name, truth, folder).items():
@@ -114,17 +114,17 @@ class ReadCorpus(Corpus):
 
 
 def corpus_of(folder: Path, name: str) -> ReadCorpus:
-    """The corpus of a language, with splits train, dev and test."""
+    """Return the corpus of a language, with splits train, dev and test."""
     return ReadCorpus.load(corpus_folder(folder, name))
 
 
 def longer_strings(folder: Path, name: str) -> list[list[str]]:
-    """The longer strings of a language."""
+    """Return the longer strings of a language."""
     return Corpus.load(longer_folder(folder, name)).sentences("test")
 
 
 def known_words(corpus: Corpus, min_count: int) -> dict[str, int]:
-    """The words that models tell apart, in order, and how often each occurs in the train split: often enough."""
+    """Return the words that models tell apart, in order, and their counts in the train split, if large enough."""
     train = corpus.coded("train")
     counts = zip(train.words, train.counts().tolist(), strict=True)
     return {word: n for word, n in sorted(counts) if n >= min_count}
@@ -136,9 +136,9 @@ Part = Literal["test", "longer"]
 class LanguageTruth:
     """The truth about a language of a suite.
 
-    The truth about the strings of ``test`` is that under the length condition of the training strings. About longer
-    strings it is the grammar without a condition, and only positions beyond the longest training string count: what a
-    learner who has found the grammar behind its data would expect there.
+    For strings of ``test``, the truth has the length condition of the training strings. For longer strings it is the
+    grammar without a condition, and only positions beyond the longest training string count: a learner who has found
+    the grammar behind its data would predict it there.
 
     Args:
         suite: that the language is in.
@@ -165,22 +165,22 @@ class LanguageTruth:
 
     @cached_property
     def _strings(self) -> dict[Part, list[list[str]]]:
-        found: dict[Part, list[list[str]]] = {"test": self.corpus.sentences("test")}
+        strings: dict[Part, list[list[str]]] = {"test": self.corpus.sentences("test")}
         if self.language.longer is not None:
-            found["longer"] = longer_strings(self._folder, self.name)
-        return found
+            strings["longer"] = longer_strings(self._folder, self.name)
+        return strings
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The parts of the language that there are strings of: the test text, and longer ones where it has them."""
+        """The parts of the language with strings: the test text, and longer strings if it has them."""
         return tuple(self._strings)
 
     def oracle(self, model: DistributionModel, part: Part) -> Oracle:
-        """The truth that a model is compared with."""
+        """Return the truth that a model is compared with."""
         return oracle_for(model, self.distribution, self._lengths(part))
 
     def measured(self, model: DistributionModel, part: Part) -> Contexts:
-        """Model and truth in every context of the strings of a part.
+        """Measure a model and the truth in every context of the strings of a part.
 
         Raises:
             InputError: as `truesource.evaluation.divergence.contexts.measure_contexts`.
@@ -198,18 +198,18 @@ class LanguageTruth:
         return measure_contexts(model, oracle, strings, blocks=self._kept[key].blocks(model))
 
     def counted(self, measured: Contexts, part: Part) -> BoolArray:
-        """Return which contexts count, (T,)."""
+        """Mark the contexts that count, (T,)."""
         return measured.position >= (self.language.range.high if part == "longer" else 0)
 
     def blocks(self, measured: Contexts, part: Part, values: FloatArray) -> list[float]:
-        """Sums of values of contexts that count, (T,), in the blocks of strings."""
+        """Return the sums of values of contexts that count, (T,), in the blocks of strings."""
         size = self.suite.sizes.blocks
-        kept = self.counted(measured, part)
-        sums = np.bincount(measured.sentence[kept] % size, weights=values[kept], minlength=size)
+        counted = self.counted(measured, part)
+        sums = np.bincount(measured.sentence[counted] % size, weights=values[counted], minlength=size)
         return [float(value) for value in sums]
 
     def record(self, objective: Objective) -> TruthRecord:
-        """The record of the truth for models of an objective."""
+        """Return the record of the truth for models of an objective."""
         frequencies = true_frequencies(
             Oracle(self.distribution, objective, lengths=self._lengths("test"), vocabulary=self.known)
         )
@@ -220,14 +220,14 @@ class LanguageTruth:
         return {"test": test, "longer": longer}
 
     def _contexts(self, frequencies: ConstantModel, part: Part) -> TruthContexts:
-        found = self.measured(frequencies, part)
+        contexts = self.measured(frequencies, part)
         equal = self.measured(equal_frequencies(self.oracle(frequencies, part)), part)
-        kept = self.counted(found, part)
+        counted = self.counted(contexts, part)
         return {
-            "contexts": [round(value) for value in self.blocks(found, part, np.ones(len(found.values)))],
-            "information": self.blocks(found, part, found.column("kl")),
-            "entropy": float(found.column("entropy_truth")[kept].mean()),
-            "impossible": float(equal.column("impossible_mass")[kept].mean()),
+            "contexts": [round(value) for value in self.blocks(contexts, part, np.ones(len(contexts.values)))],
+            "information": self.blocks(contexts, part, contexts.column("kl")),
+            "entropy": float(contexts.column("entropy_truth")[counted].mean()),
+            "impossible": float(equal.column("impossible_mass")[counted].mean()),
         }
 
     def _lengths(self, part: Part) -> LengthRange | None:

@@ -60,13 +60,13 @@ def compare(
         sentences: number of sentences, from the first; None: all.
         longest: most words of a sentence; None: any number.
         lengths: the condition of the truth, such as ``6..25``, ``(6, 25)`` or ``none``; None: as the corpus.
-        frame: which positions count.
+        frame: positions that count.
         seed: of the intervals.
         baseline: of several models, the name of the one that the others are compared with; None: the first.
         exact_kl: of several models, number of sentences whose full distributions are compared too; None: of none.
         vocabulary: of several models, ``common``, ``full`` or ``own``, see `truesource.evaluation.core.vocabulary`;
             None: if models tell different words apart, ``common`` if all have full distributions, else ``full``.
-        counts: of words in the training text, by which ``full`` divides ``<unk>``; None: those of the corpus.
+        counts: of words in the training text, by which ``full`` divides ``<unk>``; None: the counts of the corpus.
 
     Returns:
         Of one model ``ppl``, ``bound``, ``relative_ppl``, ``kl`` (nats a token) and correlations; ``detail`` is the
@@ -74,7 +74,7 @@ def compare(
         `truesource.evaluation.comparing.ModelComparison`, one for each objective.
 
     Raises:
-        InputError: a model, the text or the truth is none, or the truth of the text is not known.
+        InputError: a model, the text or the truth cannot be used, or the truth of the text is not known.
         NothingToCompareError: a model, or all models together, can make no sentence.
     """
     how: dict[str, Any] = {"split": split, "sentences": sentences, "longest": longest, "lengths": lengths}

@@ -23,13 +23,13 @@ REASONS = {
 def comparisons(
     models: Sequence[ModelScores], *, baseline: str | None = None, seed: int | None = None, own: bool = False
 ) -> tuple[list[ModelComparison], list[str]]:
-    """A comparison for each objective, text, truth and vocabulary, causal models first; a sentence on groups set apart.
+    """Compare models of the same objective, text, truth and vocabulary, causal first; explain groups set apart.
 
     Args:
         models: of one call or of some runs.
         own: vocabularies are the models' own on request, so that no two models need to compare.
-        baseline: name of a model; in groups that lack it, and where it is None, it is the first model.
-        seed: of the resampling; None: that of the scores where all have the same, else the default.
+        baseline: name of a model; None, and in groups without it: the first model.
+        seed: of the resampling; None: the seed of the scores if they share one, else the default.
 
     Raises:
         InputError: there are fewer than two models, several have one objective and no two of all compare, or none is
@@ -38,8 +38,8 @@ def comparisons(
     """
     names = [model.name for model in models]
     if len(models) < 2:
-        found = f"there is only {names[0]}" if names else "there is none"
-        raise InputError(f"a comparison takes two models or more, but {found}; name another", code="too-few-models")
+        number = f"there is only {names[0]}" if names else "none was named"
+        raise InputError(f"a comparison takes two models or more, but {number}; name another", code="too-few-models")
     if baseline is not None and baseline not in names:
         raise InputError(
             f"there is no model {baseline!r} to be the baseline; there are {listed(names)}", code="unknown-baseline"
@@ -54,25 +54,25 @@ def comparisons(
             code="different-texts",
         )
     found_in = [baseline if any(model.name == baseline for model in group) else None for group in groups]
-    said = [
+    notes = [
         f"the {those[0][0].objective} models have different {_reason(those)}, so they are compared in {len(those)}"
         f" groups: {'; '.join(listed([model.name for model in group]) for group in those)}"
         f"{'' if own else _remedy(those)}"
         for those in apart
     ]
-    drawn = _seed_of_scores(models) if seed is None else seed
+    common = _seed_of_scores(models) if seed is None else seed
     return [
-        compare_scores(group, baseline=against, seed=drawn) for group, against in zip(groups, found_in, strict=True)
-    ], said
+        compare_scores(group, baseline=against, seed=common) for group, against in zip(groups, found_in, strict=True)
+    ], notes
 
 
 def _seed_of_scores(models: Sequence[ModelScores]) -> int:
-    drawn = {scores.resampling for model in models for scores in model.seeds}
-    return drawn.pop() if len(drawn) == 1 else DEFAULT_SEED
+    seeds = {scores.resampling for model in models for scores in model.seeds}
+    return seeds.pop() if len(seeds) == 1 else DEFAULT_SEED
 
 
 def _differing(groups: Sequence[Sequence[ModelScores]]) -> list[str]:
-    """The parts of signatures, of `SAME`, in which groups differ."""
+    """Return the parts of signatures, of `SAME`, in which groups differ."""
     keys = [group[0].key for group in groups]
     return [name for name, values in zip(SAME, zip(*keys, strict=True), strict=True) if len(set(values)) > 1]
 
@@ -82,14 +82,14 @@ def _reason(groups: Sequence[Sequence[ModelScores]]) -> str:
 
 
 def _remedy(groups: Sequence[Sequence[ModelScores]]) -> str:
-    """Name the command that compares models that differ in nothing but their vocabularies."""
+    """Return the command for models that differ only in their vocabularies, as a part of a message."""
     if _differing(groups) != ["vocab"]:
         return ""
     return "; truesource compare MODEL MODEL CORPUS --oracle GRAMMAR compares models in one vocabulary"
 
 
 def _apart(groups: Sequence[Sequence[ModelScores]]) -> list[list[Sequence[ModelScores]]]:
-    """Return the groups of each objective whose models form several."""
+    """Return the groups of each objective that has several."""
     objectives = dict.fromkeys(group[0].objective for group in groups)
-    found = [[group for group in groups if group[0].objective == objective] for objective in objectives]
-    return [those for those in found if len(those) > 1]
+    by_objective = [[group for group in groups if group[0].objective == objective] for objective in objectives]
+    return [those for those in by_objective if len(those) > 1]

@@ -1,4 +1,4 @@
-"""One page for several runs: their models beside each other, and where each comes from."""
+"""One page for several runs: their models next to each other, with links to the runs."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from truesource.studies.compare.groups import comparisons
 from truesource.studies.compare.tables import comparison_figure, comparison_table
 
 PAGE = Path(__file__).with_name("page.html.j2")
-MEASURES = ("ppl", "bound", "relative_ppl")  #: of each model beside its own bound
+MEASURES = ("ppl", "bound", "relative_ppl")  #: of each model, next to its own bound
 
 
 def comparison_page(runs: Sequence[Path], target: Path) -> tuple[str, list[str]]:
-    """The page that compares the models of some runs.
+    """Return the page that compares the models of some runs.
 
     Args:
         runs: their folders.
-        target: where the page will stand, for its links.
+        target: path of the page, for its links.
 
     Returns:
         The page, and sentences on models that are excluded or set apart.
@@ -41,27 +41,27 @@ def comparison_page(runs: Sequence[Path], target: Path) -> tuple[str, list[str]]
     """
     require_extras("a report", "report")
     read = scores_of_runs([str(run) for run in runs], [])
-    found, said = comparisons(read.models)
-    names = [row.name for comparison in found for row in comparison.rows]
+    compared, notes = comparisons(read.models)
+    names = [row.name for comparison in compared for row in comparison.rows]
     models = [{"name": name, "objective": "", "names": [name]} for name in dict.fromkeys(names)]
     page, _ = render_explorable(
         PAGE,
         target,
         data={"runName": "", "models": models},
         title=f"{listed([run.resolve().name for run in runs])} compared",
-        answer=[_answer(comparison) for comparison in found],
-        said=said,
-        tables=[comparison_table(comparison) for comparison in found],
-        drawn=comparison_figure(found),
+        answer=[_answer(comparison) for comparison in compared],
+        said=notes,
+        tables=[comparison_table(comparison) for comparison in compared],
+        drawn=comparison_figure(compared),
         runs=[_run(run, target) for run in runs],
         results=results_table({run.resolve().name: read_results(run) for run in runs}),
         version=version("truesource"),
     )
-    return page, [*read.left_out, *said]
+    return page, [*read.left_out, *notes]
 
 
 def _answer(comparison: ModelComparison) -> str:
-    """Name the model of an objective that is nearest to the truth, with its distance and that of the next one."""
+    """Name the model of an objective that is nearest to the truth, with its distance and the next model's."""
     rows = sorted(comparison.rows, key=lambda row: row.measures["kl"].value)
     best = rows[0].measures["relative_ppl"]
     ends = "" if best.low is None or best.high is None else f" [{best.low:.3f}, {best.high:.3f}]"
@@ -81,7 +81,7 @@ def _run(run: Path, target: Path) -> dict[str, Any]:
 
 
 def results_table(results: dict[str, Sequence[Record]]) -> ReportTable:
-    """All models of all runs, each with its own bound, also those that do not compare."""
+    """Return all models of all runs, each with its own bound, also those that do not compare."""
     rows = [
         TableRow(
             [

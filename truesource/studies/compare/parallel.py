@@ -42,9 +42,9 @@ def compare_parallel(
 ) -> ModelComparison:
     """Compare models of parallel languages, each with its own truth, in pairs of sentences.
 
-    The texts are those of `truesource sample --variant` whose sentences have as many words as each other: in another
-    order (``head-final``, ``mirror``) or with other words in the same trees (``zipf``). What makes a sentence of one
-    text hard also makes its counterpart hard, so the difference of KL has less noise than that of independent texts.
+    The texts come from `truesource sample --variant`, with as many words in corresponding sentences: in another order
+    (``head-final``, ``mirror``) or with other words in the same trees (``zipf``). Corresponding sentences are similarly
+    hard, so the difference of KL has less noise than between independent texts.
 
     Args:
         texts: by name, two or more.
@@ -56,7 +56,7 @@ def compare_parallel(
 
     Returns:
         A row a text; differences of KL, nats a token, to the baseline. Intervals and p-values are also over training
-        seeds, where there are several.
+        seeds, if there are several.
 
     Raises:
         InputError: there are fewer than two texts, they are not parallel, a text has no model, models have different

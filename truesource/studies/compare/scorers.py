@@ -20,7 +20,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import Truth
 
 END = "<eos>"  #: of a text
-MOST_WORDS = 256  #: that are generated where a request does not say
+MOST_WORDS = 256  #: generated words if a request sets no limit
 
 
 class ScoredWords(NamedTuple):
@@ -33,26 +33,26 @@ class ScoredWords(NamedTuple):
 def scored_words(
     truth: Truth, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None
 ) -> list[ScoredWords]:
-    """The exact log probability and the rank of each word and of the end of each sentence.
+    """Return the exact log probability and the rank of each word and of the end of each sentence.
 
     Raises:
         InputError: a sentence has no words, or no sentence of the truth has such a length.
     """
-    found = [ScoredWords(np.full(len(s) + 1, -np.inf), np.zeros(len(s) + 1, dtype=np.int64)) for s in sentences]
+    scores = [ScoredWords(np.full(len(s) + 1, -np.inf), np.zeros(len(s) + 1, dtype=np.int64)) for s in sentences]
 
     def keep(block: Distributions) -> None:
-        known = np.maximum(block.observed, 0)[:, None]
-        own = np.where(block.observed[:, None] < 0, 0.0, np.take_along_axis(block.probability, known, axis=1))
-        rank = 1 + (block.probability > own).sum(axis=1)
+        columns = np.maximum(block.observed, 0)[:, None]
+        observed_p = np.where(block.observed[:, None] < 0, 0.0, np.take_along_axis(block.probability, columns, axis=1))
+        rank = 1 + (block.probability > observed_p).sum(axis=1)
         for row, members in enumerate(block.members):
             for member in members:
                 with np.errstate(divide="ignore"):
-                    found[member].log_prob[block.position] = np.log(own[row, 0])
-                found[member].rank[block.position] = rank[row]
+                    scores[member].log_prob[block.position] = np.log(observed_p[row, 0])
+                scores[member].rank[block.position] = rank[row]
 
     for _ in next_token_distributions(truth.exact, sentences, keep, lengths):
         pass
-    return found
+    return scores
 
 
 class TruthScorer:
@@ -79,7 +79,7 @@ class TruthScorer:
         eos_token: bool = False,
         **ignored: Any,
     ) -> list[Any]:
-        """A number for each text: ``reduction`` of the log probabilities of its words, a tensor (n,), nats.
+        """Return a number for each text: ``reduction`` of the log probabilities of its words, a tensor (n,), nats.
 
         Raises:
             InputError: a text has no words.
@@ -97,7 +97,7 @@ class TruthScorer:
         eos_token: bool = False,
         **ignored: Any,
     ) -> list[Any]:
-        """A number for each stimulus given the prefix before it: ``reduction`` of the log probabilities of its words.
+        """Return a number for each stimulus given its prefix: ``reduction`` of the log probabilities of its words.
 
         Raises:
             InputError: there are more or fewer stimuli than prefixes, or a stimulus has no words.
@@ -127,19 +127,19 @@ class TruthScorer:
         eos_token: bool = False,
         **ignored: Any,
     ) -> list[list[tuple[Any, ...]]]:
-        """Return of each text, its words with their log probabilities, nats, and their ranks if asked for.
+        """Return the words of each text with their log probabilities, nats, and their ranks if requested.
 
         Raises:
             InputError: a text has no words.
         """
         texts = [text.split() for text in _texts(batch)]
-        found: list[list[tuple[Any, ...]]] = []
+        rows: list[list[tuple[Any, ...]]] = []
         for text, row in zip(texts, scored_words(self._truth, texts, self._lengths), strict=True):
             words = [*text, END][: len(text) + eos_token]
             scores = _as_asked(row.log_prob, surprisal, prob, base_two).tolist()
             columns = (words, scores, row.rank.tolist()) if rank else (words, scores)
-            found.append(list(zip(*columns, strict=False)))
-        return found
+            rows.append(list(zip(*columns, strict=False)))
+        return rows
 
 
 def _texts(batch: str | Sequence[str]) -> list[str]:
@@ -161,7 +161,7 @@ class TruthRequests:
     Args:
         truth: the grammar or process.
         lengths: condition on the number of words of whole sentences.
-        end: what ends a text.
+        end: token that ends a text.
     """
 
     def __init__(self, truth: Truth, lengths: LengthRange | None = None, end: str = END) -> None:
@@ -178,7 +178,7 @@ class TruthRequests:
         return self._answers([request.args for request in requests])
 
     def loglikelihood_rolling(self, requests: Sequence[Any], **ignored: Any) -> list[float]:
-        """Return of each request ``(text,)``: ln P(text).
+        """Return ln P(text) of each request ``(text,)``.
 
         Raises:
             InputError: a text has no words.
@@ -198,12 +198,12 @@ class TruthRequests:
         scored = scored_words(self._truth, [words for words, _, _ in cut], self._lengths)
         answers = []
         for row, (words, first, whole) in zip(scored, cut, strict=True):
-            kept = slice(first, len(words) + whole)
-            answers.append((float(row.log_prob[kept].sum()), bool((row.rank[kept] == 1).all())))
+            positions = slice(first, len(words) + whole)
+            answers.append((float(row.log_prob[positions].sum()), bool((row.rank[positions] == 1).all())))
         return answers
 
     def _cut(self, context: str, continuation: str) -> tuple[list[str], int, bool]:
-        """All words, how many of them are context, and whether the sentence ends."""
+        """Return all words, the number of context words, and whether the sentence ends."""
         whole = bool(self._end) and continuation.rstrip().endswith(self._end)
         after = continuation.rstrip().removesuffix(self._end) if whole else continuation
         if context[-1:].strip() and after[:1].strip():
@@ -232,7 +232,7 @@ class TruthRequests:
 
 
 def harness_model(truth: Truth, lengths: LengthRange | None = None, end: str = END) -> Any:
-    """A truth as the model of ``lm_eval.simple_evaluate(model=...)``; arguments are those of `TruthRequests`.
+    """Return a truth as the model of ``lm_eval.simple_evaluate(model=...)``; arguments as for `TruthRequests`.
 
     Raises:
         InputError: lm-evaluation-harness is not installed.

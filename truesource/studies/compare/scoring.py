@@ -1,4 +1,4 @@
-"""Models scored beside one truth, computed once for each objective and vocabulary, and comparisons of them."""
+"""Scoring of models against one truth, computed once for each objective and vocabulary, and comparisons of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from truesource.generator.objectives import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import listed
 from truesource.grammar.truth import Truth
-from truesource.studies.compare.named import NamedModel, NamedReference
+from truesource.studies.compare.named_models import NamedModel, NamedReference
 
 MOST_BYTES = 2**30  #: of the weights of models that are kept in memory between the two uses of a comparison
 log = logging.getLogger("truesource")
@@ -44,7 +44,7 @@ def score_seed(
         model: to score.
         setting: text and truth.
         label: of the model.
-        training_seed: that it was trained with, where that is known.
+        training_seed: that it was trained with, if known.
         exact: number of sentences whose full distributions are compared; None: of none.
         also: evaluators that measure it too, with their default settings.
         vocabulary: of the comparison; None: the model's own.
@@ -71,7 +71,7 @@ def score_seed(
 
 
 def _exact(model: Any, setting: Setting) -> Score | None:
-    """The exact KL, where the model has full distributions and tokens have a truth."""
+    """Return the exact KL; None if the model has no full distributions or tokens have no truth."""
     if not offers(model, "distributions") or of_sentences(setting.transform, model.objective):
         return None
     scores = compare_distributions(model, setting).scores
@@ -85,7 +85,7 @@ def score_seeds(
     exact: int | None,
     vocabularies: Mapping[Objective, ComparisonVocabulary | None],
 ) -> ModelScores:
-    """The seeds of one model beside the truth; several are called ``name 1``, ``name 2`` and so on.
+    """Score the seeds of one model against the truth; several are called ``name 1``, ``name 2`` and so on.
 
     Raises:
         NothingToCompareError: as `score_seed`.
@@ -110,7 +110,7 @@ def score_models(
     Raises:
         InputError: a model cannot be loaded or scored, or as `comparison_vocabulary`.
     """
-    loaded = _Loaded()
+    loaded = _ModelCache()
     words = {model.name: [ModelWords.of(loaded.model(seed)) for seed in model.seeds] for model in models}
     require_seeds(words, setting.known)
     vocabularies = setting.vocabularies([each for of in words.values() for each in of], kind)
@@ -133,7 +133,7 @@ def score_parallel(
         raise InputError(
             "models of texts with words of their own have no common vocabulary; use full or own", code="different-texts"
         )
-    loaded = _Loaded()
+    loaded = _ModelCache()
     words = [[ModelWords.of(loaded.model(seed)) for seed in model.seeds] for model in models]
     pairs = [(setting.known, each) for setting, of in zip(settings, words, strict=True) for each in of]
     chosen = kind or parallel_kind(pairs)
@@ -144,7 +144,7 @@ def score_parallel(
 
 
 def parallel_kind(models: Sequence[tuple[Truth, LanguageModel | ModelWords]]) -> Kind:
-    """The vocabulary of models of parallel texts: ``full`` if their words differ and one does not know all of its own.
+    """Return the vocabulary of parallel models: ``full`` if their words differ and one lacks words of its text.
 
     Args:
         models: each with the truth of its text.
@@ -158,7 +158,7 @@ def require_seeds(models: Mapping[str, Sequence[LanguageModel | ModelWords]], tr
     """Refuse models of one name that are no seeds of one model: they have different objectives, or know other words.
 
     Raises:
-        InputError: there are such (code ``different-seeds``).
+        InputError: some are (code ``different-seeds``).
     """
     for name, seeds in models.items():
         objectives = list(dict.fromkeys(seed.objective for seed in seeds))
@@ -169,13 +169,13 @@ def require_seeds(models: Mapping[str, Sequence[LanguageModel | ModelWords]], tr
         else:
             continue
         raise InputError(
-            f"{name} is the name of {what}, which are no seeds of one model; give each model a name of its own",
+            f"{name} is the name of {what}, which are not seeds of one model; give each model a name of its own",
             code="different-seeds",
         )
 
 
-class _Loaded:
-    """Models of a call; small ones are kept, large ones are loaded again when they are scored."""
+class _ModelCache:
+    """A cache of the models of a call: small ones are kept, large ones are loaded again when they are scored."""
 
     def __init__(self) -> None:
         self._models: dict[str, LanguageModel] = {}

@@ -43,7 +43,7 @@ SMALLEST_P = 1e-4  #: smaller ones are not told apart in tables
 def warning_of(comparison: ModelComparison) -> str:
     """Return a sentence on models significantly below their bound, or nothing; see `bound_warning`."""
     left_out = comparison.n_sentences - comparison.sentences
-    found = [(row.name, row.measures["relative_ppl"]) for row in comparison.rows]
+    ratios = [(row.name, row.measures["relative_ppl"]) for row in comparison.rows]
     return bound_warning(
         [
             {
@@ -54,17 +54,17 @@ def warning_of(comparison: ModelComparison) -> str:
                 "relative_ppl_low": ratio.low,
                 "relative_ppl_high": ratio.high,
             }
-            for name, ratio in found
+            for name, ratio in ratios
         ]
     )
 
 
 def comparison_table(comparison: ModelComparison, columns: Sequence[str] | None = None) -> ReportTable:
-    """The table of a comparison.
+    """Return the table of a comparison.
 
     Args:
         comparison: of one objective.
-        columns: keys of `HEADINGS`, in order; None: those that say something here, with the intervals of relative
+        columns: keys of `HEADINGS`, in order; None: the informative ones, with the intervals of relative
             perplexities and differences.
 
     Raises:
@@ -72,7 +72,7 @@ def comparison_table(comparison: ModelComparison, columns: Sequence[str] | None 
     """
     chosen = _columns_that_matter(comparison) if columns is None else list(columns)
     check_columns(chosen)
-    differences = {found.model: found for found in comparison.differences}
+    differences = {difference.model: difference for difference in comparison.differences}
     rows = [
         _row(row, differences.get(row.name), comparison, chosen, columns is None)
         for row in (comparison.oracle, *comparison.rows)
@@ -88,13 +88,13 @@ def comparison_table(comparison: ModelComparison, columns: Sequence[str] | None 
 
 
 def _heading(column: str, comparison: ModelComparison) -> str:
-    """The heading of a column; that of the exact KL names its sentences, which are fewer than those of the table."""
+    """Return the heading of a column; for the exact KL with its sentences, fewer than in the table."""
     sizes = _exact_sizes(comparison)
     return f"{HEADINGS[column]}\n({listed(sizes)} sentences)" if column == "exact_kl" and sizes else HEADINGS[column]
 
 
 def _exact_sizes(comparison: ModelComparison) -> list[str]:
-    """Numbers of sentences whose full distributions were compared, each once."""
+    """Return the numbers of sentences whose full distributions were compared, each once."""
     exact = [seed.exact for row in comparison.rows for seed in row.model.seeds if seed.exact is not None]
     return sorted({parts_of(score.signature).get("sentences", "?") for score in exact}, key=lambda n: (len(n), n))
 
@@ -103,7 +103,7 @@ def check_columns(columns: Sequence[str]) -> None:
     """Refuse unknown and repeated columns.
 
     Raises:
-        InputError: there is one.
+        InputError: a column is unknown or repeated.
     """
     unknown = [name for name in columns if name not in HEADINGS]
     if unknown:
@@ -116,7 +116,7 @@ def _columns_that_matter(comparison: ModelComparison) -> list[str]:
     rows = comparison.rows
     several = any(len(row.model.seeds) > 1 for row in rows)
     bounds = [row.measures["bound"].value for row in (comparison.oracle, *rows)]
-    wanted = {
+    shows = {
         "seeds": several,
         "ppl": True,
         "bound": not np.allclose(bounds, bounds[0], rtol=1e-9),
@@ -128,7 +128,7 @@ def _columns_that_matter(comparison: ModelComparison) -> list[str]:
         "p_adjusted": bool(comparison.differences),
         "sentences": len({row.parts["sentences"] for row in rows}) > 1,
     }
-    return [name for name, is_wanted in wanted.items() if is_wanted]
+    return [name for name, is_shown in shows.items() if is_shown]
 
 
 def _row(
@@ -137,7 +137,7 @@ def _row(
     oracle = row is comparison.oracle
     signed = signature(row.parts) + ("" if found is None else f"; kl_difference|{signature(found.parts)}")
     cells = [_CELLS[name](row, found) for name in columns]
-    if brief:  # that of the relative perplexity says as much
+    if brief:  # the interval of the relative perplexity says as much
         cells = [
             Cell(cell.text, score=cell.score) if name == "kl" and cell is not None else cell
             for name, cell in zip(columns, cells, strict=True)
@@ -150,12 +150,12 @@ def _row(
 
 
 def _measure(name: str, spec: str, *, ends: bool) -> Callable[[ModelRow, PairedDifference | None], Cell | None]:
-    """The cell of a measure; without ``ends`` the interval is in files only."""
+    """Return the cell of a measure; without ``ends`` the interval is in files only."""
 
     def cell(row: ModelRow, _: PairedDifference | None) -> Cell | None:
-        found = row.measures[name]
-        made = score_cell({**found._asdict(), **_why_none(row.parts)}, spec)
-        return made if made is None or ends else Cell(made.text, score=made.score)
+        interval = row.measures[name]
+        scored = score_cell({**interval._asdict(), **_why_none(row.parts)}, spec)
+        return scored if scored is None or ends else Cell(scored.text, score=scored.score)
 
     return cell
 
@@ -170,7 +170,7 @@ def _deviation(row: ModelRow, _: PairedDifference | None) -> Cell | None:
 
 
 def _exact(row: ModelRow, _: PairedDifference | None) -> Cell | None:
-    """The exact KL of one seed, the mean of several, with intervals; the share of contexts in which it is infinite."""
+    """Return the exact KL of one seed or the mean of several, with intervals; or the share of infinite contexts."""
     scores = [seed.exact for seed in row.model.seeds if seed.exact is not None]
     if len(scores) < len(row.model.seeds):
         return None
@@ -183,7 +183,7 @@ def _exact(row: ModelRow, _: PairedDifference | None) -> Cell | None:
 
 
 def mean_exact_kl(scores: Sequence[Score]) -> Interval:
-    """The mean over K seeds of one divergence, measured on the same sentences, with an interval over both.
+    """Return the mean over K seeds of one divergence, measured on the same sentences, with an interval over both.
 
     The errors of sentences and seeds add up as independent variances. The first is taken as large as if all seeds had
     it in the same sentences, and the second includes the interaction of both, so the interval is rather too wide.
@@ -209,7 +209,7 @@ def _difference(_: ModelRow, found: PairedDifference | None) -> Cell | None:
 
 
 def _why_none(parts: Mapping[str, object]) -> dict[str, str]:
-    """Under ``no_interval``, why there is no interval, where the parts of a signature say so."""
+    """Return ``no_interval``, the reason for a missing interval, if the parts of a signature have it."""
     method, _, why = str(parts.get("ci", "")).partition("/")
     return {"no_interval": why} if method == "none" and why else {}
 
@@ -223,7 +223,7 @@ def _p(adjusted: bool) -> Callable[[ModelRow, PairedDifference | None], Cell | N
 
 
 def p_cell(p: float) -> Cell:
-    """A p-value, as tables show it."""
+    """Return a p-value, as tables show it."""
     return _number(p, f"<{SMALLEST_P}" if p < SMALLEST_P else f"{p:.4f}")
 
 
@@ -252,7 +252,7 @@ _CELLS: dict[str, Callable[[ModelRow, PairedDifference | None], Cell | None]] = 
 
 
 def _note(comparison: ModelComparison, columns: Sequence[str]) -> str:
-    """The note below the table: what the numbers are, and what their intervals are over."""
+    """Return the note below the table: what the numbers are, and what their intervals are over."""
     seeds = {row.name: len(row.model.seeds) for row in comparison.rows}
     single = [name for name, k in seeds.items() if k == 1]
     if len(single) == len(seeds):
@@ -278,10 +278,10 @@ def _note(comparison: ModelComparison, columns: Sequence[str]) -> str:
 
 
 def comparison_figure(comparisons: Sequence[ModelComparison]) -> str:
-    """Relative perplexities with intervals, seeds as dots, and differences to the baseline beside; one row each."""
+    """Draw relative perplexities with intervals and seeds as dots, next to differences to the baseline."""
     heights = [len(comparison.rows) + 1.6 for comparison in comparisons]
-    with figure(9.4, 0.5 + 0.42 * sum(heights), "comparison") as drawn:
-        panels = drawn.subplots(len(comparisons), 2, squeeze=False, height_ratios=heights, width_ratios=[1.25, 1.0])
+    with figure(9.4, 0.5 + 0.42 * sum(heights), "comparison") as fig:
+        panels = fig.subplots(len(comparisons), 2, squeeze=False, height_ratios=heights, width_ratios=[1.25, 1.0])
         for (left, right), comparison in zip(panels, comparisons, strict=True):
             _relative_panel(left, comparison)
             _difference_panel(right, comparison)
@@ -291,7 +291,7 @@ def comparison_figure(comparisons: Sequence[ModelComparison]) -> str:
                 axes.tick_params(axis="y", length=0, labelcolor="#1f2937")
                 axes.spines["left"].set_visible(False)
                 axes.grid(axis="x")
-        return to_svg(drawn, "comparison", "Models compared with the truth and with a baseline")
+        return to_svg(fig, "comparison", "Models compared with the truth and with a baseline")
 
 
 def _relative_panel(axes: Any, comparison: ModelComparison) -> None:
@@ -300,7 +300,7 @@ def _relative_panel(axes: Any, comparison: ModelComparison) -> None:
     for y, row in enumerate(comparison.rows):
         dots = [seed["relative_ppl"] for seed in row.by_seed]
         axes.plot(dots, [y + 0.24] * len(dots), "o", markersize=2.8, color=SECOND, alpha=0.75)
-        values += [*dots, *_drawn(axes, row.measures["relative_ppl"], y, MODEL)]
+        values += [*dots, *_draw_interval(axes, row.measures["relative_ppl"], y, MODEL)]
     names = [
         row.name if len(row.model.seeds) == 1 else f"{row.name} ({len(row.model.seeds)} seeds)"
         for row in comparison.rows
@@ -316,16 +316,16 @@ def _difference_panel(axes: Any, comparison: ModelComparison) -> None:
 
     axes.axvline(0.0, color=TRUTH, linewidth=1.5)
     places = {row.name: y for y, row in enumerate(comparison.rows)}
-    for found in comparison.differences:
-        _drawn(axes, found.contrast.interval, places[found.model], MODEL)
+    for difference in comparison.differences:
+        _draw_interval(axes, difference.contrast.interval, places[difference.model], MODEL)
     axes.plot([0.0], [places[comparison.baseline]], "D", markersize=5, color=TRUTH)
     axes.set_yticks(range(len(places)), [""] * len(places))
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.set_xlabel(f"KL minus the KL of {comparison.baseline}, nats a token")
 
 
-def _drawn(axes: Any, value: Interval, y: float, colour: str) -> list[float]:
-    """Draw a point with its interval; the numbers that the axis must hold."""
+def _draw_interval(axes: Any, value: Interval, y: float, colour: str) -> list[float]:
+    """Draw a point with its interval; return the numbers that the axis must hold."""
     ends = [value.value if end is None else end for end in (value.low, value.high)]
     axes.plot(ends, [y, y], color=colour, linewidth=2.2, solid_capstyle="butt")
     axes.plot([value.value], [y], "o", markersize=6, color=colour)

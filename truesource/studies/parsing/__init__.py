@@ -1,1 +1,1 @@
-"""Parsing whole corpora: shards of trees, made by many workers, which a stopped call goes on from."""
+"""Parsing whole corpora: shards of trees, made by many workers; a stopped call resumes."""

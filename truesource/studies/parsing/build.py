@@ -69,7 +69,7 @@ FILE_SHARD = 100  #: sentences that are kept at a time while one file is made
 
 
 def trees_card(name: str, record: dict[str, Any]) -> str:
-    """README of a folder of trees.
+    """Return the README of a folder of trees.
 
     Args:
         name: of the folder.
@@ -101,7 +101,7 @@ truesource: trees of a parser, not of annotators.
 | --- | --- | ---: |
 {rows}
 
-## Where it comes from
+## Provenance
 - grammar: digest `{record["grammar"]["digest"]}`
 - sentences: SHA-256 `{record["input"]["digest"]}`
 - settings: {", ".join(f"{key} {value}" for key, value in settings.items())}
@@ -121,15 +121,15 @@ truesource: trees of a parser, not of annotators.
 
 @dataclass
 class Parsing:
-    """A corpus to parse: the grammar, the sentences, the settings, who parses; and what this call has done of it."""
+    """A corpus to parse: the grammar, the sentences, the settings, who parses; and the counts of this call."""
 
     pcfg: PCFG
     source: ParserInput
     held: Survey  #: by ``source``
     settings: ParseSettings
     workers: Workers
-    sentences: int = field(default=0, init=False)  #: that this call has parsed
-    seconds: float = field(default=0.0, init=False)  #: that it took, with the time in which workers start
+    sentences: int = field(default=0, init=False)  #: sentences that this call has parsed
+    seconds: float = field(default=0.0, init=False)  #: duration, the start of workers included
     worker_seconds: float = field(default=0.0, init=False)  #: of all workers together, on those sentences
 
     @property
@@ -151,7 +151,7 @@ class Parsing:
         return plan_shards({"rows": self.held.sentences}, self.settings.shard_size)
 
     def write(self, partial: Path, share: Share, *, packed: bool) -> Entries | None:
-        """Write the shards of a job; the entries of all, or None while some are missing."""
+        """Write the shards of a job; return the entries of all, or None while some are missing."""
         parser = ShardParser(pcfg=self.pcfg, settings=self.settings, source=self.source, partial=partial, packed=packed)
         shards, start = self.shards, perf_counter()
         entries = write_missing(parser, shards, self.workers, share, doing="parsing sentences")
@@ -163,17 +163,17 @@ class Parsing:
         return entries if len(entries) == len(shards) else None
 
     def require_unchanged(self) -> None:
-        """Refuse trees of which some are of other sentences.
+        """Refuse a mix of trees of old and changed sentences.
 
         Raises:
-            InputError: the sentences are not what they were.
+            InputError: the sentences have changed.
         """
         if survey(self.source) != self.held:
             raise changed(self.source)
 
 
 def is_file_name(path: Path) -> bool:
-    """True if a path is a file, or has the name of a file of trees; all others are folders, there or to be made."""
+    """Return True if a path is a file, or has the name of a file of trees; all others are folders."""
     return path.is_file() or (is_tree_name(path) and not path.is_dir())
 
 
@@ -187,15 +187,15 @@ def make_trees(
 ) -> ParsedCorpus | None:
     """Parse into the folder ``path``: ``data/`` with trees and tables, ``record.json``, ``README.md``.
 
-    The bytes depend on grammar, sentences and settings, not on who parses. A call that was stopped goes on when it is
-    made again; a finished folder of the same call is opened as it is.
+    The bytes depend on grammar, sentences and settings, not on who parses. A stopped call resumes when it is repeated;
+    a finished folder of the same call is opened as it is.
 
     Args:
-        parsing: what is parsed, and how.
+        parsing: sentences and settings.
         path: folder to make.
         share: of a job that parses only some of the shards; the last job to end makes the folder. None: all.
-        force: replace what stands at ``path``, and what another call has begun.
-        license: of the trees, for their card, an SPDX identifier; None where it is not known.
+        force: replace content at ``path``, and a call that another one has begun.
+        license: of the trees, for their card, an SPDX identifier; None if unknown.
 
     Returns:
         The trees; None while shards of other jobs are missing.
@@ -241,7 +241,7 @@ def _finish(parsing: Parsing, entries: Entries, path: Path, about: dict[str, str
 
 
 def _refuse_others(path: Path, record: dict[str, Any]) -> None:
-    """Name the difference between finished trees and the request."""
+    """Refuse finished trees of another request, and name the difference."""
     if (path / "record.json").is_file() and not is_made(path, record):
         keys = ", ".join(differing_keys(path / "record.json", record)) or "record"
         raise InputError(
@@ -253,14 +253,14 @@ def _refuse_others(path: Path, record: dict[str, Any]) -> None:
 
 @contextmanager
 def parts_of_file(parsing: Parsing, path: Path, *, force: bool = False) -> Iterator[ParsedCorpus]:
-    """Parse for the file ``path``: give the trees in its partial folder, which goes when the block succeeds.
+    """Parse for the file ``path``; yield the trees in its partial folder, which is removed if the block succeeds.
 
-    A call that was stopped goes on when it is made again.
+    A stopped call resumes when it is repeated.
 
     Args:
-        parsing: what is parsed, and how.
+        parsing: sentences and settings.
         path: the file, which the block writes (`write_joined`).
-        force: throw away what another call has begun.
+        force: discard a call that another one has begun.
 
     Raises:
         InputError: another call has begun it, another process is at work on it, the disk is full, or the sentences

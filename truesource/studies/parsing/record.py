@@ -27,7 +27,7 @@ _ROWS: dict[str, Kind] = {"number": "int", "outcome": "text"}
 
 
 def _counts_of(kinds: type[StrEnum]) -> AfterValidator:
-    """Requires a count of each kind."""
+    """Return a validator that requires a count of each kind."""
 
     def check(counts: dict[str, Any]) -> dict[str, Any]:
         if counts.keys() != set(kinds):
@@ -42,8 +42,8 @@ def _settings(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-Searches = Annotated[dict[str, Count], _counts_of(Search)]  #: trees by where they were looked for
-Outcomes = Annotated[dict[str, Count], _counts_of(ParseOutcome)]  #: sentences by what became of them
+Searches = Annotated[dict[str, Count], _counts_of(Search)]  #: trees by the searched part of the chart
+Outcomes = Annotated[dict[str, Count], _counts_of(ParseOutcome)]  #: sentences by outcome
 
 
 @with_config(STRICT)
@@ -68,7 +68,7 @@ class TreeShardEntry(DataFile):
 
 
 def files_of(shard: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """All files of a shard: of rows, of trees and, where they were asked for, of several trees a sentence."""
+    """Return all files of a shard: of rows, of trees and, if requested, of several trees a sentence."""
     return [shard, *(shard[key] for key in ("trees", "lists") if key in shard)]
 
 
@@ -138,7 +138,7 @@ def read_trees_record(folder: Path) -> TreesRecord:
 
 
 def add_up(shards: list[dict[str, Any]]) -> dict[str, Any]:
-    """The counts of all shards together."""
+    """Return the counts of all shards together."""
     return {
         "sentences": sum(shard["sentences"] for shard in shards),
         "words": sum(shard["words"] for shard in shards),
@@ -167,7 +167,7 @@ class ParsedCorpus:
         """Open the folder that `truesource parse` made.
 
         Raises:
-            InputError: there is none, or it is incomplete or damaged.
+            InputError: it is missing, incomplete or damaged.
         """
         path = Path(path)
         record = read_trees_record(path)
@@ -189,26 +189,26 @@ class ParsedCorpus:
 
     @property
     def counts(self) -> dict[str, Any]:
-        """``sentences``, ``words`` and, by what became of the sentences, ``outcomes``."""
+        """``sentences``, ``words`` and, by outcome of the sentences, ``outcomes``."""
         return add_up([dict(shard) for shard in self.shards])
 
     def outcomes(self) -> Iterator[SentenceOutcome]:
-        """The outcomes of all sentences, in order."""
+        """Yield the outcomes of all sentences, in order."""
         for shard in self.shards:
             yield from self._outcomes(shard)
 
     def missing(self) -> dict[ParseOutcome, list[int]]:
-        """The numbers of the sentences without a tree, by the reason; reasons that do not occur are left out."""
-        found: dict[ParseOutcome, list[int]] = {}
+        """Return the numbers of the sentences without a tree, by the reason; reasons that do not occur are missing."""
+        by_reason: dict[ParseOutcome, list[int]] = {}
         for shard in self.shards:
             if shard["outcomes"][ParseOutcome.PARSED] < shard["sentences"]:
                 for number, outcome in self._outcomes(shard):
                     if outcome is not ParseOutcome.PARSED:
-                        found.setdefault(outcome, []).append(number)
-        return found
+                        by_reason.setdefault(outcome, []).append(number)
+        return by_reason
 
     def trees(self) -> Iterator[tuple[SentenceOutcome, Tree | None]]:
-        """Every sentence with its tree, None where it has none."""
+        """Yield every sentence with its tree, None if it has none."""
         for shard in self.shards:
             lines = read_file(self.path / "data" / shard["trees"]["file"])
             for row in self._outcomes(shard):
@@ -217,7 +217,7 @@ class ParsedCorpus:
                 yield row, tree if parsed else None
 
     def files(self) -> Iterator[Path]:
-        """The files of trees, in order."""
+        """Return the files of trees, in order."""
         return (self.path / "data" / shard["trees"]["file"] for shard in self.shards)
 
     def _outcomes(self, shard: TreeShardEntry) -> Iterator[SentenceOutcome]:

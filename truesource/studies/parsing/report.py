@@ -18,7 +18,7 @@ Missing = Mapping[ParseOutcome, Sequence[int]]  #: numbers of the sentences with
 
 
 def missing_lines(missing: Missing, parsing: Parsing) -> list[str]:
-    """A line for each reason why sentences have no tree; where the grammar cannot make them, with the cause."""
+    """Return a line for each reason why sentences have no tree; where the grammar cannot make them, with the cause."""
     settings, sentences = parsing.settings, parsing.held.sentences
     reasons = {
         ParseOutcome.IMPOSSIBLE: "cannot be made by the grammar",
@@ -37,7 +37,7 @@ def missing_lines(missing: Missing, parsing: Parsing) -> list[str]:
 
 
 def _why_impossible(numbers: Sequence[int], parsing: Parsing) -> str:
-    """True if it is for words that the grammar lacks, or for their order; and what may have been meant."""
+    """Return why sentences are impossible, for unknown words or word order, and what may have been meant."""
     from truesource.evaluation.measures.paired import unknown_words, words_missing
     from truesource.grammar.unknown import read_words
 
@@ -56,7 +56,7 @@ def _why_impossible(numbers: Sequence[int], parsing: Parsing) -> str:
 
 
 def compare_with_gold(gold: Sequence[Tree], parsing: Parsing, parsed: ParsedCorpus) -> tuple[str, dict[str, Any]]:
-    """The trees against those of a treebank, sentences that were skipped left out: a summary, and records for JSON.
+    """Score the trees against a treebank, without skipped sentences: return a summary, and records for JSON.
 
     Args:
         gold: a tree of every sentence.
@@ -68,25 +68,25 @@ def compare_with_gold(gold: Sequence[Tree], parsing: Parsing, parsed: ParsedCorp
     """
     from truesource.evaluation.parsing import score_parses
 
-    wanted: list[Tree] = []
-    found: list[Tree | None] = []
+    gold_trees: list[Tree] = []
+    parses: list[Tree | None] = []
     numbers: list[int] = []
     for tree, (row, parse) in zip(gold, parsed.trees(), strict=True):
         if row.outcome is not ParseOutcome.SKIPPED:
-            wanted.append(tree)
-            found.append(parse)
+            gold_trees.append(tree)
+            parses.append(parse)
             numbers.append(row.number)
     parser = f"{parsing.settings.method}{', exact' if parsing.settings.exact else ''}"
-    scores = score_parses(wanted, found, parser=parser, grammar=parsing.pcfg.digest, seed=parsing.settings.seed)
+    scores = score_parses(gold_trees, parses, parser=parser, grammar=parsing.pcfg.digest, seed=parsing.settings.seed)
     sentences = [{**row, "number": number} for row, number in zip(scores.rows(), numbers, strict=True)]
     return str(scores.brackets), {"summary": scores.records(), "sentences": sentences}
 
 
 def call_record(parsing: Parsing, parsed: ParsedCorpus, missing: Missing) -> dict[str, Any]:
-    """The record that ``--json`` writes: equal for a call that was stopped and went on, but for ``time``.
+    """Return the record that ``--json`` writes; a stopped and resumed call changes only ``time``.
 
     ``time`` is of the sentences that this call parsed itself: wall-clock seconds, seconds of all workers, and the rate,
-    None where all trees were there.
+    None if all trees existed.
 
     Args:
         parsing: the call.

@@ -20,12 +20,12 @@ class ParseOutcome(StrEnum):
     PARSED = "parsed"  #: it has a tree
     IMPOSSIBLE = "impossible"  #: the grammar cannot make it
     TOO_LONG = "too_long"  #: its chart does not fit into memory
-    SKIPPED = "skipped"  #: it has more words than were asked for
+    SKIPPED = "skipped"  #: it has more words than the call allowed
     EMPTY = "empty"  #: it has no words
 
 
 class ParseSettings(Settings):
-    """All that fixes the trees of a corpus, besides the grammar."""
+    """All settings that determine the trees of a corpus, in addition to the grammar."""
 
     method: ParseMethod = Field(
         ParseMethod.VITERBI,
@@ -50,8 +50,8 @@ class ParseSettings(Settings):
 
     @model_validator(mode="after")
     def _settings_go_together(self) -> Self:
-        given = {"--splitting": self.splitting is not None, "--language": self.language != "english"}
-        wrong = next((option for option, is_given in given.items() if is_given and not self.raw), None)
+        raw_options = {"--splitting": self.splitting is not None, "--language": self.language != "english"}
+        wrong = next((option for option, is_set in raw_options.items() if is_set and not self.raw), None)
         if wrong is not None:
             raise ValueError(f"{wrong} needs --raw; add --raw or remove {wrong}")
         if self.best is not None and self.samples is not None:

@@ -29,21 +29,21 @@ from truesource.studies.parsing.record import TreeShardEntry, files_of
 from truesource.studies.parsing.settings import ParseOutcome, ParseSettings
 from truesource.studies.parsing.source import ForwardReader, ParserInput, SourceSentence
 
-NO_TREE = "()"  #: the line of a sentence without a tree, where it has one
+NO_TREE = "()"  #: the line of a sentence without a tree, if there is one
 _THREAD = threading.local()
 
 
 def several(settings: ParseSettings) -> Literal["best", "samples"] | None:
-    """Return which trees are asked for besides the best one."""
+    """Return which further trees are requested in addition to the best one."""
     return "best" if settings.best is not None else "samples" if settings.samples is not None else None
 
 
 def several_trees(parser: Parser, settings: ParseSettings, number: int, words: Sequence[str]) -> list[ScoredTree]:
-    """The trees that are asked for besides the best one, none where none are.
+    """Return the trees that are requested in addition to the best one; empty if none are.
 
     Args:
         parser: finds them.
-        settings: how many, and which.
+        settings: their number and kind.
         number: of the sentence; with the seed, it decides the samples, whoever draws them.
         words: of the sentence.
 
@@ -64,7 +64,7 @@ class ParsedSentence:
     unknown: int  #: words outside the lexicon of the grammar
     outcome: ParseOutcome
     parse: Parse | None
-    trees: Sequence[ScoredTree] = ()  #: several, where they were asked for
+    trees: Sequence[ScoredTree] = ()  #: several, if requested
 
     @property
     def search(self) -> Search | None:
@@ -83,7 +83,7 @@ class ShardParser:
     packed: bool  #: compress the trees
 
     def write(self, shard: Shard) -> dict[str, Any]:
-        """Parse a shard, write its trees and rows, and record it; ``seconds`` beside what the record says."""
+        """Parse a shard, write its trees and rows, and record it; return the record with ``seconds``."""
         start = perf_counter()
         rows = self.parsed(shard)
         trees = self.partial / "data" / trees_file(shard, self.packed)
@@ -110,21 +110,21 @@ class ShardParser:
         return {**entry, "seconds": perf_counter() - start}
 
     def parsed(self, shard: Shard) -> list[ParsedSentence]:
-        """The outcome of every sentence of a shard."""
+        """Return the outcome of every sentence of a shard."""
         engine = _engine_of(self)
         first = shard.number * self.settings.shard_size
         sentences = engine.reader.take(first, shard.sentences)
         outcomes = [self._before(sentence.words) for sentence in sentences]
         places = [place for place, outcome in enumerate(outcomes) if outcome is ParseOutcome.PARSED]
-        found = engine.parser.parse_all([sentences[place].words for place in places])
-        parses = dict(zip(places, found, strict=True))
+        results = engine.parser.parse_all([sentences[place].words for place in places])
+        parses = dict(zip(places, results, strict=True))
         return [
             self._parsed(engine.parser, first + place + 1, sentence, outcomes[place], parses.get(place))
             for place, sentence in enumerate(sentences)
         ]
 
     def _before(self, words: Sequence[str]) -> ParseOutcome:
-        """The outcome of a sentence without a look at the grammar; parsed where it must be tried."""
+        """Return the outcome of a sentence without a look at the grammar; ``PARSED`` if it must be tried."""
         if not words:
             return ParseOutcome.EMPTY
         return ParseOutcome.SKIPPED if len(words) > self.settings.longest else ParseOutcome.PARSED
@@ -146,7 +146,7 @@ class ShardParser:
         return ParsedSentence(number, sentence, unknown, outcome, None)
 
     def finished(self, shard: Shard) -> dict[str, Any] | None:
-        """The record of a finished shard, if its files are still as they were written."""
+        """Return the record of a finished shard, if its files are still as they were written."""
         try:
             entry = read_record(self._note(shard), TreeShardEntry, remedy="parse it again")
             kind, files = several(self.settings), files_of(entry)
@@ -163,7 +163,7 @@ class ShardParser:
 
 @dataclass
 class _Engine:
-    """The parser of a thread: loaded once, and of no other thread, since both parts remember what they did last."""
+    """The parser and reader of one thread, loaded once; threads do not share them, since both keep state."""
 
     of: ShardParser
     parser: Parser
@@ -171,7 +171,7 @@ class _Engine:
 
 
 def _engine_of(shards: ShardParser) -> _Engine:
-    """The engine of this thread."""
+    """Return the engine of this thread."""
     engine: _Engine | None = getattr(_THREAD, "engine", None)
     if engine is None or engine.of is not shards:
         read_words(shards.pcfg, ())  # refuses a grammar of another version here, not at every sentence
@@ -185,29 +185,30 @@ def _engine_of(shards: ShardParser) -> _Engine:
 
 
 def trees_file(shard: Shard, packed: bool) -> str:
-    """Name of the file with the trees of a shard, beside that of its rows."""
+    """Return the name of the file with the trees of a shard, next to the file of its rows."""
     return f"trees-{shard.number:05d}-of-{shard.of:05d}.mrg{'.gz' if packed else ''}"
 
 
 def lists_file(shard: Shard, kind: str) -> str:
-    """Name of the file with several trees of each sentence of a shard."""
+    """Return the name of the file with several trees of each sentence of a shard."""
     return f"{kind}-{shard.number:05d}-of-{shard.of:05d}.jsonl.gz"
 
 
 @contextmanager
 def text_file(path: Path, packed: bool) -> Iterator[IO[bytes] | GzipFile]:
-    """A file that appears when it is complete; equal lines give equal bytes, packed or not."""
+    """Open a file that appears when it is complete; equal lines give equal bytes, packed or not."""
     with atomic_path(path) as temporary, opened_to_write(temporary, packed=packed, level=6) as stream:
         yield stream
 
 
 def _line(row: ParsedSentence) -> bytes:
-    return f"{NO_TREE if row.parse is None else row.parse.tree}\n".encode()
+    tree = NO_TREE if row.parse is None else row.parse.tree
+    return f"{tree}\n".encode()
 
 
 def _list_line(row: ParsedSentence) -> bytes:
-    found = {"number": row.number, "trees": [round_floats(tree.record()) for tree in row.trees]}
-    return f"{json.dumps(found, allow_nan=False, ensure_ascii=False)}\n".encode()
+    record = {"number": row.number, "trees": [round_floats(tree.record()) for tree in row.trees]}
+    return f"{json.dumps(record, allow_nan=False, ensure_ascii=False)}\n".encode()
 
 
 def _described(path: Path) -> dict[str, Any]:
@@ -215,7 +216,7 @@ def _described(path: Path) -> dict[str, Any]:
 
 
 def _write_rows(path: Path, rows: Sequence[ParsedSentence], settings: ParseSettings) -> None:
-    """The table of a shard: one row a sentence, whatever became of it."""
+    """Write the table of a shard: one row a sentence, whatever its outcome."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

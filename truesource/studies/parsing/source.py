@@ -25,7 +25,7 @@ class SourceSentence(NamedTuple):
 
 
 class ParserInput(Protocol):
-    """Source of sentences that can be pickled; workers read the same sentences from it."""
+    """A source of sentences that can be pickled; workers read the same sentences from it."""
 
     @property
     def path(self) -> Path:
@@ -36,7 +36,7 @@ class ParserInput(Protocol):
         """The unit that the number of a sentence counts: ``line`` or ``sentence``."""
 
     def sentences(self) -> Iterator[SourceSentence]:
-        """Every sentence, from the first on."""
+        """Return every sentence, from the first on."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class TextSource:
     unit: str = "line"
 
     def sentences(self) -> Iterator[SourceSentence]:
-        """Every line."""
+        """Return every line."""
         return map(SourceSentence, stream_sentences(self.path))
 
 
@@ -56,15 +56,15 @@ class RawSource:
     """A file of raw text, which is cut into sentences and these into the words of a grammar."""
 
     path: Path
-    known: Collection[str]  #: words of the grammar
+    grammar_words: Collection[str]  #: words of the grammar
     splitting: Splitting
     language: str  #: of punkt's data
     unit: str = "sentence"
 
     def sentences(self) -> Iterator[SourceSentence]:
-        """Every sentence, with its place."""
-        reader = RawTextReader(self.known, splitting=self.splitting, language=self.language)
-        return (SourceSentence(found.tokens, found.line, found.offsets) for found in reader.read(self.path))
+        """Return every sentence, with its place."""
+        reader = RawTextReader(self.grammar_words, splitting=self.splitting, language=self.language)
+        return (SourceSentence(sentence.tokens, sentence.line, sentence.offsets) for sentence in reader.read(self.path))
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class CorpusSource:
     unit: str = "sentence"
 
     def sentences(self) -> Iterator[SourceSentence]:
-        """Every sentence, its words in the order of the text."""
+        """Return every sentence, its words in the order of the text."""
         return map(SourceSentence, Corpus.load(self.path).stream(self.split))
 
 
@@ -88,15 +88,15 @@ class SampleSource:
     unit: str = "sentence"
 
     def sentences(self) -> Iterator[SourceSentence]:
-        """Every sentence."""
+        """Return every sentence."""
         return map(SourceSentence, SampleFolder.load(self.path).sentences())
 
 
 def open_source(path: Path, split: str) -> ParserInput:
-    """The source that a path names: a corpus folder, a folder of samples, or a text file.
+    """Return the source that a path names: a corpus folder, a folder of samples, or a text file.
 
     Args:
-        path: it.
+        path: a file or folder.
         split: of a corpus folder.
     """
     path = path.absolute()
@@ -111,9 +111,7 @@ class Survey:
 
     sentences: int
     words: int
-    digest: (
-        str  #: SHA-256 of the sentences as lines of text, hexadecimal: that of a packed file is that of the plain one
-    )
+    digest: str  #: SHA-256 of the sentences as lines of text, hexadecimal: equal for packed and plain files
 
 
 def survey(source: ParserInput) -> Survey:
@@ -129,33 +127,33 @@ def survey(source: ParserInput) -> Survey:
         words += len(sentence.words)
         digest.update(f"{' '.join(sentence.words)}\n".encode())
     if not sentences:
-        raise InputError("there is no sentence to parse; expecting one tokenised sentence a line", source.path)
+        raise InputError("the input has no sentences; write one tokenised sentence a line", source.path)
     return Survey(sentences, words, digest.hexdigest())
 
 
 @dataclass
 class ForwardReader:
-    """Reads runs of sentences; one that follows the last is read without a new start."""
+    """A reader of runs of sentences, which reads successive runs without a new start."""
 
     source: ParserInput
     _next: int = 0
     _rest: Iterator[SourceSentence] = field(default_factory=lambda: iter(()))
 
     def take(self, first: int, count: int) -> list[SourceSentence]:
-        """The sentences ``first`` .. ``first + count - 1``, from 0 on.
+        """Return the sentences ``first`` .. ``first + count - 1``, from 0 on.
 
         Raises:
-            InputError: there are fewer now than there were.
+            InputError: there are fewer sentences now.
         """
         if first < self._next or self._next == 0:
             self._rest, self._next = self.source.sentences(), 0
-        found = list(islice(self._rest, first - self._next, first - self._next + count))
+        sentences = list(islice(self._rest, first - self._next, first - self._next + count))
         self._next = first + count
-        if len(found) < count:
+        if len(sentences) < count:
             raise changed(self.source)
-        return found
+        return sentences
 
 
 def changed(source: ParserInput) -> InputError:
-    """The error of a source that another program writes to."""
+    """Return the error of a source that another program writes to."""
     return InputError("the sentences changed while they were parsed; parse them again", source.path)

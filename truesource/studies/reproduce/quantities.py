@@ -16,32 +16,32 @@ from truesource.evaluation.measures.bootstrap import TAILS
 from truesource.evaluation.measures.correlation import spearman, spearman_ends
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.studies.reproduce.found import Found
 from truesource.studies.reproduce.rows import LAST, Claim, Quantity, Row
+from truesource.studies.reproduce.run_records import RunRecord
 
 SEEDS = "training seeds"
 RECORD = "the data of one run"
 PAIRS = "pairs of values"
-_SAME = 1e-9  #: numbers this near to each other, relative to 1 and their size, are the same
-_ENTIRE = frozenset({"name", "value", "low", "high", "signature", "sd", "no_interval"})  #: no part of what it is of
+_SAME = 1e-9  #: numbers this near to each other, relative to 1 and their size, are equal
+_ENTIRE = frozenset({"name", "value", "low", "high", "signature", "sd", "no_interval"})  #: not about the subject
 MOST_SEEDS = 1000
 
 
 @dataclass(frozen=True)
 class QuantityValue:
-    """A quantity: its value, the mean over seeds where there are several, and its interval."""
+    """A quantity: its value, the mean over seeds if there are several, and its interval."""
 
-    value: float | None  #: None: there is none, or it is infinite
+    value: float | None  #: None: missing or infinite
     low: float | None = None
     high: float | None = None
     by_seed: Mapping[int, float] = field(default_factory=dict)  #: of several seeds
-    over: str | None = None  #: what the interval is over: `SEEDS`, `RECORD`, `PAIRS`; None: there is none
+    over: str | None = None  #: source of the interval's variance: `SEEDS`, `RECORD`, `PAIRS`; None: no interval
     signature: str = ""
     missing: Sequence[int] = ()  #: seeds of its model without a value
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The ends, where there are both."""
+        """The ends, if there are both."""
         return None if self.low is None or self.high is None else (self.low, self.high)
 
     @property
@@ -52,12 +52,12 @@ class QuantityValue:
 
 
 def constant(value: float) -> QuantityValue:
-    """A number that a claim names."""
+    """Return a number that a claim names."""
     return QuantityValue(value)
 
 
 def mean_of_seeds(by_seed: Mapping[int, float], signature: str = "", missing: Sequence[int] = ()) -> QuantityValue:
-    """The mean over training seeds with the interval of Student's t; of a single seed without one."""
+    """Return the mean over training seeds with the interval of Student's t; of a single seed without one."""
     values = list(by_seed.values())
     mean = fmean(values)
     if len(values) < 2:
@@ -67,16 +67,16 @@ def mean_of_seeds(by_seed: Mapping[int, float], signature: str = "", missing: Se
 
 
 def _half(spread: float, seeds: IntArray) -> FloatArray:
-    """Half of the 95% interval of the mean of so many values with this standard deviation, by Student's t."""
+    """Return half the 95% interval of the mean of so many values with this standard deviation, by Student's t."""
     return np.asarray(student.ppf(TAILS[1], seeds - 1) * spread / np.sqrt(seeds))
 
 
 def measured(
     quantities: Mapping[str, Quantity],
-    records: Mapping[str, Sequence[Found]],
+    records: Mapping[str, Sequence[RunRecord]],
     compared: Mapping[tuple[str, str, str], Mapping[str, Any]],
 ) -> dict[str, QuantityValue]:
-    """The values of all quantities of a row.
+    """Return the values of all quantities of a row.
 
     Args:
         quantities: of the row.
@@ -87,26 +87,26 @@ def measured(
     Raises:
         InputError: no record matches a quantity, or several do.
     """
-    found: dict[str, QuantityValue] = {}
+    values: dict[str, QuantityValue] = {}
     for name, quantity in quantities.items():
         parts = quantity.parts
         if quantity.rank is not None:
-            found[name] = correlated(
-                *([found[each] for each in names] for names in (quantity.rank.of, quantity.rank.by))
+            values[name] = correlated(
+                *([values[each] for each in names] for names in (quantity.rank.of, quantity.rank.by))
             )
         elif parts is not None:
-            made = minus if quantity.minus is not None else over
-            found[name] = made(*(found[part] for part in parts))
+            combine = minus if quantity.minus is not None else over
+            values[name] = combine(*(values[part] for part in parts))
         else:
-            found[name] = _read(name, quantity, records, compared)
-    return found
+            values[name] = _read(name, quantity, records, compared)
+    return values
 
 
 def minus(one: QuantityValue, other: QuantityValue) -> QuantityValue:
-    """A difference: paired by seed where both have two seeds or more in common, else of their intervals.
+    """Return a difference: paired by seed if both share two seeds or more, else of their intervals.
 
-    Two numbers in which networks have no part, such as two bounds, are the same in every seed: then seeds say nothing
-    of their difference, and their intervals do. Where there is no difference, it is exactly 0.
+    Numbers that do not depend on networks, such as bounds, are the same in every seed: the interval of their difference
+    then comes from their intervals, not from the seeds. If they are equal, the difference is exactly 0.
     """
     if one.value is None or other.value is None:
         return QuantityValue(None)
@@ -119,7 +119,7 @@ def minus(one: QuantityValue, other: QuantityValue) -> QuantityValue:
 
 
 def over(one: QuantityValue, other: QuantityValue) -> QuantityValue:
-    """A ratio, as `minus`; None where the other is 0 or its interval has it."""
+    """Return a ratio, as `minus`; None if the other is 0 or its interval includes 0."""
     if one.value is None or other.value is None or other.value == 0.0:
         return QuantityValue(None)
     common = _common(one, other)
@@ -132,10 +132,10 @@ def over(one: QuantityValue, other: QuantityValue) -> QuantityValue:
 
 
 def correlated(ones: Sequence[QuantityValue], others: Sequence[QuantityValue]) -> QuantityValue:
-    """Spearman's correlation of values with as many others; None where one is missing.
+    """Return Spearman's correlation of values with as many others; None if one is missing.
 
-    Of several seeds it is the mean of the correlations of each, with an interval over seeds. Else it is that of the
-    values, with an interval over the pairs, none of fewer than 10.
+    With several seeds it is the mean of the correlations of each, with an interval over seeds. Else it is the
+    correlation of the values, with an interval over the pairs if there are 10 or more.
     """
     sides, seeds = (ones, others), _shared([*ones, *others])
     if any(each.value is None for side in sides for each in side):
@@ -151,7 +151,7 @@ def correlated(ones: Sequence[QuantityValue], others: Sequence[QuantityValue]) -
 
 
 def _shared(values: Sequence[QuantityValue]) -> list[int]:
-    """Two seeds or more of all those that have several."""
+    """Return the seeds that all values with several seeds share, if there are two or more."""
     several = [set(each.by_seed) for each in values if len(each.by_seed) > 1]
     common = set.intersection(*several) if several else set()
     return sorted(common) if len(common) > 1 else []
@@ -172,14 +172,14 @@ def _combined(value: float, low: float, high: float, *parts: QuantityValue) -> Q
 def _read(
     name: str,
     quantity: Quantity,
-    records: Mapping[str, Sequence[Found]],
+    records: Mapping[str, Sequence[RunRecord]],
     compared: Mapping[tuple[str, str, str], Mapping[str, Any]],
 ) -> QuantityValue:
-    run, wanted = _source(name, quantity, records)
-    matching = _latest([each for each in records[run] if _matches(each.fields, wanted)], wanted)
+    run, fields = _source(name, quantity, records)
+    matching = _latest([each for each in records[run] if _matches(each.fields, fields)], fields)
     if not matching:
-        raise InputError(f"quantity {name}: {_nothing(records[run], wanted)}", code="no-record")
-    by_seed: dict[int | None, Found] = {}
+        raise InputError(f"quantity {name}: {_nothing(records[run], fields)}", code="no-record")
+    by_seed: dict[int | None, RunRecord] = {}
     for seed in sorted({each.seed for each in matching}, key=lambda seed: -1 if seed is None else seed):
         by_seed[seed] = _only(name, [each for each in matching if each.seed == seed])
     if None in by_seed and len(by_seed) > 1:
@@ -189,21 +189,21 @@ def _read(
     return _of_seeds(run, by_seed, quantity, records[run], compared)
 
 
-def _source(name: str, quantity: Quantity, records: Mapping[str, Sequence[Found]]) -> tuple[str, dict[str, Any]]:
+def _source(name: str, quantity: Quantity, records: Mapping[str, Sequence[RunRecord]]) -> tuple[str, dict[str, Any]]:
     """Return which run a quantity is read from, and the fields that its record must have."""
     if len(records) == 1:
         return next(iter(records)), quantity.fields
-    wanted = {key: value for key, value in quantity.fields.items() if key != "run"}
+    fields = {key: value for key, value in quantity.fields.items() if key != "run"}
     if quantity.run is None or quantity.run not in records:
         raise InputError(f"quantity {name}: give run, one of {', '.join(records)}")
-    return quantity.run, wanted
+    return quantity.run, fields
 
 
 def _of_seeds(
     run: str,
-    found: Mapping[Any, Found],
+    found: Mapping[Any, RunRecord],
     quantity: Quantity,
-    records: Sequence[Found],
+    records: Sequence[RunRecord],
     compared: Mapping[tuple[str, str, str], Mapping[str, Any]],
 ) -> QuantityValue:
     first = next(iter(found.values()))
@@ -216,25 +216,25 @@ def _of_seeds(
         return _single(first, quantity)
     if not values:
         return QuantityValue(None, signature=signature, missing=missing)
-    known = compared.get((run, str(of), str(quantity.record)))
-    if known is not None and first.fields.get("evaluator") == "scores" and not missing and quantity.value is None:
+    mean = compared.get((run, str(of), str(quantity.record)))
+    if mean is not None and first.fields.get("evaluator") == "scores" and not missing and quantity.value is None:
         return QuantityValue(
-            known["value"], known["low"], known["high"], values, f"sentences and {SEEDS}", known["signature"]
+            mean["value"], mean["low"], mean["high"], values, f"sentences and {SEEDS}", mean["signature"]
         )
-    if not missing and _constant(values):  # no network has a part in it
+    if not missing and _constant(values):  # it does not depend on the network
         single = _single(first, quantity)
         return QuantityValue(single.value, single.low, single.high, values, single.over, signature)
     return mean_of_seeds(values, signature, missing)
 
 
 def _constant(by_seed: Mapping[int, float]) -> bool:
-    """True if a number is the same for all seeds."""
+    """Return True if a number is the same for all seeds."""
     values = list(by_seed.values())
     return not values or max(values) - min(values) <= _SAME * max(1.0, abs(values[0]))
 
 
-def _single(found: Found, quantity: Quantity) -> QuantityValue:
-    """A number without seeds, or of a single one, with the interval that its record has."""
+def _single(found: RunRecord, quantity: Quantity) -> QuantityValue:
+    """Return a number without seeds, or of a single one, with the interval that its record has."""
     value, fields = _number(found, quantity), found.fields
     signature = str(fields.get("signature") or "")
     seeds = {} if found.seed is None or value is None else {found.seed: value}
@@ -243,31 +243,31 @@ def _single(found: Found, quantity: Quantity) -> QuantityValue:
     return QuantityValue(value, float(fields["low"]), float(fields["high"]), seeds, RECORD, signature)
 
 
-def _number(found: Found, quantity: Quantity) -> float | None:
-    """The number of a record; None where there is none."""
+def _number(found: RunRecord, quantity: Quantity) -> float | None:
+    """Return the number of a record; None if it has none."""
     value = found.fields.get(quantity.value or "value")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
     return float(value)
 
 
-def _matches(fields: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+def _matches(fields: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
     return all(
         isinstance(fields.get(key), (int, float))
         if value == LAST and fields.get(key) != LAST
         else _same(fields.get(key), value)
-        for key, value in wanted.items()
+        for key, value in expected.items()
     )
 
 
-def _same(there: Any, wanted: Any) -> bool:
-    """True if a field is what was asked for; 1 is no true."""
-    return bool(there == wanted) and isinstance(there, bool) == isinstance(wanted, bool)
+def _same(actual: Any, expected: Any) -> bool:
+    """Return True if a field has the expected value; 1 is not true."""
+    return bool(actual == expected) and isinstance(actual, bool) == isinstance(expected, bool)
 
 
-def _latest(matching: list[Found], wanted: Mapping[str, Any]) -> list[Found]:
+def _latest(matching: list[RunRecord], expected: Mapping[str, Any]) -> list[RunRecord]:
     """Keep the records with the largest value of each field for which the row asks for the last."""
-    for key in [key for key, value in wanted.items() if value == LAST]:
+    for key in [key for key, value in expected.items() if value == LAST]:
         steps = {each.fields[key] for each in matching}
         if matching:
             last = LAST if LAST in steps else max(steps)
@@ -275,38 +275,38 @@ def _latest(matching: list[Found], wanted: Mapping[str, Any]) -> list[Found]:
     return matching
 
 
-def _only(name: str, matching: Sequence[Found]) -> Found:
-    """The one record that matches, or of several the one of the fewest fields: of the whole, not of a part."""
+def _only(name: str, matching: Sequence[RunRecord]) -> RunRecord:
+    """Return the matching record with the fewest fields: about the whole, not about a part."""
     least = min(len(_parts(each)) for each in matching)
-    kept = [each for each in matching if len(_parts(each)) == least]
-    if len(kept) > 1:
+    best = [each for each in matching if len(_parts(each)) == least]
+    if len(best) > 1:
         differing = [
-            key for key in _parts(kept[0]) if any(each.fields.get(key) != kept[0].fields.get(key) for each in kept)
+            key for key in _parts(best[0]) if any(each.fields.get(key) != best[0].fields.get(key) for each in best)
         ]
         values = ", ".join(
-            f"{key} ({', '.join(dict.fromkeys(str(each.fields.get(key)) for each in kept))[:80]})" for key in differing
+            f"{key} ({', '.join(dict.fromkeys(str(each.fields.get(key)) for each in best))[:80]})" for key in differing
         )
         raise InputError(
-            f"quantity {name}: {len(kept)} records match, which differ in {values or 'nothing'}; name more"
+            f"quantity {name}: {len(best)} records match, which differ in {values or 'nothing'}; name more"
         )
-    return kept[0]
+    return best[0]
 
 
-def _parts(found: Found) -> set[str]:
-    """The fields that say what a record is of."""
+def _parts(found: RunRecord) -> set[str]:
+    """Return the fields that say what a record is of."""
     return {key for key, value in found.fields.items() if key not in _ENTIRE and value is not None}
 
 
-def _nothing(records: Sequence[Found], wanted: Mapping[str, Any]) -> str:
+def _nothing(records: Sequence[RunRecord], expected: Mapping[str, Any]) -> str:
     """Return why no record matches: the first field whose value no record has, and the values that they have."""
-    kept = list(records)
-    for key, value in wanted.items():
-        fitting = [each for each in kept if _matches(each.fields, {key: value})]
+    remaining = list(records)
+    for key, value in expected.items():
+        fitting = [each for each in remaining if _matches(each.fields, {key: value})]
         if not fitting:
-            there = list(dict.fromkeys(str(each.fields.get(key)) for each in kept))
+            there = list(dict.fromkeys(str(each.fields.get(key)) for each in remaining))
             more = f" and {len(there) - 12} more" if len(there) > 12 else ""
             return f"no record has {key} {value}; there are {', '.join(there[:12]) or 'none'}{more}"
-        kept = fitting
+        remaining = fitting
     return "no record matches"
 
 
@@ -336,7 +336,7 @@ class Difference:
 
     @property
     def verdict(self) -> Verdict:
-        """True if its interval lies in the range, outside of it, or on both sides."""
+        """The verdict: whether the interval lies in the range, outside of it, or on both sides."""
         if self.measured.value is None:
             return Verdict.UNDECIDED
         low, high = self.measured.bounds
@@ -348,7 +348,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Tested:
+class TestedClaim:
     """A claim with its differences."""
 
     verdict: Verdict
@@ -360,16 +360,18 @@ class Tested:
         return any(each.measured.value is not None and each.measured.interval is None for each in self.differences)
 
 
-def judged(claim: Claim, quantities: Mapping[str, QuantityValue], known: Contrasts = lambda one, other: None) -> Tested:
-    """The verdict on a claim.
+def judged(
+    claim: Claim, quantities: Mapping[str, QuantityValue], known: Contrasts = lambda one, other: None
+) -> TestedClaim:
+    """Return the verdict on a claim.
 
     Args:
         claim: of the row.
         quantities: their values.
-        known: better intervals of differences than those of `minus`, where the run has some.
+        known: better intervals of differences than from `minus`, if the run has some.
     """
     differences = _differences(claim, quantities, known)
-    return Tested(all_of([each.verdict for each in differences]), differences)
+    return TestedClaim(all_of([each.verdict for each in differences]), differences)
 
 
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:
@@ -380,17 +382,17 @@ def all_of(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def verdict_of(row: Row, claims: Sequence[Verdict]) -> Verdict:
-    """The verdict on a row: on all its claims together; in part where some hold and others are reversed."""
+    """Return the verdict on a row: on all its claims together; in part where some hold and others are reversed."""
     if not row.runs:
         return Verdict.UNTESTED
-    found = all_of(claims)
-    if found is Verdict.REVERSED and Verdict.HOLDS in claims:
+    verdict = all_of(claims)
+    if verdict is Verdict.REVERSED and Verdict.HOLDS in claims:
         return Verdict.PART
-    return Verdict.CORRECTED if found is Verdict.HOLDS and row.correction is not None else found
+    return Verdict.CORRECTED if verdict is Verdict.HOLDS and row.correction is not None else verdict
 
 
 def range_of(claim: Claim) -> tuple[float, float]:
-    """The range in which every number that a claim is about must lie."""
+    """Return the range in which every number that a claim is about must lie."""
     if claim.equal is not None:
         return -claim.equal.within, claim.equal.within
     if claim.between is not None:
@@ -400,15 +402,15 @@ def range_of(claim: Claim) -> tuple[float, float]:
 
 
 def seeds_to_decide(claim: Claim, by_seed: Sequence[float]) -> int | None:
-    """Return how many training seeds would decide a claim that is undecided, if more of them are like those there are.
+    """Return how many training seeds would decide an undecided claim, if further seeds are like the present ones.
 
     Args:
         claim: of a row.
         by_seed: the number that it is about, of two seeds or more.
 
     Returns:
-        The least number with which the 95% interval of the mean (Student's t) would have no end of the claim's range in
-        it; None where that is more than `MOST_SEEDS`.
+        The least number for which the 95% interval of the mean (Student's t) would include no end of the claim's range;
+        None if that is more than `MOST_SEEDS`.
     """
     mean, spread = fmean(by_seed), float(np.std(by_seed, ddof=1))
     distance = min(abs(mean - end) for end in range_of(claim) if math.isfinite(end))
@@ -419,8 +421,8 @@ def seeds_to_decide(claim: Claim, by_seed: Sequence[float]) -> int | None:
 
 def _differences(claim: Claim, values: Mapping[str, QuantityValue], known: Contrasts) -> list[Difference]:
     def below(small: str, large: str) -> Difference:
-        found = known(large, small) or minus(values[large], values[small])
-        return Difference(f"{large} - {small}", found, *range_of(claim))
+        difference = known(large, small) or minus(values[large], values[small])
+        return Difference(f"{large} - {small}", difference, *range_of(claim))
 
     if claim.less is not None:
         return [below(*claim.less)]
@@ -444,5 +446,5 @@ def _differences(claim: Claim, values: Mapping[str, QuantityValue], known: Contr
 def _equal(claim: Claim, values: Mapping[str, QuantityValue]) -> Difference:
     assert claim.equal is not None
     of, to = claim.equal.of, claim.equal.to
-    found = minus(values[of], values[to] if isinstance(to, str) else constant(to))
-    return Difference(f"{of} - {to}", found, *range_of(claim), closed=True)
+    difference = minus(values[of], values[to] if isinstance(to, str) else constant(to))
+    return Difference(f"{of} - {to}", difference, *range_of(claim), closed=True)

@@ -14,10 +14,10 @@ from pydantic import BaseModel
 
 from truesource.evaluation.show.table import Cell, ReportTable, TableRow, number_cell, score_cell
 from truesource.grammar.support.records import STRICT, Count, read_record
-from truesource.studies.reproduce.quantities import QuantityValue, Tested, Verdict, verdict_of
+from truesource.studies.reproduce.quantities import QuantityValue, TestedClaim, Verdict, verdict_of
 from truesource.studies.reproduce.rows import Paper, Row, needs_of
 
-PACKAGES = ("numpy", "scipy", "torch", "transformers")  #: whose versions are kept
+PACKAGES = ("numpy", "scipy", "torch", "transformers")  #: packages whose versions are kept
 SPEC = ".4g"
 EXACT = "no interval"  #: said of numbers that are compared as they are
 
@@ -37,7 +37,7 @@ class NumberResult(BaseModel):
 
     @classmethod
     def of(cls, measured: QuantityValue) -> NumberResult:
-        """As it is written."""
+        """Return the number as it is written."""
         return cls(
             value=measured.value,
             low=measured.low,
@@ -85,20 +85,20 @@ class RowResult(BaseModel):
 def result_of(
     row: Row,
     quantities: Mapping[str, QuantityValue],
-    claims: Sequence[Tested],
+    claims: Sequence[TestedClaim],
     *,
     seconds: float,
     digest: str,
     overrides: Sequence[str] | None,
 ) -> RowResult:
-    """The result of a row that has run."""
+    """Return the result of a row that has run."""
     return RowResult(
         row=row.name,
         verdict=str(verdict_of(row, [claim.verdict for claim in claims])),
-        quantities={name: NumberResult.of(found) for name, found in quantities.items()},
+        quantities={name: NumberResult.of(value) for name, value in quantities.items()},
         claims=[_claim(claim) for claim in claims],
         minutes=round(seconds / 60, 2),
-        seeds=max((len(found.by_seed) for found in quantities.values()), default=0),
+        seeds=max((len(value.by_seed) for value in quantities.values()), default=0),
         command=command_of(row, overrides),
         machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         versions={"python": platform.python_version(), "truesource": version("truesource"), **_versions()},
@@ -107,7 +107,7 @@ def result_of(
 
 
 def command_of(row: Row, overrides: Sequence[str] | None = None) -> str:
-    """The command that runs a row."""
+    """Return the command that runs a row."""
     return shlex.join(
         ["truesource", "reproduce", row.name, *(part for each in overrides or () for part in ("--set", each))]
     )
@@ -123,11 +123,11 @@ def read_result(path: Path) -> RowResult:
 
 
 def as_json(result: RowResult) -> dict[str, Any]:
-    """A result as JSON values."""
+    """Return a result as JSON values."""
     return result.model_dump(mode="json")
 
 
-def _claim(claim: Tested) -> ClaimResult:
+def _claim(claim: TestedClaim) -> ClaimResult:
     differences = [
         DifferenceResult(what=each.what, verdict=str(each.verdict), **NumberResult.of(each.measured).model_dump())
         for each in claim.differences
@@ -137,23 +137,23 @@ def _claim(claim: Tested) -> ClaimResult:
 
 def _versions() -> dict[str, str]:
 
-    found = {}
+    versions = {}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def list_table(papers: Mapping[str, Paper], results: Mapping[str, RowResult]) -> ReportTable:
-    """All rows: what each shows, what it runs, and what became of it."""
+    """Return all rows: what each shows and needs, and its verdict."""
     rows = []
     for paper in papers.values():
         for row in paper.rows:
-            known = results.get(row.name)
-            verdict = "cannot be tested" if not row.runs else known.verdict if known is not None else None
-            minutes = None if known is None else number_cell(known.minutes, ".0f" if known.minutes >= 10 else ".1f")
+            result = results.get(row.name)
+            verdict = "cannot be tested" if not row.runs else result.verdict if result is not None else None
+            minutes = None if result is None else number_cell(result.minutes, ".0f" if result.minutes >= 10 else ".1f")
             needs = ", ".join(f"${name}" for name in needs_of(row)) or None
             rows.append(TableRow([row.name, f"{paper.paper}, {row.shows}", row.title, needs, verdict, minutes]))
     return ReportTable(
@@ -168,14 +168,14 @@ def list_table(papers: Mapping[str, Paper], results: Mapping[str, RowResult]) ->
 
 
 def quantities_table(row: Row, result: RowResult) -> ReportTable:
-    """Published numbers beside ours."""
+    """Return the published numbers next to ours."""
     rows = []
-    for name, found in result.quantities.items():
+    for name, value in result.quantities.items():
         published = row.quantities[name].published
         rows.append(
             TableRow(
-                [name, number_cell(published, SPEC), shown_number(found), number_cell(len(found.by_seed) or None, ",")],
-                found.signature,
+                [name, number_cell(published, SPEC), shown_number(value), number_cell(len(value.by_seed) or None, ",")],
+                value.signature,
             )
         )
     return ReportTable(
@@ -188,23 +188,23 @@ def quantities_table(row: Row, result: RowResult) -> ReportTable:
 
 
 def claims_table(row: Row, result: RowResult) -> ReportTable:
-    """The claims with the differences that decide them."""
+    """Return the claims with the differences that decide them."""
     rows = []
-    for claim, found in zip(row.claims, result.claims, strict=True):
-        for number, difference in enumerate(found.differences):
-            says, verdict = (claim.says, found.verdict) if number == 0 else ("", "")
+    for claim, tested in zip(row.claims, result.claims, strict=True):
+        for number, difference in enumerate(tested.differences):
+            says, verdict = (claim.says, tested.verdict) if number == 0 else ("", "")
             rows.append(TableRow([says, difference.what, shown_number(difference), verdict]))
     return ReportTable(
         columns=("claim", "tested", "value", "verdict"),
         keys=("claim", "tested", "value", "verdict"),
         text=(0, 1, 3),
         rows=rows,
-        note="A claim holds where the interval lies on its side; intervals are not adjusted for the number of claims",
+        note="A claim holds if its interval lies in the claimed range; intervals are not adjusted for multiple claims",
     )
 
 
 def shown_number(found: NumberResult) -> Cell | None:
-    """A value with its interval."""
+    """Return a value with its interval."""
     if found.value is None:
         return None
     small = f"{EXACT}" if found.low is None else ""
@@ -212,6 +212,6 @@ def shown_number(found: NumberResult) -> Cell | None:
 
 
 def intervals_note(numbers: Sequence[NumberResult]) -> str:
-    """A note of what the intervals are over."""
+    """Return a note of what the intervals are over."""
     over = list(dict.fromkeys(each.over for each in numbers if each.over is not None))
     return f"95% intervals over {'; '.join(over)}" if over else ""

@@ -26,11 +26,11 @@ from truesource.run.reading import read_settings
 from truesource.studies.scaling.config import SweepConfig, load_sweep
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
-Match = str | bool | int | float | list[str] | None  #: what a field of a record must be
+Match = str | bool | int | float | list[str] | None  #: required value of a field of a record
 NAME = r"^[a-z0-9][a-z0-9-]*$"
-LAST = "last"  #: as the value of a field: its largest, among the records that match in all else
+LAST = "last"  #: as the value of a field: its largest, among otherwise matching records
 REMEDY = "correct it"
-RUN_FOLDER = "RUN"  #: in a command, the folder of the run; all other variables are those of the environment
+RUN_FOLDER = "RUN"  #: in a command, the folder of the run; all other variables come from the environment
 _VARIABLE = re.compile(r"\$\{?([A-Z_]+)")
 
 
@@ -53,11 +53,11 @@ class Quantity(Settings):
     """A number of a run: the one record that matches, or made of other quantities.
 
     Every key that is not listed here is a field that the record must have with this value; null: that it lacks.
-    ``last`` stands for the largest value that a field has. Where several records match, the one with the fewest fields
-    is taken: the total, not a part of it.
+    ``last`` is the largest value of a field. If several records match, the one with the fewest fields is taken: the
+    total, not a part of it.
 
     Fields that all records have: ``evaluator`` (scores, or the key of an evaluator; grammar; cells of a sweep) and
-    ``of``, the model as the configuration calls it. Where a record has no field ``model`` of its own, that is the same.
+    ``of``, the model as the configuration calls it. If a record has no field ``model`` of its own, it is the same.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -73,7 +73,7 @@ class Quantity(Settings):
 
     @property
     def parts(self) -> Sequence[str] | None:
-        """The quantities that it is made of; None of one that is read."""
+        """The quantities that it is made of; None if it is read from a record."""
         if self.rank is not None:
             return [*self.rank.of, *self.rank.by]
         return self.minus or (tuple(self.over) if self._is_ratio else None)
@@ -90,8 +90,8 @@ class Quantity(Settings):
     @property
     def fields(self) -> dict[str, Any]:
         """The values that the fields of the record must have."""
-        given = {"name": self.record, "run": self.run, "over": self.over}
-        return {k: v for k, v in given.items() if v is not None} | (self.__pydantic_extra__ or {})
+        named_fields = {"name": self.record, "run": self.run, "over": self.over}
+        return {k: v for k, v in named_fields.items() if v is not None} | (self.__pydantic_extra__ or {})
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -136,8 +136,8 @@ class Equal(Settings):
 class Claim(Settings):
     """A statement of a paper about quantities: ``says`` in words, and one of the other keys as a test.
 
-    It holds where the 95% interval of what is tested lies on the side that it says, does not where it lies on the
-    other, and is undecided between.
+    It holds if the 95% interval of the tested number lies on the claimed side, does not hold if it lies on the other,
+    and is undecided otherwise.
     """
 
     TESTS: ClassVar[tuple[str, ...]] = (
@@ -171,30 +171,30 @@ class Claim(Settings):
     @property
     def names(self) -> list[str]:
         """The quantities that it speaks of."""
-        given = getattr(self, self.test)
-        if isinstance(given, str):
-            return [given]
-        if isinstance(given, Extreme):
-            return [given.of, *given.among]
-        if isinstance(given, Between):
-            return [given.of]
-        if isinstance(given, Equal):
-            return [given.of, *([given.to] if isinstance(given.to, str) else [])]
-        return list(given)
+        argument = getattr(self, self.test)
+        if isinstance(argument, str):
+            return [argument]
+        if isinstance(argument, Extreme):
+            return [argument.of, *argument.among]
+        if isinstance(argument, Between):
+            return [argument.of]
+        if isinstance(argument, Equal):
+            return [argument.of, *([argument.to] if isinstance(argument.to, str) else [])]
+        return list(argument)
 
     @model_validator(mode="after")
     def _one_test(self) -> Self:
-        given = [name for name in self.TESTS if getattr(self, name) is not None]
-        if len(given) != 1:
-            found = " and ".join(given) if given else "none"
-            raise ValueError(f"give one of {', '.join(self.TESTS)}, not {found}")
+        tests = [name for name in self.TESTS if getattr(self, name) is not None]
+        if len(tests) != 1:
+            named = " and ".join(tests) if tests else "none"
+            raise ValueError(f"give one of {', '.join(self.TESTS)}, not {named}")
         if len(set(self.names)) < len(self.names):
             raise ValueError("a quantity is named twice")
         return self
 
 
 def _listed(value: Any) -> Any:
-    """One name is a list of one."""
+    """Return a list; one name becomes a list of one."""
     return [value] if isinstance(value, str) else value
 
 
@@ -241,20 +241,20 @@ class Row(Settings):
     @property
     def tested(self) -> dict[str, Any]:
         """All of the row that its result depends on, as JSON values: not the words about it."""
-        kept = self.model_dump(mode="json", include={"run", "command", "models", "evaluation"})
-        kept |= {} if self.study is None else {"study": self.study}
+        parts = self.model_dump(mode="json", include={"run", "command", "models", "evaluation"})
+        parts |= {} if self.study is None else {"study": self.study}
         quantities = {name: quantity.tested for name, quantity in self.quantities.items()}
         claims = [c.model_dump(mode="json", exclude={"says"}, exclude_none=True) for c in self.claims]
-        return {**kept, "quantities": quantities, "claims": claims}
+        return {**parts, "quantities": quantities, "claims": claims}
 
     @field_validator("quantities")
     @classmethod
     def _parts_come_first(cls, quantities: dict[str, Quantity]) -> dict[str, Quantity]:
-        known: set[str] = set()
+        above: set[str] = set()
         for name, quantity in quantities.items():
-            if missing := [part for part in quantity.parts or () if part not in known]:
+            if missing := [part for part in quantity.parts or () if part not in above]:
                 raise ValueError(f"{name} is made of {missing[0]}, which is no quantity above it")
-            known.add(name)
+            above.add(name)
         return quantities
 
     @model_validator(mode="after")
@@ -299,7 +299,7 @@ class Paper(Settings):
 
 
 def reproductions_folder() -> Path:
-    """Return where rows, configurations and results are."""
+    """Return the folder of rows, configurations and results."""
     return data_folder() / "reproductions"
 
 
@@ -323,20 +323,20 @@ def read_paper(path: Path) -> Paper:
 
 @cache
 def papers() -> dict[str, Paper]:
-    """All papers by name.
+    """Return all papers by name.
 
     Raises:
         InputError: as `read_paper`, or two rows have one name.
     """
-    found = {path.stem: read_paper(path) for path in sorted(reproductions_folder().glob("*.yaml"))}
-    names = [row.name for paper in found.values() for row in paper.rows]
+    by_name = {path.stem: read_paper(path) for path in sorted(reproductions_folder().glob("*.yaml"))}
+    names = [row.name for paper in by_name.values() for row in paper.rows]
     if twice := [name for name in names if names.count(name) > 1]:
         raise InputError(f"rows of two papers are called {twice[0]}; rename one", reproductions_folder())
-    return found
+    return by_name
 
 
 def find_rows(text: str) -> list[Row]:
-    """The row of a name, or all rows of a paper that can be run.
+    """Return the row of a name, or all rows of a paper that can be run.
 
     Raises:
         InputError: there is no such row or paper.
@@ -346,15 +346,15 @@ def find_rows(text: str) -> list[Row]:
     rows = {row.name: row for paper in papers().values() for row in paper.rows}
     if text in rows:
         return [rows[text]]
-    known = [*papers(), *rows]
+    names = [*papers(), *rows]
     raise InputError(
-        f"there is no row or paper {text!r}{did_you_mean(text, known) or ';'} truesource reproduce --list names all",
+        f"there is no row or paper {text!r}{did_you_mean(text, names) or ';'} truesource reproduce --list names all",
         code="missing",
     )
 
 
 def needs_of(row: Row) -> dict[str, str]:
-    """The environment variables that a row reads files from, each with what has to be there.
+    """Return the environment variables that a row reads files from, each with what has to be there.
 
     Raises:
         InputError: the paper of the row does not say it.
@@ -368,7 +368,7 @@ def needs_of(row: Row) -> dict[str, str]:
 
 
 def require_needs(row: Row) -> None:
-    """Stop where a row reads files that are not known here, before anything is run.
+    """Refuse a row that reads files that are not known here, before anything is run.
 
     Raises:
         InputError: an environment variable is not set.
@@ -383,10 +383,10 @@ def require_needs(row: Row) -> None:
 
 
 def config_file(name: str) -> Path:
-    """The configuration of a run.
+    """Return the configuration of a run.
 
     Raises:
-        InputError: there is none.
+        InputError: it does not exist.
     """
     path = reproductions_folder() / "runs" / f"{name}.yaml"
     if not path.is_file():
@@ -395,12 +395,12 @@ def config_file(name: str) -> Path:
 
 
 def result_file(row: Row) -> Path:
-    """The committed result of a row; it may not be there."""
+    """Return the committed result of a row; it may not be there."""
     return reproductions_folder() / "results" / f"{row.name}.json"
 
 
 def _named(message: str, values: dict[object, object]) -> str:
-    """The message with the name of the row that it counts: ``rows.3.claims`` becomes ``rows.3 (jz-table-1).claims``."""
+    """Return a message with the name of its row: ``rows.3.claims`` becomes ``rows.3 (jz-table-1).claims``."""
     parts = message.split(".", 2)
     rows = values.get("rows")
     if len(parts) < 2 or parts[0] != "rows" or not isinstance(rows, list):
@@ -420,26 +420,26 @@ class Composed:
     config: RunConfig | SweepConfig
 
     def folder(self, runs: Path) -> Path:
-        """Return where it runs."""
+        """Return the folder that it runs in."""
         return runs / self.config.name
 
 
 def compose(row: Row, overrides: list[str] | None = None) -> list[Composed]:
-    """The configurations of a row: of `truesource run` with the models and evaluators that it names, and sweeps.
+    """Return the configurations of a row: of `truesource run` with the models and evaluators that it names, and sweeps.
 
     Args:
-        row: that runs.
+        row: a row that runs.
         overrides: ``a.b=value``, of all its configurations.
 
     Raises:
         InputError: a configuration is not there or wrong, or lacks a model or evaluator of the row.
     """
-    given = overrides or []
+    settings = overrides or []
     if not row.vary:
-        return [Composed(name, _config(row, name, given)) for name in row.run]
+        return [Composed(name, _config(row, name, settings)) for name in row.run]
     (base,) = row.run
     return [
-        Composed(name, _config(row, base, [*changes, *given, f"name={base}-{name}"]))
+        Composed(name, _config(row, base, [*changes, *settings, f"name={base}-{name}"]))
         for name, changes in row.vary.items()
     ]
 
@@ -467,10 +467,10 @@ def _config(row: Row, name: str, overrides: list[str]) -> RunConfig | SweepConfi
 def _models(row: Row, models: list[Any], path: Path) -> list[Any]:
     if row.models is None:
         return models
-    known = {model.get("name"): model for model in models if isinstance(model, dict)}
-    if unknown := [name for name in row.models if name not in known]:
+    by_name = {model.get("name"): model for model in models if isinstance(model, dict)}
+    if unknown := [name for name in row.models if name not in by_name]:
         raise InputError(f"{row.name}: models: the configuration has no model {unknown[0]}", path)
-    return [model for name, model in known.items() if name in row.models]
+    return [model for name, model in by_name.items() if name in row.models]
 
 
 def _evaluation(row: Row, evaluation: dict[str, Any], path: Path) -> dict[str, Any]:
@@ -481,5 +481,5 @@ def _evaluation(row: Row, evaluation: dict[str, Any], path: Path) -> dict[str, A
     names = {each.name for each in EVALUATORS}
     if unknown := [name for name in row.evaluation if name not in names]:
         raise InputError(f"{row.name}: evaluation: there is no evaluator {unknown[0]}; there are {', '.join(names)}")
-    kept = {key: value for key, value in evaluation.items() if key not in names or key in row.evaluation}
-    return {**dict.fromkeys(row.evaluation, True), **kept}
+    selected = {key: value for key, value in evaluation.items() if key not in names or key in row.evaluation}
+    return {**dict.fromkeys(row.evaluation, True), **selected}

@@ -65,7 +65,7 @@ class SweepCells(TrainingCells[PlannedCell]):
         if config.evaluation.lines:
             require(truth, "windows", "evaluation.lines")
             require_tokens(transform, "causal", "evaluation.lines")
-        #: of all that decides the numbers besides the weights
+        #: of all that decides the numbers but the weights
         self.digest = digest_json(
             {
                 "version": version("truesource"),
@@ -81,13 +81,13 @@ class SweepCells(TrainingCells[PlannedCell]):
         )
 
     def lines(self) -> list[dict[str, Any]]:
-        """Records of the best predictors that see 0, 1, 2, ... words, with their perplexity over that of the truth."""
+        """Return records of the best predictors that see 0, 1, 2, ... words, with their perplexity over the truth's."""
         lines, bound = window_lines(self._setting, self._config.evaluation.lines or 0)
         return [{**line.as_record(), "relative_ppl": line.value / bound} for line in lines]
 
     @override
     def is_finished(self, cell: PlannedCell) -> bool:
-        with suppress(InputError):  # which making it says again
+        with suppress(InputError):  # making the cell raises it again
             return is_trained(self.place(cell), cell.request) and self._is_scored(cell)
         return False
 
@@ -97,10 +97,10 @@ class SweepCells(TrainingCells[PlannedCell]):
         Raises:
             InputError: they are damaged.
         """
-        known = read_scores(self.results(cell)[1])
-        if known is None or known["evaluation"] != self.digest:
+        scores = read_scores(self.results(cell)[1])
+        if scores is None or scores["evaluation"] != self.digest:
             return False
-        return bool(known["weights"] == digest_file(self.place(cell) / WEIGHTS))
+        return bool(scores["weights"] == digest_file(self.place(cell) / WEIGHTS))
 
     @override
     def results(self, cell: PlannedCell) -> tuple[Path, Path]:
@@ -130,9 +130,9 @@ class SweepCells(TrainingCells[PlannedCell]):
         train = self._data.of(cell).train
         cost = training_cost(cell.model, cell.training, train, self._data.tokenizer, seed=cell.seed)
         steps = [*((step, path) for step, path in snapshots(model_folder) if step < cost.steps)]
-        found = score_both(load_trained(model_folder, cell.model), self._setting)
+        finished = score_both(load_trained(model_folder, cell.model), self._setting)
         earlier = [(step, score_both(load_trained(path, cell.model), self._setting)) for step, path in steps]
-        measured = perplexities(found.paired, self._config.seed)
+        measured = perplexities(finished.paired, self._config.seed)
         record = {
             "cell": cell.id,
             "weights": weights,
@@ -143,12 +143,12 @@ class SweepCells(TrainingCells[PlannedCell]):
             "train_tokens": int(train.lengths.sum()) + len(train),
             "cost": {**asdict(cost), "flops": cost.flops, "rule": cost.rule},
             "measures": {name: measured[name]._asdict() for name in MEASURES},
-            "parts": dict(found.parts),
+            "parts": dict(finished.parts),
             "curve": [_point(step, cost.flops_per_step * step, both.paired) for step, both in earlier],
         }
-        with all_at_once([numbers, target]):  # older numbers never stand beside a newer record, whatever is killed
+        with all_at_once([numbers, target]):  # older numbers never remain with a newer record, whatever is killed
             with atomic_path(numbers) as temporary, temporary.open("wb") as stream:
-                np.savez_compressed(stream, sums=found.paired.table())
+                np.savez_compressed(stream, sums=finished.paired.table())
             write_json(target, record)
 
 

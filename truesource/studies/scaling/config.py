@@ -55,7 +55,7 @@ class BaseModelEntry(Settings):
         return self
 
     def resolve(self, change: dict[str, Any]) -> tuple[ModelConfig, TrainConfig]:
-        """The full settings with some of the model changed.
+        """Return the full settings with some of the model changed.
 
         Raises:
             ValueError: an unknown key or value.
@@ -79,7 +79,7 @@ class AxesConfig(Settings):
         min_length=1, description="Numbers of training sentences, from the first of the train split."
     )
     model: list[dict[str, Any]] | None = Field(
-        None, min_length=1, description="Settings of each model that differ from those of base, such as {dim: 64}."
+        None, min_length=1, description="Settings of each model that differ from base, such as {dim: 64}."
     )
     layers: list[Annotated[int, Field(ge=1)]] | None = Field(
         None, min_length=1, description="Numbers of layers; short for model: [{layers: 1}, ...]."
@@ -107,7 +107,7 @@ class AxesConfig(Settings):
         return self
 
     def shapes(self) -> list[tuple[str | None, dict[str, Any]]]:
-        """Name, where one is given, and changed settings of each model."""
+        """Return the name, if there is one, and the changed settings of each model."""
         if self.layers is not None:
             return [(None, {"layers": layers}) for layers in self.layers]
         if self.model is None:
@@ -125,7 +125,7 @@ class SweepEvaluation(Settings):
     replicates: int = Field(1000, ge=100, description="Number of bootstrap samples of seeds and sentences.")
 
 
-class _OrLanguage:
+class _GrammarOrLanguage:
     """A grammar that may also be a mapping with a language and its settings."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -147,7 +147,7 @@ class SweepConfig(Settings):
     device: str | None = Field(
         None, pattern=DEVICE, exclude=True, description=field_description(RunConfig, "device")
     )  # excluded from what finished work depends on
-    grammar: Annotated[str | EmbeddedGrammar, _OrLanguage()] = Field(
+    grammar: Annotated[str | EmbeddedGrammar, _GrammarOrLanguage()] = Field(
         description="Grammar of the corpus: a file relative to the configuration, or a language such as dyck:k=2."
     )
     corpus: str | CorpusConfig = Field(
@@ -199,19 +199,19 @@ class SweepConfig(Settings):
                 )
 
     def shapes(self) -> list[tuple[str, ModelConfig, dict[str, Any]]]:
-        """Name, full settings and what differs from the base, of each model."""
-        found = []
+        """Return the name, the full settings and the changes from the base of each model."""
+        models = []
         for name, change in self.axes.shapes():
             try:
                 shape = self.base.resolve(change)[0]
             except ValueError as error:
                 raise ValueError(f"axes.model: {change}: {error}") from error
-            found.append((name or shape.label, shape, change))
-        return found
+            models.append((name or shape.label, shape, change))
+        return models
 
     @property
     def most_sentences(self) -> int:
-        """The largest train set, or what the vocabulary is made from if that is larger."""
+        """Size of the largest train set, or of the text of the vocabulary if that is larger."""
         return max(*self.axes.sentences, self.vocabulary_sentences or 0)
 
 
@@ -221,10 +221,10 @@ def require_sentences(config: SweepConfig, there: int) -> None:
     Raises:
         ValueError: ``there`` are fewer sentences than a cell, or the vocabulary, is to be made from.
     """
-    wanted = config.most_sentences
-    if wanted > there:
-        key = "axes.sentences" if wanted in config.axes.sentences else "vocabulary_sentences"
-        raise ValueError(f"{key} asks for {wanted:,} sentences, but the train split of the corpus has {there:,}")
+    needed = config.most_sentences
+    if needed > there:
+        key = "axes.sentences" if needed in config.axes.sentences else "vocabulary_sentences"
+        raise ValueError(f"{key} asks for {needed:,} sentences, but the train split of the corpus has {there:,}")
 
 
 def load_sweep(path: str | Path, overrides: list[str] | None = None) -> SweepConfig:
@@ -243,8 +243,8 @@ def load_sweep(path: str | Path, overrides: list[str] | None = None) -> SweepCon
 
 def _explain(error: ValidationError) -> str:
     """Explain the mistake in what was meant if a key may be text or a mapping."""
-    kept = [e for e in error.errors() if e["loc"][-1:] != ("str",)]
-    if len(kept) == len(error.errors()) or not kept:
+    relevant = [e for e in error.errors() if e["loc"][-1:] != ("str",)]
+    if len(relevant) == len(error.errors()) or not relevant:
         return explain(error, model=SweepConfig)
-    where = ".".join(str(part) for part in kept[0]["loc"] if part not in ("CorpusConfig", "EmbeddedGrammar"))
-    return f"{where}: {mistake(kept[0])}"
+    where = ".".join(str(part) for part in relevant[0]["loc"] if part not in ("CorpusConfig", "EmbeddedGrammar"))
+    return f"{where}: {mistake(relevant[0])}"

@@ -32,7 +32,7 @@ class FirstSentences:
     digest: str  #: of the train sentences
 
     def coded(self, split: str) -> CodedSentences:
-        """A split."""
+        """Return a split."""
         return self.train if split == "train" else self.dev
 
     def sentences(self, split: str) -> CodedSentences:
@@ -44,7 +44,7 @@ class FirstSentences:
 class PlannedCell:
     """One model to train and to evaluate."""
 
-    shape: str  #: what its shape is called
+    shape: str  #: name of its shape
     sentences: int
     seed: int
     model: ModelConfig
@@ -73,7 +73,7 @@ class PlannedCell:
 
 
 def first_sentences(sentences: CodedSentences, n: int) -> CodedSentences:
-    """The first n of some sentences, words numbered by first appearance."""
+    """Return the first n of some sentences, words numbered by first appearance."""
     rows = sentences.rows
     flat = rows.flat[: rows.offsets[n]]
     used, first, renumbered = np.unique(flat, return_index=True, return_inverse=True)
@@ -85,7 +85,7 @@ def first_sentences(sentences: CodedSentences, n: int) -> CodedSentences:
 
 
 def digest_coded(sentences: CodedSentences) -> str:
-    """SHA-256 of sentences whose words are numbered by first appearance, hexadecimal."""
+    """Return the SHA-256 of sentences whose words are numbered by first appearance, hexadecimal."""
     sha = hashlib.sha256("\n".join(sentences.words).encode())
     sha.update(sentences.rows.flat.astype("<i4").tobytes())
     sha.update(sentences.rows.offsets.astype("<i8").tobytes())
@@ -96,7 +96,7 @@ class Data:
     """The data that the cells of a sweep are made from: the train sentences and the one tokeniser."""
 
     def __init__(self, config: SweepConfig, corpus: Corpus, base: Path | None = None) -> None:
-        """Read the corpus and make the tokeniser; files of code of one's own start from ``base``.
+        """Read the corpus and make the tokeniser; relative files of custom code start from ``base``.
 
         Raises:
             InputError: the corpus lacks a split or sentences, or has words that no tokeniser can keep.
@@ -119,11 +119,11 @@ class Data:
         self._digests = {n: digest_coded(first_sentences(train, n)) for n in config.axes.sentences}
 
     def of(self, cell: PlannedCell) -> FirstSentences:
-        """The data of a cell."""
+        """Return the data of a cell."""
         return FirstSentences(first_sentences(self._train, cell.sentences), self._dev, cell.data_digest)
 
     def cells(self) -> list[PlannedCell]:
-        """All cells: models by corpus sizes by seeds."""
+        """Return all cells: models by corpus sizes by seeds."""
         return [
             PlannedCell(
                 shape=name,

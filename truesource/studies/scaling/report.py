@@ -55,9 +55,9 @@ BENT = 0.01  #: p-value of lack of fit below which points are on no power law
 
 
 def relative_figure(sweep: Sweep) -> str:
-    """Relative perplexity against sentences: a dot a seed, a line through their geometric means, the truth at 1."""
-    with figure(7.6, 4.0, "scalingrelative") as drawn:
-        axes = drawn.subplots()
+    """Draw relative perplexity against sentences: a dot a seed, a line through geometric means, the truth at 1."""
+    with figure(7.6, 4.0, "scalingrelative") as fig:
+        axes = fig.subplots()
         for colour, (name, rows) in zip(_colours(), _by_model(sweep), strict=False):
             x = np.array([row["sentences"] for row in rows], dtype=np.float64)
             y = np.array([row["relative_ppl"] for row in rows])
@@ -78,22 +78,20 @@ def relative_figure(sweep: Sweep) -> str:
         axes.set_xlabel("train sentences (optimiser steps are the same)")
         axes.set_ylabel("relative perplexity: model / truth")
         axes.grid(axis="y")
-        drawn.legend(loc="outside upper center", ncols=4, handlelength=1.6, columnspacing=1.2)
-        return to_svg(drawn, "scalingrelative", "Relative perplexity against train sentences")
+        fig.legend(loc="outside upper center", ncols=4, handlelength=1.6, columnspacing=1.2)
+        return to_svg(fig, "scalingrelative", "Relative perplexity against train sentences")
 
 
 def laws_figure(sweep: Sweep) -> str | None:
-    """Reducible loss against what was varied, logarithms on both axes, with fitted laws and their bands.
+    """Draw the reducible loss against what was varied, on logarithmic axes, with fitted laws and their bands.
 
-    None where there is no law.
+    Return None without laws.
     """
     panels = [axis for axis in PANELS if any(fit.axis == axis for fit in sweep.fits.axes)]
     if not panels:
         return None
-    with figure(min(9.4, 4.9 * len(panels)), 4.0, "scalinglaws") as drawn:
-        for number, (axes, axis) in enumerate(
-            zip(drawn.subplots(1, len(panels), squeeze=False)[0], panels, strict=True)
-        ):
+    with figure(min(9.4, 4.9 * len(panels)), 4.0, "scalinglaws") as fig:
+        for number, (axes, axis) in enumerate(zip(fig.subplots(1, len(panels), squeeze=False)[0], panels, strict=True)):
             fits = [fit for fit in sweep.fits.axes if fit.axis == axis]
             for colour, fit in zip(_colours(), fits, strict=False):
                 _law(axes, fit, colour)
@@ -118,7 +116,7 @@ def laws_figure(sweep: Sweep) -> str | None:
                 fontsize=7.5,
                 handlelength=1.2,
             )
-        return to_svg(drawn, "scalinglaws", f"Reducible loss against {listed([TITLES[axis] for axis in panels])}")
+        return to_svg(fig, "scalinglaws", f"Reducible loss against {listed([TITLES[axis] for axis in panels])}")
 
 
 def _law(axes: Any, fit: AxisFit, colour: str) -> None:
@@ -131,15 +129,15 @@ def _law(axes: Any, fit: AxisFit, colour: str) -> None:
 
 
 def curves_figure(sweep: Sweep) -> str | None:
-    """Reducible loss along training against FLOPs: a line a cell, coloured by its model; None without snapshots.
+    """Draw the reducible loss along training against FLOPs: a line a cell, coloured by model; None without snapshots.
 
     The first seed of each setting is shown; the cells at their ends are dots.
     """
     if not any(row["curve"] for row in sweep.rows):
         return None
-    with figure(7.6, 4.2, "scalingcurves") as drawn:
-        axes = drawn.subplots()
-        shown: list[tuple[float, float]] = []
+    with figure(7.6, 4.2, "scalingcurves") as fig:
+        axes = fig.subplots()
+        drawn_points: list[tuple[float, float]] = []
         for colour, (name, rows) in zip(_colours(), _by_model(sweep), strict=False):
             sizes = sorted({row["sentences"] for row in rows})
             for i, size in enumerate(sizes):
@@ -151,25 +149,25 @@ def curves_figure(sweep: Sweep) -> str | None:
                     axes.plot(*end, "o", color=colour, markersize=DOT)
                 if not points:
                     continue
-                shown += points
+                drawn_points += points
                 strength = 0.35 + 0.65 * (i + 1) / len(sizes)
                 label = name if i == len(sizes) - 1 else None
                 axes.plot(*zip(*points, strict=True), color=colour, alpha=strength, linewidth=1.4, label=label)
-        _log(axes.set_xscale, axes.set_xlim, axes.xaxis, [x for x, _ in shown], short=True)
-        _log(axes.set_yscale, axes.set_ylim, axes.yaxis, [y for _, y in shown])
+        _log(axes.set_xscale, axes.set_xlim, axes.xaxis, [x for x, _ in drawn_points], short=True)
+        _log(axes.set_yscale, axes.set_ylim, axes.yaxis, [y for _, y in drawn_points])
         axes.set_xlabel("FLOPs so far")
         axes.set_ylabel("reducible loss: KL, nats a token")
         axes.grid()
-        drawn.legend(loc="outside upper center", ncols=4, handlelength=1.6, columnspacing=1.2)
-        return to_svg(drawn, "scalingcurves", "Reducible loss along training against FLOPs")
+        fig.legend(loc="outside upper center", ncols=4, handlelength=1.6, columnspacing=1.2)
+        return to_svg(fig, "scalingcurves", "Reducible loss along training against FLOPs")
 
 
 def figures(sweep: Sweep) -> dict[str, str]:
-    """All that can be drawn, by name."""
+    """Return all available figures, by name."""
     if not sweep.rows:
         return {}
-    made = {"relative_ppl": relative_figure(sweep), "laws": laws_figure(sweep), "curves": curves_figure(sweep)}
-    return {name: svg for name, svg in made.items() if svg is not None}
+    svgs = {"relative_ppl": relative_figure(sweep), "laws": laws_figure(sweep), "curves": curves_figure(sweep)}
+    return {name: svg for name, svg in svgs.items() if svg is not None}
 
 
 def _colours() -> list[str]:
@@ -187,7 +185,7 @@ def _means(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _log(scale: Any, limits: Any, axis: Any, values: Sequence[float], short: bool = False) -> None:
-    """A logarithmic axis around positive values."""
+    """Set a logarithmic axis around positive values."""
     low, high = min(values), max(values)
     margin = max(1.08, (high / low) ** 0.05)
     low, high = low / margin, high * margin
@@ -206,7 +204,7 @@ def _log(scale: Any, limits: Any, axis: Any, values: Sequence[float], short: boo
 
 
 def cells_table(sweep: Sweep) -> ReportTable:
-    """A row for each cell."""
+    """Return a row for each cell."""
     return ReportTable(
         columns=COLUMNS,
         rows=[TableRow(_cell(row)) for row in sweep.rows],
@@ -234,7 +232,7 @@ def _cell(row: dict[str, Any]) -> list[Cell | str | None]:
 
 
 def laws_table(sweep: Sweep) -> ReportTable:
-    """A row for each power law."""
+    """Return a row for each power law."""
     return ReportTable(
         title="Reducible loss KL(x) = A x^-exponent, nats per token",
         columns=("over", "fixed", "exponent", "A", "R2", "residual", "lack of fit, p"),
@@ -258,7 +256,7 @@ def laws_table(sweep: Sweep) -> ReportTable:
 
 
 def unknown_table(sweep: Sweep) -> ReportTable:
-    """A row for each law with its irreducible loss fitted too."""
+    """Return a row for each law with its irreducible loss fitted too."""
     return ReportTable(
         title="The same with an unknown irreducible loss E: E + A x^-exponent",
         columns=("over", "fixed", "fitted E", "true E", "error", "exponent"),
@@ -281,7 +279,7 @@ def unknown_table(sweep: Sweep) -> ReportTable:
 
 
 def joint_text(sweep: Sweep) -> str | None:
-    """The law over both sizes in words; None where none could be fitted."""
+    """Return the law over both sizes in words; None if none could be fitted."""
     joint = sweep.fits.joint
     if joint is None:
         return None
@@ -295,7 +293,7 @@ def joint_text(sweep: Sweep) -> str | None:
 
 
 def spread_text(sweep: Sweep) -> str:
-    """A sentence on what the intervals of the laws account for."""
+    """Return a sentence on what the intervals of the laws account for."""
     replicated = {fit.scatter.replicated for fit in sweep.fits.axes}
     seeds = "other seeds and evaluation sentences"
     alone = "the scatter around the law and other evaluation sentences"
@@ -307,7 +305,7 @@ def spread_text(sweep: Sweep) -> str:
 
 
 def interval(value: Interval, spec: str = ".3f") -> Cell:
-    """A value with its 95% interval, which few evaluation sentences do not have."""
+    """Return a value with its 95% interval, if there are enough evaluation sentences."""
     score = (value.value, value.low, value.high)
     if value.low is None or value.high is None:
         return Cell(f"{value.value:{spec}}", score=score, no_interval=few_code())
@@ -330,10 +328,10 @@ def write_results(sweep: Sweep, folder: Path) -> Path:
 
 
 def build_scaling_report(sweep: Sweep, folder: Path) -> list[Path]:
-    """Write ``report.html`` and ``figures/*.svg`` of a sweep; the files written."""
-    drawn = figures(sweep)
+    """Write ``report.html`` and ``figures/*.svg`` of a sweep; return the written files."""
+    svgs = figures(sweep)
     wrote = []
-    for name, svg in drawn.items():
+    for name, svg in svgs.items():
         wrote.append(folder / "figures" / f"{name}.svg")
         write_text(wrote[-1], standalone(svg))
     page = render(
@@ -342,7 +340,7 @@ def build_scaling_report(sweep: Sweep, folder: Path) -> list[Path]:
         sweep=sweep,
         version=version("truesource"),
         answer=answer(sweep),
-        figures={name: drawn.get(name) for name in ("relative_ppl", "laws", "curves")},
+        figures={name: svgs.get(name) for name in ("relative_ppl", "laws", "curves")},
         laws=laws_table(sweep),
         unknown=unknown_table(sweep),
         joint=joint_text(sweep),
@@ -354,7 +352,7 @@ def build_scaling_report(sweep: Sweep, folder: Path) -> list[Path]:
 
 
 def answer(sweep: Sweep) -> list[str]:
-    """The answer of the sweep, in a few sentences."""
+    """Return the answer of the sweep, in a few sentences."""
     best = min(sweep.rows, key=lambda row: float(row["relative_ppl"]))
     worst = max(sweep.rows, key=lambda row: float(row["relative_ppl"]))
     sentences = [
@@ -362,13 +360,13 @@ def answer(sweep: Sweep) -> list[str]:
         f" {count(worst['sentences'], 'sentence')}) to {best['relative_ppl']:.2f} ({best['model']},"
         f" {count(best['sentences'], 'sentence')}); the truth has 1."
     ]
-    shown = [fit for fit in sweep.fits.axes if fit.axis in ("sentences", "parameters")]
-    for fit in shown:
+    size_fits = [fit for fit in sweep.fits.axes if fit.axis in ("sentences", "parameters")]
+    for fit in size_fits:
         if is_straight(fit):
             factor = 1.0 - 2.0**-fit.exponent.value
             change = f"{factor:.0%} less" if factor >= 0.0 else f"{-factor:.0%} more"
             sentences.append(f"{fit.held}: twice the {TITLES[fit.axis]} give {change} reducible loss.")
-    bent = [f"{TITLES[fit.axis]} ({fit.held})" for fit in shown if not is_straight(fit)]
+    bent = [f"{TITLES[fit.axis]} ({fit.held})" for fit in size_fits if not is_straight(fit)]
     if bent:
         sentences.append(f"The points are not on a power law over {listed(bent)} (lack of fit, p < {BENT:g}).")
     unknown = [fit.unknown for fit in sweep.fits.axes if fit.unknown is not None and not fit.unknown.fit.at_bound]
@@ -381,5 +379,5 @@ def answer(sweep: Sweep) -> list[str]:
 
 
 def is_straight(fit: AxisFit) -> bool:
-    """True if a power law is not rejected; without replicates it cannot be."""
+    """Return True if a power law is not rejected; without replicates it cannot be rejected."""
     return fit.fit.lack_of_fit is None or fit.fit.lack_of_fit >= BENT

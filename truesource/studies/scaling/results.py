@@ -24,7 +24,7 @@ from truesource.grammar.support.records import STRICT, Count, FileName, read_rec
 
 MEASURES = ("ppl", "bound", "relative_ppl", "kl")
 _WHAT = "the file of the scores of this cell"
-LEAST_SQUARES = "least-squares-of-logs"  #: how laws of more than two parameters are fitted, in signatures
+LEAST_SQUARES = "least-squares-of-logs"  #: fit of laws of more than two parameters, in signatures
 #: numbers of a cell without interval
 COUNTS = ("parameters", "parameters_without_embeddings", "tokens", "flops", "flops_6nd")
 
@@ -95,7 +95,7 @@ class CellRecord(TypedDict):
 
 
 def read_scores(target: Path) -> dict[str, Any] | None:
-    """The record of a cell; None where there is none.
+    """Return the record of a cell; None if it is missing.
 
     Raises:
         InputError: it is damaged.
@@ -106,7 +106,7 @@ def read_scores(target: Path) -> dict[str, Any] | None:
 
 
 def read_sums(target: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The sums per sentence beside a record, (3, N): `truesource.evaluation.measures.paired.Paired.table`.
+    """Return the sums per sentence of a record, (3, N): `truesource.evaluation.measures.paired.Paired.table`.
 
     Raises:
         InputError: it is missing or damaged.
@@ -157,30 +157,30 @@ class Sweep(ResultRecords):
 
     @override
     def as_scores(self) -> list[Score | NoScore]:
-        found: list[Score | NoScore] = []
+        scores: list[Score | NoScore] = []
         head: dict[str, Key]
         for row in self.rows:
             head = {key: row[key] for key in ("cell", "model", "sentences", "seed")}
             for name in MEASURES:
                 own = {"estimator": "paired"} if name == "kl" else {}
-                found.append(_score(head, name, Interval(**row["measures"][name]), {**row["parts"], **own}))
+                scores.append(_score(head, name, Interval(**row["measures"][name]), {**row["parts"], **own}))
             counted = {**row["parts"], "flops": "matmul-and-convolution/multiply-add-2/forward-and-backward"}
-            found += [_score(head, name, row[name], counted) for name in COUNTS]
+            scores += [_score(head, name, row[name], counted) for name in COUNTS]
             for point in row["curve"]:
                 at = {**head, "step": point["step"], "flops": point["flops"]}
-                found.append(_score(at, "kl", point["kl"], {**row["parts"], "estimator": "paired"}))
+                scores.append(_score(at, "kl", point["kl"], {**row["parts"], "estimator": "paired"}))
         for fit in self.fits.axes:
-            found += self._fit_scores(fit)
-        found += map(read_score, self.lines)
+            scores += self._fit_scores(fit)
+        scores += map(read_score, self.lines)
         joint = self.fits.joint
         if joint is not None:
             parts = self._parts("kl=A*N^-alpha+B*D^-beta", LEAST_SQUARES, joint.rows, joint.failed, joint.scatter)
             over = ["parameters_without_embeddings", "sentences"]
             head = {"fit": "joint", "over": over, "at_bound": joint.at_bound}
             if not joint.at_bound:
-                found += [_score(head, name, value, parts) for name, value in joint.intervals.items()]
-            found += [_score(head, "r2", joint.fit.r2, parts), _score(head, "residual", joint.fit.residual, parts)]
-        return found
+                scores += [_score(head, name, value, parts) for name, value in joint.intervals.items()]
+            scores += [_score(head, "r2", joint.fit.r2, parts), _score(head, "residual", joint.fit.residual, parts)]
+        return scores
 
     def _fit_scores(self, fit: AxisFit) -> list[Score]:
         head: dict[str, Key] = {"fit": "power_law", "over": fit.axis, "held": fit.held}
@@ -192,7 +192,7 @@ class Sweep(ResultRecords):
             "residual": fit.fit.residual,
             "lack_of_fit_p": fit.fit.lack_of_fit,
         }
-        found = [_score(head, name, value, parts) for name, value in values.items() if value is not None]
+        scores = [_score(head, name, value, parts) for name, value in values.items() if value is not None]
         unknown = fit.unknown
         if unknown is not None:
             head = {**head, "fit": "unknown_floor", "at_bound": unknown.fit.at_bound}
@@ -203,17 +203,17 @@ class Sweep(ResultRecords):
                 values["floor_error"] = unknown.error
                 values["exponent"] = unknown.exponent
                 values["coefficient"] = unknown.fit.law.coefficient
-            found += [_score(head, name, value, parts) for name, value in values.items() if value is not None]
-        return found
+            scores += [_score(head, name, value, parts) for name, value in values.items() if value is not None]
+        return scores
 
     def _parts(self, law: str, method: str, rows: tuple[int, ...], failed: int, scatter: Scatter) -> dict[str, object]:
         """Return the signature parts of a fit: the choices of its cells, and its own."""
-        kept = {key: value for key, value in self.rows[rows[0]]["parts"].items() if key != "ci"}
+        cell_parts = {key: value for key, value in self.rows[rows[0]]["parts"].items() if key != "ci"}
         kind = "seed-t" if scatter.replicated else "residual-t"
         ci = f"{kind}-and-sentence-bootstrap95/seed{self.fits.seed}/{self.fits.replicates - failed}"
         if self.losses is not None and self.losses.too_few:
             ci = f"none/{few_code()}"
-        return {**kept, "law": law, "fit": method, "cells": len(rows), "ci": ci}
+        return {**cell_parts, "law": law, "fit": method, "cells": len(rows), "ci": ci}
 
 
 def _score(head: Mapping[str, Key], name: str, value: Interval | float, parts: dict[str, object]) -> Score:
@@ -248,7 +248,7 @@ def read_sweep(folder: Path) -> Sweep:
 
 
 def cell_row(record: dict[str, Any], shape: str) -> dict[str, Any]:
-    """The row of a cell in tables and figures, flat but for ``measures``, ``parts`` and ``curve``."""
+    """Return the row of a cell in tables and figures, flat but for ``measures``, ``parts`` and ``curve``."""
     cost, parameters = record["cost"], record["cost"]["parameters"]
     return {
         **{key: record[key] for key in ("cell", "sentences", "seed", "train_tokens", "measures", "parts", "curve")},
@@ -266,22 +266,22 @@ def cell_row(record: dict[str, Any], shape: str) -> dict[str, Any]:
 
 def _losses(sums: list[Any], folder: Path) -> Losses:
     table = np.stack(sums)  # (C, 3, N)
-    kept = (table[:, 2] > 0.0).all(axis=0)
-    if not kept.any():
+    scored = (table[:, 2] > 0.0).all(axis=0)
+    if not scored.any():
         raise InputError(
             "no sentence was scored by all cells, so they cannot be compared; delete scores/ and run again", folder
         )
-    table = table[:, :, kept]
+    table = table[:, :, scored]
     if np.abs(table[:, 1:] - table[:1, 1:]).max() > 1e-6:
         raise InputError("the cells were compared with different grammars; delete scores/ and run again", folder)
     return Losses(table[:, 0], table[0, 1], table[0, 2])
 
 
 def read_plan(folder: Path) -> dict[str, Any]:
-    """``sweep.json``: title, seed, replicates, digest of the evaluation, and the cells with the names of their shapes.
+    """Return ``sweep.json``: title, seed, replicates, digest of the evaluation, and the shape of each cell.
 
     Raises:
-        InputError: there is none, or it is damaged.
+        InputError: it is missing or damaged.
     """
     path = folder / "sweep.json"
     if not folder.is_dir() or not path.is_file():

@@ -29,15 +29,15 @@ def execute(
 ) -> tuple[Path, list[Path], list[Failure[PlannedCell]]]:
     """Train and score a job's share of the cells of a sweep in ``runs/<name>``; what is finished is kept.
 
-    After Ctrl-C or a kill the same call goes on, within a cell from its last checkpoint. Several processes may be at
+    After Ctrl-C or a kill the same call resumes, within a cell from its last checkpoint. Several processes may be at
     work in one folder: no two take the same cell.
 
     Args:
-        config: what to do.
+        config: the sweep.
         truth: its grammar or process, from `truth_of`.
         base: folder that relative paths of the configuration start from.
         runs: folder of all runs.
-        share: which cells are this job's.
+        share: the part of the cells that this job makes.
 
     Returns:
         The folder of the sweep, folders of cells in it that belong to other configurations, and cells that failed.
@@ -75,7 +75,7 @@ def execute(
 
 
 def truth_of(config: SweepConfig, base: Path) -> Truth:
-    """The grammar or process that a configuration names, relative to ``base``."""
+    """Return the grammar or process that a configuration names, relative to ``base``."""
     from truesource.grammar.embedded import english
     from truesource.grammar.truth import load_truth
 
@@ -85,7 +85,7 @@ def truth_of(config: SweepConfig, base: Path) -> Truth:
 
 
 def corpus_folder(config: SweepConfig, base: Path) -> Path | None:
-    """The corpus folder that a configuration names, relative to ``base``; None: it is sampled."""
+    """Return the corpus folder that a configuration names, relative to ``base``; None: it is sampled."""
     return _resolve(config.corpus, base) if isinstance(config.corpus, str) else None
 
 
@@ -94,7 +94,7 @@ def _resolve(name: str, base: Path) -> Path:
 
 
 def _corpus(config: SweepConfig, base: Path, folder: Path, truth: Truth) -> Corpus:
-    """The corpus of the configuration: read, or sampled into the folder of the sweep."""
+    """Return the corpus of the configuration: read, or sampled into the folder of the sweep."""
     from truesource.generator.corpus import Corpus
 
     if isinstance(config.corpus, str):

@@ -1,6 +1,6 @@
 """Numba kernels: counts of all n-grams of a token stream, one length after the other, and probabilities from them.
 
-The occurrences of the n-grams of one length are the places where they start, sorted by n-gram. To make them one token
+The occurrences of the n-grams of one length are their start places, sorted by n-gram. To make them one token
 longer, the places of each n-gram are sorted by the token that follows; runs of equal tokens are the longer n-grams.
 One length costs two passes over the places and the sorting of many short rows, whatever the size of the vocabulary.
 
@@ -83,24 +83,24 @@ def refine(
         n_tokens: K.
 
     Returns:
-        How many places are left at the front of ``places``, and how many different longer n-grams they hold.
+        Number of places left at the front of ``places``, and number of different longer n-grams among them.
     """
     widest = 0
     for r in range(len(counts)):
         widest = max(widest, counts[r])
     follows = np.empty(widest, dtype=np.int32)
     other_tokens, other_places = np.empty_like(follows), np.empty_like(follows)
-    begin = kept = n_longer = 0
+    begin = n_left = n_longer = 0
     for r in range(len(counts)):
         n = counts[r]
         if last[r] == end:
             begin += n
             continue
         if n == 1:
-            places[kept] = places[begin]
+            places[n_left] = places[begin]
             n_longer += 1
         elif n > 1:
-            row = places[kept:]
+            row = places[n_left:]
             for i in range(n):
                 row[i] = places[begin + i]
                 follows[i] = tokens[row[i] + length]
@@ -109,8 +109,8 @@ def refine(
                 if i == 0 or follows[i] != follows[i - 1]:
                     n_longer += 1
         begin += n
-        kept += n
-    return kept, n_longer
+        n_left += n
+    return n_left, n_longer
 
 
 @kernel
@@ -132,7 +132,7 @@ def extend(
 
     Args:
         tokens: as for `refine`.
-        places: what it left.
+        places: result of `refine`.
         counts: as for `refine`.
         last: as for `refine`.
         length: as for `refine`.
@@ -170,10 +170,10 @@ def extend(
 
 @kernel
 def continuation_counts(count: Array, suffix: Array, first_longest: int) -> Array:
-    """Number of different tokens before each n-gram, (G,) int32.
+    """Return the number of different tokens before each n-gram, (G,) int32.
 
-    An n-gram of the greatest length (``first_longest`` on), or at the beginning of a sentence, where nothing stands
-    before it, keeps its own ``count`` (G,).
+    An n-gram of the greatest length (``first_longest`` on), or at the beginning of a sentence, which no token precedes,
+    keeps its own ``count`` (G,).
     """
     adjusted = np.zeros(len(count), dtype=np.int32)
     for g in range(len(count)):
@@ -187,7 +187,7 @@ def continuation_counts(count: Array, suffix: Array, first_longest: int) -> Arra
 
 @kernel
 def counts_of_counts(count: Array) -> Array:
-    """Numbers of entries of ``count`` that are 1, 2, 3 and 4, (4,) int64."""
+    """Return the numbers of entries of ``count`` that are 1, 2, 3 and 4, (4,) int64."""
     result = np.zeros(4, dtype=np.int64)
     for c in count:
         if 1 <= c <= 4:
@@ -207,7 +207,7 @@ def estimate(
     log_prob: Array,
     backoff: Array,
 ) -> None:
-    """Interpolated log probabilities.
+    """Fill in interpolated log probabilities and backoff weights.
 
     p(w | h) = (c(hw) - D(c(hw))) / c(h.) + b(h) p(w | h'), where c(h.) is the sum over all w, b(h) the mass that the
     discounts took, and h' is h without its first token; below the empty h all ``emitted`` tokens are equally likely.
@@ -219,7 +219,7 @@ def estimate(
         level: (N + 1,) int32, number of the first n-gram of each length 0 to N; C is the last of them.
         discount: (N, 3) float64, D of n-grams of each length with a count of 1, 2, and 3 or more.
         emitted: (K,) bool, the tokens that can follow something.
-        nothing: log b of a context that nothing follows: 0 to go down from it, -inf to expect nothing.
+        nothing: log b of a context that nothing follows: 0 to back off, -inf to expect nothing.
         log_prob: (G,) float64, to be filled: log p of the last token of an n-gram given those before it.
         backoff: (C,) float64, to be filled: log b of each n-gram as a context.
     """
@@ -267,7 +267,7 @@ def start_range(start: Array, level: Array, node: int) -> Array:
 
 @kernel
 def weighted_sum(count: Array, log_prob: Array, begin: int, end: int) -> tuple[float, int]:
-    """Sum of ``count * log_prob`` over n-grams ``begin`` to ``end`` that occur, and of their counts."""
+    """Return the sum of ``count * log_prob`` over n-grams ``begin`` to ``end`` that occur, and of their counts."""
     total, tokens = 0.0, 0
     for g in range(begin, end):
         if count[g] > 0:

@@ -19,7 +19,7 @@ Array = Any  # numpy arrays; element types are in the docstrings
 
 @kernel
 def _child(trie: TrieArrays, node: int, token: int) -> int:
-    """The n-gram ``node`` continued by ``token``; -1 when it is not in the trie."""
+    """Return the n-gram ``node`` continued by ``token``; -1 when it is not in the trie."""
     start, word = trie.start, trie.word
     if node == 0:
         return 1 + token
@@ -59,7 +59,7 @@ def score(
     tokens: Array,
     ends: Array,
 ) -> Array:
-    """Log probability of every token after the first of each sentence, -inf for probability zero.
+    """Return the log probability of every token after the first of each sentence, -inf for probability zero.
 
     Args:
         trie: see `TrieArrays`.
@@ -111,7 +111,7 @@ def look_up(
     nodes: Array,
     tokens: Array,
 ) -> tuple[Array, Array]:
-    """Log probability of one token after each of R contexts ``nodes``, and the contexts then, (R,) int64."""
+    """Return the log probability of one token after each of R contexts ``nodes``, and the contexts then, (R,) int64."""
     values = np.empty(len(nodes))
     after = np.empty(len(nodes), dtype=np.int64)
     for r in range(len(nodes)):
@@ -126,7 +126,7 @@ def advance(
     lengths: Array,
     tokens: Array,
 ) -> None:
-    """Go on with R texts by one token each: contexts ``nodes`` and their ``lengths`` (R,) int64 are replaced."""
+    """Extend R texts by one token each: contexts ``nodes`` and their ``lengths`` (R,) int64 are replaced."""
     for r in range(len(nodes)):
         _, nodes[r], lengths[r] = _step(trie, nodes[r], lengths[r], tokens[r])
 
@@ -141,11 +141,11 @@ def sum_paths(
     tokens: Array,
     most: int,
 ) -> tuple[Array, Array, Array, int]:
-    """Forward pass over the arcs of a lattice, with the contexts of the model as states.
+    """Run a forward pass over the arcs of a lattice, with the contexts of the model as states.
 
     Args:
         trie: as for `score`.
-        allowed: (C,) whether anything is expected after each context.
+        allowed: (C,) true if anything can follow the context.
         begin: context before the lattice.
         source: (A,) position that each arc comes from; arcs are sorted by their end.
         first: (n+2,) arcs that end at position i are ``first[i]`` to ``first[i+1] - 1``.
@@ -153,9 +153,9 @@ def sum_paths(
         most: states after which the pass stops.
 
     Returns:
-        Of each state, in order of position: its context and the log probability of all paths to it; where the states
-        of each position begin, (n+2,); and the number of steps. No states stand at the last position where the pass
-        stopped.
+        Of each state, in order of position: its context and the log probability of all paths to it; where the states of
+        each position begin, (n+2,); and the number of steps. If the pass stopped early, the last position has no
+        states.
     """
     n = len(first) - 2
     place = np.full(len(trie.backoff), -1, dtype=np.int64)  # last state of each context
@@ -192,7 +192,7 @@ def sum_paths(
 
 @kernel
 def _doubled(array: Array) -> Array:
-    """The array at the beginning of one twice as long."""
+    """Return the array at the beginning of one twice as long."""
     longer = np.empty(2 * len(array), dtype=array.dtype)
     longer[: len(array)] = array
     return longer
@@ -209,7 +209,7 @@ def expect(
     column: Array,
     result: Array,
 ) -> None:
-    """Log probability of every next token.
+    """Fill in the log probability of every next token.
 
     Args:
         trie: see `TrieArrays`.
@@ -218,7 +218,7 @@ def expect(
         nodes: (R,) int64, contexts.
         lengths: (R,) int64, tokens of each context.
         position: tokens before the next one, ``<bos>`` not counted.
-        column: (K,) int64, where the probability of each token stands; -1: nowhere.
+        column: (K,) int64, column of the probability of each token; -1: none.
         result: (R, C) float32 or float64, to be filled; columns that no token has are left alone.
     """
     start, word, suffix, log_prob, backoff = trie
@@ -240,7 +240,7 @@ def expect(
         for token in range(len(column)):
             if column[token] >= 0:
                 result[r, column[token]] = total + log_prob[1 + token]
-        for i in range(depth - 1, -1, -1):  # shorter contexts first, so that what longer ones know stands last
+        for i in range(depth - 1, -1, -1):  # shorter contexts first, so that longer ones overwrite them
             total = 0.0
             for j in range(i):
                 total += backoff[chain[j]]

@@ -20,45 +20,45 @@ from truesource.grammar.tilting.tilt import Tilting
 from truesource.grammar.truth import load_truth, word_counts
 from truesource.lmtrain.truth import endless
 from truesource.run.config import RunConfig
-from truesource.studies.reproduce.found import Found, found_of, models_of
+from truesource.studies.reproduce.run_records import RunRecord, models_of, record_of
 
-WORDS = 24  #: events that are looked at where the grammar has none of its own, each that a word occurs
+WORDS = 24  #: events without a tilt of the grammar, each that a word occurs
 PER = 100_000  #: sentences that frequencies are of
 TIMES = (1, 4, 16, 64, 256, 1024, 4096, 16384)  #: frequencies that the correlation across words is read at
 
 
-def construction_frequency(folder: Path, config: RunConfig) -> list[Found]:
-    """KL(truth || model), nats a token, in sentences with an event and in all others.
+def construction_frequency(folder: Path, config: RunConfig) -> list[RunRecord]:
+    """Return KL(truth || model), nats a token, in sentences with an event and in all others.
 
     ``kl_at``: at the word that completes the event; ``kl_within``: after it; ``kl_elsewhere``: in sentences without the
-    event. Of a run whose grammar has a tilt, of its event. Of other runs, of up to `WORDS` words, of frequencies that
-    are evenly spread up to the last of `TIMES`, each with ``per_100000``; then ``slope`` is that of ln ``kl_within`` on
-    the ln frequency across these words, and ``kl_correlated`` is what this line says of `TIMES`.
+    event. The event is the one of the grammar's tilt. Without a tilt, the events are up to `WORDS` words, of
+    frequencies that are evenly spread up to the last of `TIMES`, each with ``per_100000``; then ``slope`` is the slope
+    of ln ``kl_within`` on the ln frequency across these words, and ``kl_correlated`` the value of this line at `TIMES`.
     """
     truth, lengths = load_truth(folder / "grammar" / "grammar.npz"), config.corpus.lengths
     assert isinstance(truth, PCFG) and config.evaluation.sentences is not None
     tilt, number = config.grammar.tilt, config.evaluation.sentences
     events = _words_by_frequency(truth, lengths) if tilt is None else [event_of(tilt.event)]
     cases = [_Construction(truth, event, lengths, number, config.seed) for event in events]
-    found = []
+    results = []
     for entry, model in models_of(folder, config):
         within = []
         for case in cases:
             records = {score.name: score.as_record() for score in case.scores_of(model)}
             within.append(records["kl_within"]["value"])
             shared = {"event": case.event.spec, "per_100000": PER * case.probability}
-            found += [found_of(entry, {**record, **shared}) for record in records.values()]
+            results += [record_of(entry, {**record, **shared}) for record in records.values()]
         if tilt is None:
             slope, base = np.polyfit(np.log([PER * case.probability for case in cases]), np.log(within), 1)
-            found.append(found_of(entry, {"name": "slope", "value": float(slope)}))
+            results.append(record_of(entry, {"name": "slope", "value": float(slope)}))
             for times in TIMES:
                 value = float(np.exp(base + slope * np.log(times)))
-                found.append(found_of(entry, {"name": "kl_correlated", "value": value, "times": times}))
-    return found
+                results.append(record_of(entry, {"name": "kl_correlated", "value": value, "times": times}))
+    return results
 
 
 def _words_by_frequency(truth: PCFG, lengths: LengthRange | None) -> list[Event]:
-    """The events that each of some words occurs, of which the expected numbers are evenly spread by logarithm."""
+    """Return events that a word occurs, for words with evenly spread logarithms of expected numbers."""
     expected = word_counts(truth, lengths)
     order = np.argsort(expected)
     order = order[expected[order] <= TIMES[-1] / PER]
@@ -86,16 +86,16 @@ class _Construction:
         parts = {"unit": "nats/token", "grammar": self.truth.identity, "sentences": len(self.certain)}
         for texts, names in zip(self.texts, (("kl_at", "kl_within"), ("kl_elsewhere",)), strict=True):
             oracle = Setting(self.truth, texts, self.lengths).full_oracle(model)
-            found = measure_contexts(model, oracle, texts, top=1)
-            kl, after = found.column("kl"), found.position - self.certain[found.sentence]
+            contexts = measure_contexts(model, oracle, texts, top=1)
+            kl, after = contexts.column("kl"), contexts.position - self.certain[contexts.sentence]
             for name in names:
-                kept = {"kl_at": after == 0, "kl_within": after > 0}.get(name, np.ones(len(kl), dtype=np.bool_))
-                scores = mean_scores({name: Column(kl[kept], {})}, found.sentence[kept], parts, DEFAULT_SEED)
+                mask = {"kl_at": after == 0, "kl_within": after > 0}.get(name, np.ones(len(kl), dtype=np.bool_))
+                scores = mean_scores({name: Column(kl[mask], {})}, contexts.sentence[mask], parts, DEFAULT_SEED)
                 yield scores[name]
 
 
 def _first(automaton: RewardAutomaton, sentence: Sequence[int]) -> int:
-    """Number of the first word after which a sentence may end with the event."""
+    """Return the number of the first word after which a sentence may end with the event."""
     state = automaton.start
     for place, word in enumerate(sentence):
         state = automaton.step[state, word]

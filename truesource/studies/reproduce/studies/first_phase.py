@@ -23,7 +23,7 @@ from truesource.lmtrain.truth import endless
 from truesource.run.config import RunConfig
 from truesource.run.folder import RunFolder
 from truesource.run.models.stage import resolved
-from truesource.studies.reproduce.found import Found, found_of, models_of
+from truesource.studies.reproduce.run_records import RunRecord, models_of, record_of
 
 SHUFFLE = "shuffle-dyck"
 #: the same words, as often, in strings of the same lengths
@@ -35,13 +35,13 @@ AT_ONCE = 1000  #: sentences
 Text = Sequence[Sequence[str]]
 
 
-def first_languages(folder: Path, config: RunConfig) -> list[Found]:
-    """KL(truth || model), nats a token, of the networks of a run by what they were trained on ``first``.
+def first_languages(folder: Path, config: RunConfig) -> list[RunRecord]:
+    """Return KL(truth || model), nats a token, of the networks of a run by what they were trained on ``first``.
 
     ``none``: the networks of the run. All others have the same training on the corpus of the run, from the weights of a
-    first phase of 1 / `PART` of its steps, with a new optimiser: on strings of `BRACKETS`; on ``words``, those of
+    first phase of 1 / `PART` of its steps, with a new optimiser: on strings of `BRACKETS`; on ``words``, the words of
     shuffle-Dyck in random order, independent of each other; or on ``language``, fresh sentences of the run's own.
-    Finished trainings stay in ``first/`` of the run, and are not made again.
+    Finished trainings are kept in ``first/`` of the run, and not repeated.
     """
     run = RunFolder(config, folder, Path.cwd())
     corpus, split, number = run.corpus, config.evaluation.split, config.evaluation.sentences
@@ -51,13 +51,13 @@ def first_languages(folder: Path, config: RunConfig) -> list[Found]:
     def texts(tokens: int) -> dict[str, Text]:
         return dict(_texts(run.truth, config, tokens))
 
-    def record(entry: Any, model: Any, first: str) -> Found:
+    def record(entry: Any, model: Any, first: str) -> RunRecord:
         kl = {"name": "kl", "value": monitor(model)["kl"], "unit": "nats/token"}
-        return found_of(entry, {**kl, "first": first, "grammar": run.truth.identity})
+        return record_of(entry, {**kl, "first": first, "grammar": run.truth.identity})
 
-    found = []
+    records = []
     for entry, model in models_of(folder, config):
-        found.append(record(entry, model, "none"))
+        records.append(record(entry, model, "none"))
         shape, training = resolved(run, entry)
         assert training is not None and training.max_steps is not None
         begin = training.model_copy(update={"max_steps": max(1, training.max_steps // PART)})
@@ -65,22 +65,22 @@ def first_languages(folder: Path, config: RunConfig) -> list[Found]:
         for name, text in texts((begin.max_steps or 0) * begin.batch_tokens * begin.accumulation).items():
             first = _trained(text, shape, begin, place / f"{name}-first", seed)
             trained = _trained(corpus, shape, training, place / name, seed, weights=first)
-            found.append(record(entry, load_model(trained), name))
-    return found
+            records.append(record(entry, load_model(trained), name))
+    return records
 
 
 def _texts(truth: Truth, config: RunConfig, tokens: int) -> Iterator[tuple[str, Text]]:
-    """Return what a first phase is on, by name: so many tokens each, or a few more."""
+    """Yield the texts of first phases by name, of so many tokens each, or a few more."""
     for name, reference in BRACKETS.items():
-        text = _drawn(load_truth(reference), LENGTHS, tokens, config.seed)
+        text = _sampled(load_truth(reference), LENGTHS, tokens, config.seed)
         yield name, text
         if name == SHUFFLE:
             yield "words", _in_random_order(text, config.seed)
-    yield "language", _drawn(truth, config.corpus.lengths, tokens, config.seed)
+    yield "language", _sampled(truth, config.corpus.lengths, tokens, config.seed)
 
 
-def _drawn(truth: Truth, lengths: LengthRange | None, tokens: int, seed: int) -> Text:
-    """Sentences with so many words and ends together, or the fewest more."""
+def _sampled(truth: Truth, lengths: LengthRange | None, tokens: int, seed: int) -> Text:
+    """Draw sentences with so many words and ends together, or the fewest more."""
     text: list[list[str]] = []
     for batch in endless(truth, batch=AT_ONCE, seed=seed, lengths=lengths):
         for sentence, total in zip(batch, accumulate(len(each) + 1 for each in batch), strict=True):
@@ -92,7 +92,7 @@ def _drawn(truth: Truth, lengths: LengthRange | None, tokens: int, seed: int) ->
 
 
 def _in_random_order(text: Text, seed: int) -> Text:
-    """All words of a text in random order, in sentences of the same lengths."""
+    """Return all words of a text in random order, in sentences of the same lengths."""
     order = iter(np.random.default_rng(seed).permutation([word for sentence in text for word in sentence]).tolist())
     return [[next(order) for _ in sentence] for sentence in text]
 
@@ -105,7 +105,7 @@ def _trained(
     seed: int,
     weights: Path | None = None,
 ) -> Path:
-    """Train a network, unless the same one is there; its folder, whose name ends with what it depends on."""
+    """Train a network, unless it exists; return its folder, whose name ends with a digest of its request."""
     depends = {
         "model": shape.model_dump(mode="json"),
         "training": training.model_dump(mode="json"),

@@ -1,4 +1,4 @@
-"""The 2-local entropy of a language whose words stand in another order: what one word tells of the next."""
+"""The 2-local entropy of a language whose words are in another order: what one word tells of the next."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.truth import load_truth
 from truesource.run.config import RunConfig
-from truesource.studies.reproduce.found import Found
+from truesource.studies.reproduce.run_records import RunRecord
 
 
-def local_entropy(folder: Path, config: RunConfig) -> list[Found]:
-    """``local_entropy``, nats a token: the loss of the best predictor that sees one word, in the order of the corpus.
+def local_entropy(folder: Path, config: RunConfig) -> list[RunRecord]:
+    """Return ``local_entropy``, nats a token: the loss of the best predictor from one word, in the corpus's order.
 
     Exact: the expected number of each pair of words that the order brings together is a sum of probabilities of two
     known places (Someya et al. 2025, with m = 2; the end of a sentence is a token, its beginning a word).
@@ -26,11 +26,11 @@ def local_entropy(folder: Path, config: RunConfig) -> list[Found]:
     truth, lengths = load_truth(folder / "grammar" / "grammar.npz"), config.corpus.lengths
     assert isinstance(truth, PCFG) and lengths is not None
     pairs = pair_counts(truth, lengths, config.corpus.words_order)
-    return [Found({"name": "local_entropy", "value": conditional_entropy(pairs), "words": 1})]
+    return [RunRecord({"name": "local_entropy", "value": conditional_entropy(pairs), "words": 1})]
 
 
 def pair_counts(pcfg: PCFG, lengths: LengthRange, transform: Transform | None = None) -> FloatArray:
-    """Expected number of each word after each word in a sentence of the new order, (V+1, V+1).
+    """Return the expected number of each word after each word in a sentence of the new order, (V+1, V+1).
 
     The last row is the beginning of a sentence, the last column its end. All entries sum to the expected number of
     tokens, ends included.
@@ -52,14 +52,14 @@ def pair_counts(pcfg: PCFG, lengths: LengthRange, transform: Transform | None = 
         counts[size, :size] += alone[order[0]]
         counts[:size, size] += alone[order[-1]]
         for before, after in zip(order[:-1].tolist(), order[1:].tolist(), strict=True):
-            known = np.flatnonzero(alone[before])
-            patterns = np.full((len(known), n), -1)
-            patterns[:, before] = known
-            counts[known, :size] += alone[before, known, None] * truth.denoise(patterns)[:, after]
+            possible = np.flatnonzero(alone[before])
+            patterns = np.full((len(possible), n), -1)
+            patterns[:, before] = possible
+            counts[possible, :size] += alone[before, possible, None] * truth.denoise(patterns)[:, after]
     return counts
 
 
 def conditional_entropy(counts: FloatArray) -> float:
-    """Entropy of the column given the row, nats, of a table of expected numbers."""
+    """Return the entropy of the column given the row, nats, of a table of expected numbers."""
     totals = counts.sum(axis=1)
     return float((entr(counts).sum() - entr(totals).sum()) / counts.sum())

@@ -20,22 +20,22 @@ from truesource.lmtrain.decoding.decode import draw
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.truth import endless
 from truesource.run.config import RunConfig
-from truesource.studies.reproduce.found import Found, found_of, models_of
+from truesource.studies.reproduce.run_records import RunRecord, models_of, record_of
 
 CONTEXTS = (1, 2, 4, 8, 16)  #: numbers of words that predictors see
 RESAMPLES = 1000  #: of the bootstrap over strings
 AT_ONCE = 1000  #: strings that are drawn from the truth at once
 
 
-def generated_strings(folder: Path, config: RunConfig) -> list[Found]:
-    """Ancestral samples of each model, as many as ``evaluation.sentences``.
+def generated_strings(folder: Path, config: RunConfig) -> list[RunRecord]:
+    """Measure ancestral samples of each model, as many as ``evaluation.sentences``.
 
     ``accuracy``: share of them that the grammar can make, with an exact binomial interval; ``distinct``: share of
-    different strings among these, none where there are none.
+    different strings among these, if there are any.
     """
     truth, number = load_truth(folder / "grammar" / "grammar.npz"), config.evaluation.sentences
     assert isinstance(truth, PCFG) and number is not None
-    found = []
+    records = []
     for entry, model in models_of(folder, config):
         sampled = draw(model, number, Decoding(), seed=config.seed).sentences
         some = [sentence for sentence in sampled if sentence]
@@ -43,14 +43,14 @@ def generated_strings(folder: Path, config: RunConfig) -> list[Found]:
         right = [sentence for sentence, holds in zip(some, possible, strict=True) if holds]
         ends = binomtest(len(right), number).proportion_ci()
         record = {"name": "accuracy", "value": len(right) / number, "low": ends.low, "high": ends.high}
-        found.append(found_of(entry, {**record, "sentences": number}))
+        records.append(record_of(entry, {**record, "sentences": number}))
         if right:
             distinct = len({tuple(sentence) for sentence in right}) / len(right)
-            found.append(found_of(entry, {"name": "distinct", "value": distinct, "sentences": len(right)}))
-    return found
+            records.append(record_of(entry, {"name": "distinct", "value": distinct, "sentences": len(right)}))
+    return records
 
 
-def k_gram_samples(folder: Path, config: RunConfig) -> list[Found]:
+def k_gram_samples(folder: Path, config: RunConfig) -> list[RunRecord]:
     """Statistics of ``evaluation.sentences`` strings of the truth, and of as many of each of its exact k-gram models.
 
     The language has strings of one length. A model sees `CONTEXTS` words, not the position, and draws word by word from
@@ -63,84 +63,84 @@ def k_gram_samples(folder: Path, config: RunConfig) -> list[Found]:
     that the truth cannot make, with the interval of Wilson.
 
     Raises:
-        InputError: strings have several lengths, or none goes on after some k words.
+        InputError: strings have several lengths, or none continues after some k words.
     """
     truth, lengths = load_truth(folder / "grammar" / "grammar.npz"), config.corpus.lengths
     assert isinstance(truth, PCFG) and config.evaluation.sentences is not None
     number = config.evaluation.sentences
-    drawn = endless(truth, batch=min(number, AT_ONCE), seed=config.seed, lengths=lengths)
+    batches = endless(truth, batch=min(number, AT_ONCE), seed=config.seed, lengths=lengths)
     windows, rng = Windows(truth, lengths), np.random.default_rng([config.seed, number])
-    texts = _beginnings(truth, drawn, number)
-    found = list(_found(truth, texts, "all", rng))
+    texts = _beginnings(truth, batches, number)
+    records = list(_string_records(truth, texts, "all", rng))
     for words in (k for k in CONTEXTS if k < texts.shape[1]):
-        made = continued(windows, _beginnings(truth, drawn, number, words), texts.shape[1], rng)
-        found += _found(truth, made, words, rng)
-    return found
+        continuations = continued(windows, _beginnings(truth, batches, number, words), texts.shape[1], rng)
+        records += _string_records(truth, continuations, words, rng)
+    return records
 
 
-def _beginnings(truth: PCFG, drawn: Iterator[list[list[str]]], number: int, words: int | None = None) -> Int32Array:
-    """The first words (None: all) of strings of one length, as numbers, (N, words)."""
+def _beginnings(truth: PCFG, batches: Iterator[list[list[str]]], number: int, words: int | None = None) -> Int32Array:
+    """Return the first words (None: all) of strings of one length, as numbers, (N, words)."""
     rows: list[Int32Array] = []
     while len(rows) < number:
-        rows += [truth.encode(each[:words]) for each in next(drawn)]
+        rows += [truth.encode(each[:words]) for each in next(batches)]
     if len({len(row) for row in rows}) > 1:
         raise InputError("strings have several lengths; take a language, or corpus.lengths, of one length")
     return np.stack(rows[:number])
 
 
 def continued(windows: Windows, first: Int32Array, length: int, rng: np.random.Generator) -> Int32Array:
-    """Strings of ``length`` words, (N, length), of which a predictor that sees k words draws all but the first k.
+    """Draw strings of ``length`` words, (N, length): after the first k, from a predictor that sees k words.
 
-    Its laws are those of `Windows` without the end. What it has drawn occurs in the language, k + 1 words at a time, so
-    that each window has a law.
+    It has the distributions of `Windows` without the end. Any k + 1 words in a row occur in the language, so each
+    window has a distribution.
 
     Args:
         windows: of the grammar.
         first: (N, k) word numbers, that begin strings.
         length: more than k.
-        rng: where random numbers are from.
+        rng: source of random numbers.
 
     Raises:
-        InputError: no string goes on after some k words.
+        InputError: no string continues after some k words.
     """
     n_words, words = len(windows.pcfg.terminals), first.shape[1]
     if n_words**words >= 2**62:
         raise InputError(f"windows of {words} words of {n_words} cannot be numbered; take fewer")
     texts = np.concatenate([first, np.empty((len(first), length - words), dtype=np.int32)], axis=1)
     place_values = n_words ** np.arange(words - 1, -1, -1, dtype=np.int64)
-    known, upto = np.empty(0, dtype=np.int64), np.empty((0, n_words))  # windows by number, and sums of their laws
+    numbered, upto = np.empty(0, dtype=np.int64), np.empty((0, n_words))  # windows, cumulative distributions
     for place in range(words, length):
         seen = texts[:, place - words : place].astype(np.int64)
         different, at, whose = np.unique(seen @ place_values, return_index=True, return_inverse=True)
-        new = ~np.isin(different, known)
+        new = ~np.isin(different, numbered)
         if new.any():
-            into = np.searchsorted(known, different[new])
-            upto = np.insert(upto, into, np.cumsum(_laws(windows, seen[at[new]]), axis=1), axis=0)
-            known = np.insert(known, into, different[new])
-        below = upto[np.searchsorted(known, different)][whose]
+            into = np.searchsorted(numbered, different[new])
+            upto = np.insert(upto, into, np.cumsum(_distributions(windows, seen[at[new]]), axis=1), axis=0)
+            numbered = np.insert(numbered, into, different[new])
+        below = upto[np.searchsorted(numbered, different)][whose]
         texts[:, place] = (rng.random(len(texts))[:, None] >= below[:, :-1]).sum(axis=1)
     return texts
 
 
-def _laws(windows: Windows, seen: IntArray) -> FloatArray:
-    """P(next word | these k words, the string goes on), (N, V)."""
+def _distributions(windows: Windows, seen: IntArray) -> FloatArray:
+    """Return P(next word | these k words, the string continues), (N, V)."""
     law = windows.next_words(seen)[:, :-1]
     total = law.sum(axis=1, keepdims=True)
     if not (total > 0.0).all():
         lost = " ".join(windows.pcfg.terminals[word] for word in seen[int(np.argmin(total[:, 0]))])
-        raise InputError(f"no string goes on after {lost!r}; take fewer words")
+        raise InputError(f"no string continues after {lost!r}; take fewer words")
     return np.asarray(law / total)
 
 
-def _found(truth: PCFG, texts: Int32Array, words: int | str, rng: np.random.Generator) -> Iterator[Found]:
-    """The records of strings, (N, n)."""
+def _string_records(truth: PCFG, texts: Int32Array, words: int | str, rng: np.random.Generator) -> Iterator[RunRecord]:
+    """Yield the records of strings, (N, n)."""
     records = _moments(texts, rng) if len(truth.terminals) == 2 else _impossible(truth, texts)
     for record in records:
-        yield Found({**record, "words": words, "grammar": truth.identity, "sentences": len(texts)})
+        yield RunRecord({**record, "words": words, "grammar": truth.identity, "sentences": len(texts)})
 
 
 def _moments(texts: Int32Array, rng: np.random.Generator) -> Iterator[Mapping[str, Any]]:
-    """Variance and excess kurtosis of the sums of strings of two words."""
+    """Yield the variance and excess kurtosis of the sums of strings of two words."""
     sums = (1.0 - 2.0 * texts).sum(axis=1)
     again = [rng.choice(sums, len(sums)) for _ in range(RESAMPLES)]
     for name, of in (("variance", lambda each: each.var(ddof=1) / texts.shape[1]), ("kurtosis", stats.kurtosis)):
@@ -149,7 +149,7 @@ def _moments(texts: Int32Array, rng: np.random.Generator) -> Iterator[Mapping[st
 
 
 def _impossible(truth: PCFG, texts: Int32Array) -> Iterator[Mapping[str, Any]]:
-    """The share of strings of probability 0."""
+    """Yield the share of strings of probability 0."""
     strings = [[truth.terminals[word] for word in row] for row in texts.tolist()]
     wrong = int(np.isneginf(truth.exact.string_log_probs(strings)).sum())
     ends = stats.binomtest(wrong, len(strings)).proportion_ci(method="wilson")

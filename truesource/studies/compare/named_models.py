@@ -12,13 +12,13 @@ from truesource.grammar.support.files import expand_user
 from truesource.lmtrain.references import ModelReference, model_reference
 from truesource.lmtrain.training_record import Training, are_replicates, model_name, training_of
 
-_NUMBERED = re.compile(r"[-_. ]+(seed)?[-_. ]*\d*$")  #: how a name ends before the rest of a number
+_NUMBERED = re.compile(r"[-_. ]+(seed)?[-_. ]*\d*$")  #: end of a name before a number
 ORACLE = "oracle"  #: name of the truth in tables
 _NAMED = re.compile(r"([A-Za-z0-9][\w.+-]*)=(.+)", re.DOTALL)
 
 
 def common_name(names: list[str]) -> str:
-    """``gpt2`` of ``gpt2-seed1`` and ``gpt2-seed2``: what all names begin with; the first where that is nothing."""
+    """Return the common beginning of names, ``gpt2`` of ``gpt2-seed1`` and ``gpt2-seed2``, or else the first name."""
     same = (letters[0] for letters in takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False)))
     return _NUMBERED.sub("", "".join(same)) or names[0]
 
@@ -43,30 +43,30 @@ class NamedModel:
 def named_models(texts: Sequence[str], *, several_texts: bool = False) -> list[NamedModel]:
     """Read ``REFERENCE`` and ``NAME=REFERENCE``; nothing is loaded, and no code is run.
 
-    References of one name are its seeds. Folders without a name that were trained alike with different seeds are those
-    of one model, whose name is what theirs begin with.
+    References of one name are its seeds. Folders without a name that were trained alike with different seeds are one
+    model, named by the common beginning of their names.
 
     Args:
         texts: the references, with or without a name.
-        several_texts: each name is that of a text of its own, so a reference may occur once for each.
+        several_texts: each name belongs to a text of its own, so a reference may occur once for each.
 
     Raises:
-        InputError: a reference names no model, or is given twice; or a model is called as the truth.
+        InputError: a reference names no model, or is given twice; or a model has the name of the truth.
     """
     groups: list[tuple[str | None, list[NamedReference]]] = []
     for text in texts:
-        name, found = _read(text)
-        place = next((seeds for called, seeds in groups if _belongs(name, found, called, seeds)), None)
+        name, named = _read(text)
+        place = next((seeds for called, seeds in groups if _belongs(name, named, called, seeds)), None)
         if place is None:
-            groups.append((name, [found]))
+            groups.append((name, [named]))
         else:
-            place.append(found)
-    for seeds in [found for _, found in groups] if several_texts else [[seed for _, found in groups for seed in found]]:
+            place.append(named)
+    for seeds in [each for _, each in groups] if several_texts else [[seed for _, each in groups for seed in each]]:
         _refuse_repeats(seeds)
     proposed = [name or _default_name(seeds) for name, seeds in groups]
     names = [
-        seeds[0].text if name is None and (proposed.count(wanted) > 1 or wanted == ORACLE) else wanted
-        for wanted, (name, seeds) in zip(proposed, groups, strict=True)
+        seeds[0].text if name is None and (proposed.count(proposal) > 1 or proposal == ORACLE) else proposal
+        for proposal, (name, seeds) in zip(proposed, groups, strict=True)
     ]
     return [NamedModel(name, seeds) for name, (_, seeds) in zip(names, groups, strict=True)]
 
@@ -82,7 +82,7 @@ def _read(text: str) -> tuple[str | None, NamedReference]:
 
 
 def _belongs(name: str | None, found: NamedReference, called: str | None, seeds: Sequence[NamedReference]) -> bool:
-    """True if a reference is a seed of a model that is there already."""
+    """Return True if a reference is a seed of an already named model."""
     if name is not None or called is not None:
         return name == called
     return are_replicates([seed.training for seed in (*seeds, found)])

@@ -1,4 +1,4 @@
-"""Runs a row, reads its quantities and tests its claims."""
+"""Running a row, reading its quantities and testing its claims."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from truesource.grammar.support.records import read_record
 from truesource.lmtrain.training_record import training_seconds
 from truesource.report.finished_run import COMPARISON
 from truesource.run.config import RunConfig
-from truesource.studies.reproduce.found import Found, of_command, of_run, of_sweep
 from truesource.studies.reproduce.quantities import SEEDS, QuantityValue, judged, measured
 from truesource.studies.reproduce.result import RowResult, result_of
 from truesource.studies.reproduce.rows import Composed, Row, compose, digest_of
+from truesource.studies.reproduce.run_records import RunRecord, of_command, of_run, of_sweep
 from truesource.studies.scaling.config import SweepConfig
 from truesource.studies.scaling.results import read_sweep
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.comparing import ModelScores
 
 
-_ORDERED = ("kl", "relative_ppl")  #: measures of which one is less where the KL is
+_ORDERED = ("kl", "relative_ppl")  #: measures with the order of the KL
 
 
 def reproduce(row: Row, *, runs: Path, overrides: list[str] | None = None) -> RowResult:
@@ -39,13 +39,12 @@ def reproduce(row: Row, *, runs: Path, overrides: list[str] | None = None) -> Ro
     Stages that are up to date in the run folder are skipped, whichever row made them; files of other rows stay.
 
     Args:
-        row: not an untested one.
+        row: a row that can be run.
         runs: folder of all runs.
         overrides: ``a.b=value``, of its configurations.
 
     Raises:
-        InputError: as of `truesource run` or the command, or no record matches a
-            quantity.
+        InputError: `truesource run` or the command fails, or no record matches a quantity.
     """
     composed = compose(row, overrides)
     seconds = 0.0
@@ -56,11 +55,11 @@ def reproduce(row: Row, *, runs: Path, overrides: list[str] | None = None) -> Ro
     records = {each.name: [*_records(each, runs), *_studied(row, each, runs)] for each in composed}
     seconds += time.perf_counter() - began
     if row.command is not None:
-        found, taken = _called(row, composed, runs)
-        records, seconds = {row.name: found}, seconds + taken
+        numbers, taken = _called(row, composed, runs)
+        records, seconds = {row.name: numbers}, seconds + taken
     values = measured(row.quantities, records, _compared(composed, runs))
-    known = _contrasts(row, composed, runs)
-    claims = [judged(claim, values, known) for claim in row.claims]
+    contrasts = _contrasts(row, composed, runs)
+    claims = [judged(claim, values, contrasts) for claim in row.claims]
     return result_of(row, values, claims, seconds=seconds, digest=digest_of(row, composed), overrides=overrides)
 
 
@@ -86,13 +85,13 @@ def _sweep(config: SweepConfig, base: Path, runs: Path) -> None:
     write_results(read_sweep(folder), folder)
 
 
-def _records(composed: Composed, runs: Path) -> list[Found]:
+def _records(composed: Composed, runs: Path) -> list[RunRecord]:
     folder = composed.folder(runs)
     return of_run(folder, composed.config) if isinstance(composed.config, RunConfig) else of_sweep(folder)
 
 
-def _studied(row: Row, composed: Composed, runs: Path) -> list[Found]:
-    """Return what a row measures besides the evaluators; ``study.json`` keeps it."""
+def _studied(row: Row, composed: Composed, runs: Path) -> list[RunRecord]:
+    """Return the records of the study of a row, and write them to ``study.json``."""
     if row.study is None:
         return []
     from truesource.grammar.support.atomic_files import write_json
@@ -100,13 +99,13 @@ def _studied(row: Row, composed: Composed, runs: Path) -> list[Found]:
 
     assert isinstance(composed.config, RunConfig)
     folder = composed.folder(runs)
-    found = STUDIES[row.study](folder, composed.config)
-    write_json(folder / "study.json", [{**each.fields, "seed": each.seed} for each in found])
-    return found
+    records = STUDIES[row.study](folder, composed.config)
+    write_json(folder / "study.json", [{**each.fields, "seed": each.seed} for each in records])
+    return records
 
 
 def seconds_of(composed: Composed, runs: Path) -> float:
-    """Return how long the stages of a configuration took when they were made, or the training of its cells."""
+    """Return how long the stages of a configuration took, or the training of its cells."""
     folder = composed.folder(runs)
     if not isinstance(composed.config, RunConfig):
         cells = sorted((folder / "cells").glob("*"))
@@ -119,8 +118,8 @@ def seconds_of(composed: Composed, runs: Path) -> float:
     )
 
 
-def _called(row: Row, composed: Sequence[Composed], runs: Path) -> tuple[list[Found], float]:
-    """The records that the command of a row writes as JSON, and the seconds that it took."""
+def _called(row: Row, composed: Sequence[Composed], runs: Path) -> tuple[list[RunRecord], float]:
+    """Return the records that the command of a row writes as JSON, and the seconds that it took."""
     assert row.command is not None
     folders = {"RUN": str(composed[0].folder(runs))} if composed else {}
     arguments = [_filled(each, folders) for each in row.command]
@@ -130,13 +129,13 @@ def _called(row: Row, composed: Sequence[Composed], runs: Path) -> tuple[list[Fo
         call = [sys.executable, "-m", "truesource", *arguments, "--json", str(file)]
         done = subprocess.run(call, capture_output=True, text=True)
         if done.returncode:
-            said = done.stderr.strip().rpartition("\n")[2].removeprefix("truesource: ")
-            raise InputError(f"{row.name}: truesource {' '.join(arguments)} failed: {said}")
+            message = done.stderr.strip().rpartition("\n")[2].removeprefix("truesource: ")
+            raise InputError(f"{row.name}: truesource {' '.join(arguments)} failed: {message}")
         return of_command(file), time.perf_counter() - started
 
 
 def _filled(argument: str, folders: Mapping[str, str]) -> str:
-    """An argument with ``$RUN`` and environment variables filled in."""
+    """Return an argument with ``$RUN`` and environment variables filled in."""
     for name, value in folders.items():
         argument = argument.replace(f"${name}", value)
     filled = os.path.expandvars(argument)
@@ -146,14 +145,14 @@ def _filled(argument: str, folders: Mapping[str, str]) -> str:
 
 
 def _compared(composed: Sequence[Composed], runs: Path) -> dict[tuple[str, str, str], Mapping[str, Any]]:
-    """Means over seeds that a run has computed, with intervals over sentences and seeds."""
-    found: dict[tuple[str, str, str], Mapping[str, Any]] = {}
+    """Return the means over seeds that a run has computed, with intervals over sentences and seeds."""
+    by_measure: dict[tuple[str, str, str], Mapping[str, Any]] = {}
     for each in composed:
         file = each.folder(runs) / COMPARISON
         if file.is_file() and isinstance(each.config, RunConfig):
             rows = read_record(file, list[ComparedRow], remedy=REMEDY)
-            found |= {(each.name, row["model"], row["name"]): row for row in rows if row.get("seeds", 1) > 1}
-    return found
+            by_measure |= {(each.name, row["model"], row["name"]): row for row in rows if row.get("seeds", 1) > 1}
+    return by_measure
 
 
 class _Comparisons:
@@ -161,7 +160,7 @@ class _Comparisons:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.made: dict[tuple[str, str], QuantityValue | None] = {}
+        self._cache: dict[tuple[str, str], QuantityValue | None] = {}
 
     @cached_property
     def models(self) -> dict[str, ModelScores]:
@@ -171,10 +170,10 @@ class _Comparisons:
         return {model.name: model for model in read_runs([self.folder]).models}
 
     def difference(self, one: str, other: str) -> QuantityValue | None:
-        """KL of a model less that of another, nats a token; None where the two do not compare."""
-        if (one, other) not in self.made:
-            self.made[one, other] = self._difference(one, other)
-        return self.made[one, other]
+        """Return the KL of a model minus another's, nats a token; None if the two do not compare."""
+        if (one, other) not in self._cache:
+            self._cache[one, other] = self._difference(one, other)
+        return self._cache[one, other]
 
     def _difference(self, one: str, other: str) -> QuantityValue | None:
         from truesource.evaluation.comparing import compare_models
@@ -182,20 +181,20 @@ class _Comparisons:
         models = [self.models[name] for name in (other, one) if name in self.models]
         if len(models) < 2 or models[0].key != models[1].key:
             return None
-        (found,) = compare_models(models).differences
-        contrast = found.contrast
+        (pair,) = compare_models(models).differences
+        contrast = pair.contrast
         seeds = any(len(model.seeds) > 1 for model in models)
         over = f"sentences and {SEEDS}" if seeds else "sentences"
         return QuantityValue(contrast.value, contrast.low, contrast.high, over=over)
 
 
 def _contrasts(row: Row, composed: Sequence[Composed], runs: Path) -> Callable[[str, str], QuantityValue | None]:
-    """Paired differences of quantities that are distances of models of one run from the truth."""
+    """Return a function to paired differences of quantities that are distances of models of one run from the truth."""
     comparisons = {
         each.name: _Comparisons(each.folder(runs)) for each in composed if isinstance(each.config, RunConfig)
     }
 
-    def known(one: str, other: str) -> QuantityValue | None:
+    def contrast(one: str, other: str) -> QuantityValue | None:
         quantities = [row.quantities[name] for name in (one, other)]
         if row.command is not None or len(composed) != 1 or composed[0].name not in comparisons:
             return None
@@ -206,4 +205,4 @@ def _contrasts(row: Row, composed: Sequence[Composed], runs: Path) -> Callable[[
             return None
         return comparisons[composed[0].name].difference(fields[0]["model"], fields[1]["model"])
 
-    return known
+    return contrast

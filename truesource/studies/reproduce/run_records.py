@@ -1,4 +1,4 @@
-"""Numbers that a run, a sweep or a command has measured, as a row of a paper asks for them."""
+"""Numbers that a run, a sweep or a command has measured, for the rows of papers."""
 
 from __future__ import annotations
 
@@ -25,54 +25,55 @@ _SUBSTATE = re.compile(r"-\d+$")
 
 
 @dataclass(frozen=True)
-class Found:
+class RunRecord:
     """A record: ``name``, ``value``, ``low``, ``high``, ``signature`` and what it is of."""
 
     fields: Mapping[str, Any]
-    seed: int | None = None  #: that the network was trained with, where it is one of several
+    seed: int | None = None  #: of the network, if it is one of several
 
 
 def models_of(folder: Path, config: RunConfig) -> Iterator[tuple[ModelEntry, Any]]:
-    """Each model of a run, with its entry."""
+    """Yield each model of a run, with its entry."""
     from truesource.lmtrain.models import load_model  # torch, for studies alone
 
     for entry in config.entries:
         yield entry, load_model(folder / "models" / entry.name)
 
 
-def found_of(entry: ModelEntry, record: Mapping[str, Any]) -> Found:
-    """A record with the model as the configuration calls it, and its seed."""
-    asked = getattr(entry, "replicate_of", entry.name)
-    return Found({**record, "of": asked, "model": asked}, getattr(entry, "seed", None))
+def record_of(entry: ModelEntry, record: Mapping[str, Any]) -> RunRecord:
+    """Return a record with the model as the configuration calls it, and its seed."""
+    configured = getattr(entry, "replicate_of", entry.name)
+    return RunRecord({**record, "of": configured, "model": configured}, getattr(entry, "seed", None))
 
 
-def of_run(folder: Path, config: RunConfig) -> list[Found]:
-    """The records of a run that its configuration asks for: scores, each evaluator, the grammar.
+def of_run(folder: Path, config: RunConfig) -> list[RunRecord]:
+    """Return the records of a run that its configuration asks for: scores, each evaluator, the grammar.
 
-    Other files in the folder, of other configurations of the same run, are passed over.
+    Other files in the folder, of other configurations of the same run, are ignored.
     """
-    asked = ["scores", *(name for name in type(config.evaluation).model_fields if _is_evaluator(config, name))]
-    found = [record for evaluator in asked for record in _of_evaluator(folder, evaluator, config.entries)]
-    found += [Found({"evaluator": "grammar", **record}) for record in _of_grammar(folder)]
-    return found
+    evaluators = ["scores", *(name for name in type(config.evaluation).model_fields if _is_evaluator(config, name))]
+    records = [record for evaluator in evaluators for record in _of_evaluator(folder, evaluator, config.entries)]
+    records += [RunRecord({"evaluator": "grammar", **record}) for record in _of_grammar(folder)]
+    return records
 
 
-def of_sweep(folder: Path) -> list[Found]:
-    """The records of a sweep: each cell with the seed of its network, and the fitted laws."""
+def of_sweep(folder: Path) -> list[RunRecord]:
+    """Return the records of a sweep: each cell with the seed of its network, and the fitted laws."""
     records = read_sweep(folder).records()
     return [
-        Found({"evaluator": "cells", "of": r.get("model"), **r}, r["seed"] if "cell" in r else None) for r in records
+        RunRecord({"evaluator": "cells", "of": r.get("model"), **r}, r["seed"] if "cell" in r else None)
+        for r in records
     ]
 
 
-def of_command(file: Path) -> list[Found]:
-    """The records that a command has written to its JSON file."""
+def of_command(file: Path) -> list[RunRecord]:
+    """Return the records that a command has written to its JSON file."""
     content = read_record(file, Any, remedy="run the command again")
-    return [Found(record) for record in numbers_in(content)]
+    return [RunRecord(record) for record in numbers_in(content)]
 
 
 def numbers_in(value: Any) -> Iterator[Mapping[str, Any]]:
-    """All records with a name and a value, however deep in a JSON value."""
+    """Yield all records with a name and a value, however deep in a JSON value."""
     if isinstance(value, Mapping):
         if isinstance(value.get("name"), str) and "value" in value:
             yield value
@@ -90,8 +91,8 @@ def _is_evaluator(config: RunConfig, name: str) -> bool:
     return name in {each.name for each in EVALUATORS} and getattr(config.evaluation, name) is not None
 
 
-def _of_evaluator(folder: Path, evaluator: str, entries: Sequence[ModelEntry]) -> Iterator[Found]:
-    """The records of one evaluator: of the models, and of files that belong to no model."""
+def _of_evaluator(folder: Path, evaluator: str, entries: Sequence[ModelEntry]) -> Iterator[RunRecord]:
+    """Yield the records of one evaluator: of the models, and of files that belong to no model."""
     names = {entry.name: entry for entry in entries}
     places = ("*.parquet",) if evaluator == "scores" else ("*.json", "models/*.json")
     for file in sorted(file for place in places for file in (folder / evaluator).glob(place)):
@@ -111,18 +112,18 @@ def _is_of_a_model(folder: Path, name: str) -> bool:
 
 def _labelled(
     record: Mapping[str, Any], evaluator: str, entry: ModelEntry | None, names: Mapping[str, ModelEntry]
-) -> Found:
-    """A record with the model as the configuration calls it, and its seed."""
+) -> RunRecord:
+    """Return a record with the model as the configuration calls it, and its seed."""
     if entry is None:
-        return Found({"evaluator": evaluator, **record})
-    asked = getattr(entry, "replicate_of", entry.name)
-    own = record.get("model", entry.name)
-    model = asked if own in names else own
-    return Found({"evaluator": evaluator, "of": asked, **record, "model": model}, getattr(entry, "seed", None))
+        return RunRecord({"evaluator": evaluator, **record})
+    configured = getattr(entry, "replicate_of", entry.name)
+    recorded = record.get("model", entry.name)
+    model = configured if recorded in names else recorded
+    return RunRecord({"evaluator": evaluator, "of": configured, **record, "model": model}, getattr(entry, "seed", None))
 
 
 def _scores(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """A record a number of a row of ``results.json``."""
+    """Yield a record a number of a row of ``results.json``."""
     head = {key: row[key] for key in ("model", "objective", "signature") if key in row}
     for name, value in row.items():
         ends = any(name.endswith(end) and name.removesuffix(end) in row for end in _ENDS)
@@ -132,7 +133,7 @@ def _scores(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _of_grammar(folder: Path) -> Iterator[Mapping[str, Any]]:
-    """Into how many symbols each label was split, as ``substates``; a process has none."""
+    """Yield the number of symbols that each label was split into, as ``substates``; a process has none."""
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.truth import load_truth
 
