@@ -40,7 +40,7 @@ def _move(state: Array) -> None:
 
 @kernel
 def uniform(state: Array) -> float:
-    """One float64 in [0, 1), a multiple of 2^-53."""
+    """Return one float64 in [0, 1), a multiple of 2^-53."""
     mixed = (np.int64(state[0] >> _S11) + np.int64(state[3] >> _S11)) & _TOP53
     _move(state)
     return mixed * 2.0**-53
@@ -48,7 +48,7 @@ def uniform(state: Array) -> float:
 
 @kernel
 def uniforms(n: int, state: Array) -> Array:
-    """N float64 in [0, 1), as `uniform` gives them, (n,)."""
+    """Return N float64 in [0, 1), as `uniform` gives them, (n,)."""
     found = np.empty(n)
     for i in range(n):
         found[i] = uniform(state)
@@ -57,7 +57,7 @@ def uniforms(n: int, state: Array) -> Array:
 
 @kernel
 def uniform_open(state: Array) -> float:
-    """One float64 in (0, 1), neither end included, an odd multiple of 2^-53."""
+    """Return one float64 in (0, 1), neither end included, an odd multiple of 2^-53."""
     mixed = (np.int64(state[0] >> _S12) + np.int64(state[3] >> _S12)) & _TOP52
     _move(state)
     return (mixed + 0.5) * 2.0**-52
@@ -65,7 +65,7 @@ def uniform_open(state: Array) -> float:
 
 @kernel
 def mixed_with(h: Any, value: Any) -> Any:
-    """The next 64 bits of a hash ``h``, that take in ``value``; both uint64. One step of splitmix64."""
+    """Return the next 64 bits of a hash ``h``, that take in ``value``; both uint64. One step of splitmix64."""
     h = (h ^ value) + _STEP
     h = (h ^ (h >> _S30)) * _MIX1
     h = (h ^ (h >> _S27)) * _MIX2
@@ -74,7 +74,7 @@ def mixed_with(h: Any, value: Any) -> Any:
 
 @kernel
 def seeded(seed: int, stream: int) -> Array:
-    """A state (4,) uint64 from two numbers."""
+    """Return a state (4,) uint64 from two numbers."""
     state = np.empty(4, dtype=np.uint64)
     at = np.uint64(seed) + np.uint64(stream) * _MIX1
     for i in range(4):
@@ -88,7 +88,7 @@ Array = Any  # numpy arrays; element types are in the docstrings
 
 @kernel
 def _first_above(cumulative: Array, begin: int, end: int, x: float) -> int:
-    """Smallest i in [begin, end) with ``cumulative[i] > x``; end - 1 when none is."""
+    """Return the smallest i in [begin, end) with ``cumulative[i] > x``; end - 1 when none is."""
     low, high = begin, end - 1
     while low < high:
         middle = (low + high) >> 1
@@ -101,7 +101,7 @@ def _first_above(cumulative: Array, begin: int, end: int, x: float) -> int:
 
 @kernel
 def row_sums_running(bounds: Array, weights: Array) -> Array:
-    """Running sums of ``weights`` that start anew at each of ``bounds`` (S + 1,)."""
+    """Return running sums of ``weights`` that start anew at each of ``bounds`` (S + 1,)."""
     sums = np.empty(len(weights))
     for a in range(len(bounds) - 1):
         total = 0.0
@@ -166,7 +166,7 @@ def _splits(left: int, right: int, n: int, sizes: Array) -> tuple[int, int]:
 
 @kernel
 def _convolution(left: int, right: int, n: int, mass: Array, sizes: Array) -> float:
-    """Sum over k in 1..n-1 of ``mass[left, k] * mass[right, n - k]``."""
+    """Return the sum over k in 1..n-1 of ``mass[left, k] * mass[right, n - k]``."""
     total = 0.0
     low, high = _splits(left, right, n, sizes)
     for k in range(low, high):
@@ -269,7 +269,7 @@ def draw_conditioned(
 
 @kernel
 def sentence_hashes(rules: Array, ends: Array, left: Array, first_lexical: int) -> Array:
-    """64 bits (n,) uint64 that differ, but for chance, where the words of two sentences differ."""
+    """Return 64 bits (n,) uint64 that differ, but for chance, where the words of two sentences differ."""
     n = len(ends) - 1
     result = np.empty(n, dtype=np.uint64)
     for s in range(n):
@@ -283,7 +283,7 @@ def sentence_hashes(rules: Array, ends: Array, left: Array, first_lexical: int) 
 
 @kernel
 def heights(rules: Array, ends: Array, n_binary: int, first_lexical: int) -> Array:
-    """Height (n,) of each derivation: 2 for a symbol over a word, one more for each rule above."""
+    """Return the height (n,) of each derivation: 2 for a symbol over a word, one more for each rule above."""
     n = len(ends) - 1
     result = np.empty(n, dtype=np.int32)
     most = 1
@@ -307,7 +307,7 @@ def heights(rules: Array, ends: Array, n_binary: int, first_lexical: int) -> Arr
 
 @kernel
 def reorder(rules: Array, ends: Array, n_binary: int, first_lexical: int, swapped: Array) -> Array:
-    """Derivations in preorder when the children of binary rules with ``swapped`` change places, (N,)."""
+    """Return derivations in preorder when the children of binary rules with ``swapped`` change places, (N,)."""
     result = np.empty_like(rules)
     most = 1
     for s in range(len(ends) - 1):
@@ -361,7 +361,7 @@ def _put(target: Array, at: int, names: Array, bounds: Array, which: int) -> int
 def spell_words(
     rules: Array, ends: Array, left: Array, first_lexical: int, words: Array, word_bounds: Array
 ) -> tuple[Array, Array]:
-    """Sentences as UTF-8, words separated by spaces: bytes (B,) and bounds (n + 1,)."""
+    """Return sentences as UTF-8, words separated by spaces: bytes (B,) and bounds (n + 1,)."""
     n = len(ends) - 1
     bounds = np.zeros(n + 1, dtype=np.int64)
     for s in range(n):
@@ -385,7 +385,7 @@ def spell_words(
 
 @kernel
 def _bracket_size(codes: Array, name_bounds: Array, text: Array) -> int:
-    """Most bytes that `_put_brackets` writes for one sentence."""
+    """Return the most bytes that `_put_brackets` writes for one sentence."""
     size = 0
     for i in range(len(codes)):
         a = codes[i] // 3
@@ -456,7 +456,10 @@ def _put_brackets(
 def spell_brackets(
     codes: Array, ends: Array, text: Array, text_ends: Array, names: Array, name_bounds: Array, dropped: Array
 ) -> tuple[Array, Array]:
-    """Trees as Penn brackets in UTF-8: bytes (B,) and bounds (n + 1,). Arguments as `_put_brackets`, of n sentences."""
+    """Return trees as Penn brackets in UTF-8: bytes (B,) and bounds (n + 1,).
+
+    Arguments as `_put_brackets`, of n sentences.
+    """
     n = len(ends) - 1
     room = 0
     for s in range(n):

@@ -33,7 +33,7 @@ class Ability:
     remedy: str  #: what to do without it
 
     def lacking(self, model: object) -> tuple[str, ...]:
-        """The methods and attributes that a model lacks; none: it has the ability."""
+        """Return the methods and attributes that a model lacks; none: it has the ability."""
         answer = getattr(model, f"has_{self.name.replace('-', '_')}", None)
         if answer is not None:
             return () if answer else self.needs
@@ -122,7 +122,7 @@ def require(
     needed_by: str,
 ) -> Any: ...
 def require(model: Any, ability: Name | OfTruth, needed_by: str) -> Any:
-    """The model, or the truth, if it has an ability.
+    """Return the model, or the truth, if it has an ability.
 
     Args:
         model: any.

@@ -12,7 +12,7 @@ from truesource.grammar.truth import Truth, load_truth
 
 
 def as_truth(given: Any) -> Truth:
-    """A truth: as it is, or from a file or the name of a language.
+    """Return a truth: as it is, or from a file or the name of a language.
 
     Raises:
         InputError: it is none, or a model, which belongs in front of the truth (code ``no-truth``).
@@ -28,7 +28,7 @@ def as_truth(given: Any) -> Truth:
 
 
 def as_lengths(given: Any) -> LengthRange | None:
-    """A range of lengths: as it is, as text such as ``6..25``, or as a pair of its ends.
+    """Return a range of lengths: as it is, as text such as ``6..25``, or as a pair of its ends.
 
     Raises:
         InputError: it is none of these.
@@ -43,7 +43,7 @@ def as_lengths(given: Any) -> LengthRange | None:
 
 
 def as_model(given: Any) -> Any:
-    """A model, which has a name and a score.
+    """Return a model, which has a name and a score.
 
     Raises:
         InputError: it is a truth, or something else (code ``not-a-model``).
@@ -70,7 +70,7 @@ def _remedy(given: Any) -> str:
 
 
 def as_models(given: Any) -> dict[str, Any]:
-    """Models by name: a mapping as it is, a list by the names of the models, those of one name as its seeds.
+    """Return models by name: a mapping as it is, a list by the names of the models, those of one name as its seeds.
 
     Raises:
         InputError: something is no model (code ``not-a-model``), or there is only one (``too-few-models``).

@@ -83,7 +83,7 @@ class Rows(Sequence[IntArray]):
     @overload
     def __getitem__(self, number: slice) -> list[IntArray]: ...
     def __getitem__(self, number: int | slice) -> IntArray | list[IntArray]:
-        """One row, or a list of rows."""
+        """Return one row, or a list of rows."""
         if isinstance(number, slice):
             return [self[i] for i in range(*number.indices(len(self)))]
         if not -len(self) <= number < len(self):
@@ -106,7 +106,7 @@ class CodedSentences(Sequence[list[str]]):
 
     @classmethod
     def join(cls, parts: Iterable[Part]) -> Self:
-        """One after the other; each part has its own numbers, and a word may stand in many."""
+        """Return one after the other; each part has its own numbers, and a word may stand in many."""
         numbers: dict[str, int] = {}
         flat, lengths = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.int64)]
         for words, codes, sizes in parts:
@@ -161,7 +161,7 @@ class CodedSentences(Sequence[list[str]]):
     @overload
     def __getitem__(self, number: slice) -> list[list[str]]: ...
     def __getitem__(self, number: int | slice) -> list[str] | list[list[str]]:
-        """The words of one sentence, or of some."""
+        """Return the words of one sentence, or of some."""
         words = self.words
         if isinstance(number, slice):
             return [[words[i] for i in row.tolist()] for row in self.rows[number]]
@@ -179,7 +179,7 @@ def _parts(column: pyarrow.ChunkedArray, spelling: Mapping[str, str]) -> Iterabl
 
 
 def packed(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], IntArray]:
-    """Names as UTF-8, one after the other, and their bounds, (n + 1,)."""
+    """Return names as UTF-8, one after the other, and their bounds, (n + 1,)."""
     encoded = [name.encode() for name in names]
     bounds = np.zeros(len(names) + 1, dtype=np.int64)
     np.cumsum([len(name) for name in encoded], out=bounds[1:])
@@ -187,14 +187,14 @@ def packed(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], IntArray]:
 
 
 def strings(data: NDArray[np.uint8], bounds: IntArray) -> pyarrow.Array:
-    """UTF-8 bytes, cut at ``bounds`` (n + 1,), as an array of n strings."""
+    """Return UTF-8 bytes, cut at ``bounds`` (n + 1,), as an array of n strings."""
     import pyarrow as pa
 
     return pa.Array.from_buffers(pa.string(), len(bounds) - 1, [None, offsets(bounds).buffers()[1], pa.py_buffer(data)])
 
 
 def offsets(bounds: IntArray) -> pyarrow.Array:
-    """Bounds (n + 1,) as Arrow takes them.
+    """Return bounds (n + 1,) as Arrow takes them.
 
     Raises:
         InputError: they lie beyond what one column holds.

@@ -27,7 +27,7 @@ _CURRENT: ContextVar[Computing] = ContextVar("computing", default=_UNNAMED)
 
 
 def current() -> Computing:
-    """Device and precision that the running block has set."""
+    """Return the device and precision that the running block has set."""
     return _CURRENT.get()
 
 
@@ -43,6 +43,6 @@ def named_computing(device: str | None = None, dtype: str | None = None) -> Iter
 
 
 def precision_parts() -> dict[str, object]:
-    """Part of a signature: the precision of the networks, where it is not float32."""
+    """Return the part of a signature: the precision of the networks, where it is not float32."""
     dtype = current().dtype or DTYPE
     return {} if dtype == DTYPE else {"networks": dtype}

@@ -161,7 +161,7 @@ class Corpus:
         return f"Corpus({one_line(str(self.path))}: {splits} sentences{lengths})"
 
     def __len__(self) -> int:
-        """Number of sentences of all splits."""
+        """Return the number of sentences of all splits."""
         return sum(self.splits.values())
 
     def __getitem__(self, split: str) -> list[list[str]]:
@@ -243,11 +243,11 @@ class Corpus:
         return str(self.record["digest"])
 
     def n_sentences(self, split: str) -> int:
-        """Number of sentences in a split."""
+        """Return the number of sentences in a split."""
         return int(self._split(split)["sentences"])
 
     def n_tokens(self, split: str) -> int:
-        """Number of words in a split, ends of sentences not counted."""
+        """Return the number of words in a split, ends of sentences not counted."""
         return int(self._split(split)["tokens"])
 
     def verify(self) -> None:
@@ -261,11 +261,11 @@ class Corpus:
     # -- what is in it ------------------------------------------------------------------------------
 
     def sentences(self, split: str) -> list[list[str]]:
-        """The tokens of every sentence of a split."""
+        """Return the tokens of every sentence of a split."""
         return list(self.stream(split))
 
     def stream(self, split: str) -> Iterator[list[str]]:
-        """The tokens of the sentences, one after the other: a shard of the corpus in memory at a time."""
+        """Return the tokens of the sentences, one after the other: a shard of the corpus in memory at a time."""
         return (tokens for table in self._tables(split, ["text"]) for tokens in self._tokens(table))
 
     def to_pandas(self, split: str) -> pd.DataFrame:
@@ -290,16 +290,16 @@ class Corpus:
         return CodedSentences.split(texts, self._key["original_words"])
 
     def token_counts(self, split: str) -> IntArray:
-        """Tokens of each sentence, its end not counted, (n,)."""
+        """Return tokens of each sentence, its end not counted, (n,)."""
         counts = [table.column("n_tokens").to_numpy() for table in self._tables(split, ["n_tokens"])]
         return np.concatenate(counts).astype(np.int64)
 
     def log_probs(self, split: str) -> FloatArray:
-        """Log probability of each sentence with its derivation, not conditioned on length, nats, (n,)."""
+        """Return the log probability of each sentence with its derivation, not conditioned on length, nats, (n,)."""
         return np.concatenate([table.column("logprob").to_numpy() for table in self._tables(split, ["logprob"])])
 
     def languages(self, split: str) -> IntArray:
-        """Number of the language of each document, in the order of `sentences`, as the truth lists them.
+        """Return the number of the language of each document, in the order of `sentences`, as the truth lists them.
 
         Raises:
             InputError: the sentences are no documents of finitely many languages.
@@ -346,7 +346,7 @@ class Corpus:
             yield from table.column("tree").to_pylist()
 
     def brackets(self, split: str, coarse: bool = True, binarised: bool = False) -> Iterator[str]:
-        """The trees as Penn brackets, each on one line as ``str(tree)`` has it, much faster than `trees`."""
+        """Return the trees as Penn brackets, each on one line as ``str(tree)`` has it, much faster than `trees`."""
         self._require_trees(split, coarse, binarised)
         # of a word with white space in it the text has another spelling
         if self._key["original_words"] or (self.transform is not None and self.trees_as == "ids"):

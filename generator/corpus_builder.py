@@ -63,14 +63,14 @@ class Writer(Protocol):
     """Writes the shards of one folder, each to ``data/`` of its partial folder."""
 
     def finished(self, shard: Shard) -> dict[str, Any] | None:
-        """Record of a shard, if its file is still what was written."""
+        """Return the record of a shard, if its file is still what was written."""
 
     def write(self, shard: Shard) -> dict[str, Any]:
         """Make a shard, write it and record it; gives ``file``, ``sentences`` and what else the record says of it."""
 
 
 def place_of(path: Path) -> Path:
-    """The partial folder of ``path``."""
+    """Return the partial folder of ``path``."""
     path = path.absolute()
     return path.with_name(f".{path.name}.partial")
 
@@ -303,7 +303,7 @@ def make_corpus(
 
 
 def _without_trees(truth: Truth, plan: Plan) -> Plan:
-    """The plan of a corpus of a truth: that of a process writes no trees."""
+    """Return the plan of a corpus of a truth: that of a process writes no trees."""
     if offers(truth, "parses"):
         return plan
     if plan.transform is not None:
@@ -379,7 +379,7 @@ def _finish(making: _Making, entries: Entries, record: dict[str, Any], path: Pat
 
 
 def _about(truth: Truth, license: str | None) -> dict[str, str]:  # noqa: A002
-    """Licence and language of a corpus, as far as they are known."""
+    """Return the licence and language of a corpus, as far as they are known."""
     result = {}
     if license is not None:
         result["license"] = checked_license(license)
@@ -410,7 +410,7 @@ def _call_record(sampler: TruthSampler, plan: Plan) -> dict[str, Any]:
 
 
 def _conditions(sampler: TruthSampler, plan: Plan) -> dict[str, Any]:
-    """Exact numbers on the conditions on length and height under the grammar."""
+    """Return exact numbers on the conditions on length and height under the grammar."""
     lengths = plan.lengths
     condition = None
     if lengths is not None:
@@ -429,7 +429,7 @@ def _conditions(sampler: TruthSampler, plan: Plan) -> dict[str, Any]:
 
 
 def _transform_record(transform: Transform | None) -> dict[str, Any]:
-    """Record of what is exact of a transformed text; empty for others."""
+    """Return the record of what is exact of a transformed text; empty for others."""
     if transform is None:
         return {}
     exact = ["sentence", "masked token", *(["causal token"] if transform.has_grammar else [])]
@@ -437,7 +437,7 @@ def _transform_record(transform: Transform | None) -> dict[str, Any]:
 
 
 def _summary(making: _Making, entries: Entries) -> dict[str, Any]:
-    """Counts, overlap and digests for the record."""
+    """Return counts, overlap and digests for the record."""
     splits = list(making.plan.splits)
     reference = "train" if "train" in splits else splits[0]
     of_split: dict[str, list[Shard]] = {split: [] for split in splits}

@@ -39,7 +39,7 @@ frame = pandas.read_parquet("path/to/this/folder/data", filters=[("split", "==",
 
 
 def corpus_card(name: str, record: dict[str, Any]) -> str:
-    """The card of a corpus.
+    """Return the card of a corpus.
 
     Args:
         name: of the folder.

@@ -236,7 +236,7 @@ def _check_version(version: int, file: Path | None) -> None:
 
 
 def _completed(record: CorpusRecord, file: Path | None) -> dict[str, Any]:
-    """The record with None for what is absent; its counts must agree."""
+    """Return the record with None for what is absent; its counts must agree."""
     result = dict.fromkeys(record["splits"], (0, 0))
     for shard in record["shards"]:
         sentences, tokens = result.get(shard["split"], (0, 0))

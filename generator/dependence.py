@@ -323,7 +323,7 @@ class DependenceCheck:
         )
 
     def _place(self, words: list[str], position: int) -> str:
-        """Name a position of a sentence, for messages."""
+        """Return the name a position of a sentence, for messages."""
         number = next((i for i, text in enumerate(self._sentences) if list(text) == words), None)
         which = "the sentence" if number is None or self._rows else f"sentence {number + 1}"
         what = "the distribution at" if self._rows else "the log probability of"
@@ -335,7 +335,7 @@ class _Tree:
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
-        self._known = None if model.vocabulary is None else frozenset(model.vocabulary)
+        self._vocabulary = None if model.vocabulary is None else frozenset(model.vocabulary)
         self._children: dict[tuple[int, str | None], int] = {}
         self._first: list[tuple[list[str], FloatArray, int]] = [([], np.empty(0), 0)]  #: of each node
         self._sums: dict[int, float] = {}
@@ -363,7 +363,7 @@ class _Tree:
 
     def _count(self, node: int, word: str | None, value: float) -> None:
         """Add a probability to the sum of its context; all unknown words have one together."""
-        if self._known is not None and word is not None and word not in self._known:
+        if self._vocabulary is not None and word is not None and word not in self._vocabulary:
             if node in self._unknown:
                 return
             self._unknown.add(node)

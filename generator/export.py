@@ -85,7 +85,7 @@ def export(
 
 
 def _vocabulary(corpus: Corpus, words: Sequence[str]) -> list[str]:
-    """The words of all splits, those given first, and the end.
+    """Return the words of all splits, those given first, and the end.
 
     Raises:
         InputError: a word is spelled like the end.
@@ -121,7 +121,7 @@ def _write_split(
 
 
 def _rows(sentences: CodedSentences, some: range, numbers: Mapping[str, int]) -> Iterator[NDArray[np.int64]]:
-    """The numbers of the words of some sentences."""
+    """Yield the numbers of the words of some sentences."""
     renumbered = np.array([numbers[word] for word in sentences.words], dtype=np.int64)
     for i in some:
         yield renumbered[sentences.rows[i]]

@@ -112,7 +112,7 @@ def _comes_from(error: BaseException, source: Path | None) -> bool:
 
 
 def line_of(error: BaseException, source: Path) -> int | None:
-    """The line of a file that raised an exception; None: the file is not in its traceback."""
+    """Return the line of a file that raised an exception; None: the file is not in its traceback."""
     same = {str(source), str(source.resolve())}
     if isinstance(error, SyntaxError) and error.filename in same:
         return error.lineno
@@ -125,7 +125,7 @@ def line_of(error: BaseException, source: Path) -> int | None:
 
 
 def said(error: BaseException) -> str:
-    """Type and message of an exception, on one line of at most 200 characters."""
+    """Return the type and message of an exception, on one line of at most 200 characters."""
     try:
         text = " ".join(str(error).split())
     except BaseException:  # its class is code of others, too
@@ -140,7 +140,7 @@ def is_foreign(thing: object) -> bool:
 
 
 def file_of(thing: object) -> Path | None:
-    """The file that a function, or the class of an object, is defined in; None: it has none."""
+    """Return the file that a function, or the class of an object, is defined in; None: it has none."""
     for candidate in (inspect.unwrap(thing) if callable(thing) else thing, type(thing)):
         try:
             result = inspect.getsourcefile(candidate)  # type: ignore[arg-type] # refused below

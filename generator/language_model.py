@@ -39,7 +39,7 @@ class ScoringFrame:
         return f"eos:{eos}|first:{first}|unk:{self.unk}|unit:nats"
 
     def counts(self, position: IntArray, length: IntArray, unknown: BoolArray) -> BoolArray:
-        """(T,) whether each position counts.
+        """Return (T,) whether each position counts.
 
         Args:
             position: (T,) in its sentence.
@@ -58,7 +58,7 @@ EVERY_POSITION = ScoringFrame()  #: the default of scores
 
 
 def preset_frame(name: str, objective: Objective) -> ScoringFrame:
-    """A frame by name: ``default`` counts everything, ``paper`` what Jumelet & Zuidema (2023) count.
+    """Return a frame by name: ``default`` counts everything, ``paper`` what Jumelet & Zuidema (2023) count.
 
     Their masked score leaves out unknown words only; their causal one the first word and the end as well.
 
@@ -99,7 +99,7 @@ class TokenScores:
         return f"TokenScores({len(self.log_prob):,} tokens of {self.n_sentences:,} sentences{lost}; {total:.2f} nats)"
 
     def to_pandas(self) -> pd.DataFrame:
-        """A row a position: ``sentence``, ``position``, ``log_prob`` (nats)."""
+        """Return a row a position: ``sentence``, ``position``, ``log_prob`` (nats)."""
         import pandas as pd
 
         return pd.DataFrame({"sentence": self.sentence, "position": self.position, "log_prob": self.log_prob})
@@ -124,7 +124,7 @@ class LanguageModel(Protocol):
         """The words it tells apart; all others are ``<unk>`` to it. None: every word of the language."""
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
-        """Log probabilities of the positions that ``frame`` counts."""
+        """Return log probabilities of the positions that ``frame`` counts."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class DistributionModel(LanguageModel, Protocol):
     """A language model of whole words whose full distributions can be had."""
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """Expectations at every position of some sentences, position by position.
+        """Return expectations at every position of some sentences, position by position.
 
         Args:
             sentences: all of one length n >= 1; no more than memory allows at (W, V) numbers a position.
@@ -173,7 +173,7 @@ def check_sentences(sentences: Sequence[Sequence[str]]) -> None:
 
 
 def real_numbers(given: Any, what: str, dtype: Any = np.float64) -> Any:
-    """An array of what somebody's model gives.
+    """Return an array of what somebody's model gives.
 
     Raises:
         InputError: the numbers are complex, of which numpy would keep the real part (code ``complex``).
@@ -209,7 +209,7 @@ def assemble_scores(rows: Sequence[FloatArray], unknown: Sequence[BoolArray], fr
 def framed_scores(
     log_prob: FloatArray, unknown: BoolArray, sizes: IntArray, lengths: IntArray, frame: ScoringFrame
 ) -> TokenScores:
-    """Scores in a frame, from one array for all sentences.
+    """Return scores in a frame, from one array for all sentences.
 
     Args:
         log_prob: (T,) of every position, sentence after sentence, nats.

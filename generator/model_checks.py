@@ -25,7 +25,7 @@ ROUNDING = 1e-6  #: by which a log probability, or the sum of a row of probabili
 
 
 def checked_scores(model: LanguageModel, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
-    """Scores of a model, checked; those of a custom one also for what they depend on, once per object.
+    """Return scores of a model, checked; those of a custom one also for what they depend on, once per object.
 
     Raises:
         InputError: it is not `TokenScores` of these sentences in this frame (code ``not-scores``), a value is greater
@@ -49,7 +49,7 @@ def checked_scores(model: LanguageModel, sentences: Sequence[Sequence[str]], fra
 
 
 def score_rows(model: LanguageModel, sentences: list[list[str]], frame: ScoringFrame) -> Answers:
-    """Log probabilities of each sentence, (n+1,) causal, (n,) masked, nats; NaN where they are not known.
+    """Return log probabilities of each sentence, (n+1,) causal, (n,) masked, nats; NaN where they are not known.
 
     Raises:
         InputError: as `checked_scores`.
@@ -109,7 +109,7 @@ def _require_order(model: LanguageModel) -> None:
 
 
 def _scores(model: LanguageModel, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
-    """Scores of a model, which have to be log probabilities."""
+    """Return scores of a model, which have to be log probabilities."""
     if not is_foreign(model):
         return model.score(sentences, frame)
     source = file_of(model)
@@ -142,7 +142,7 @@ def _scores(model: LanguageModel, sentences: Sequence[Sequence[str]], frame: Sco
 def checked_distributions(
     model: DistributionModel, sentences: Sequence[Sequence[str]], columns: int | None = None
 ) -> Iterator[LogDistributions]:
-    """Distributions of a model, checked; values that exceed 0 by rounding are set to 0.
+    """Yield distributions of a model, checked; values that exceed 0 by rounding are set to 0.
 
     Args:
         model: any.
@@ -173,7 +173,7 @@ def checked_distributions(
 def _tables(
     model: DistributionModel, sentences: Sequence[Sequence[str]], columns: int | None
 ) -> Iterator[LogDistributions]:
-    """Distributions of a model, checked one by one."""
+    """Yield distributions of a model, checked one by one."""
     if not is_foreign(model):
         yield from model.distributions(sentences)
         return
@@ -215,7 +215,7 @@ def _tables(
 
 
 def checked_table(table: FloatArray, where: str) -> FloatArray:
-    """Rows of log probabilities, values that exceed 0 by rounding set to 0.
+    """Return rows of log probabilities, values that exceed 0 by rounding set to 0.
 
     Raises:
         InputError: a value is NaN or greater than 0, or a row sums to more than 1.
@@ -249,5 +249,5 @@ def require_log_probability(value: float, where: str) -> None:
 
 
 def shape_of(table: FloatArray) -> str:
-    """``3x5``, for messages."""
+    """Return ``3x5``, for messages."""
     return "x".join(map(str, table.shape)) or "of a single number"

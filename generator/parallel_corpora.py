@@ -137,7 +137,7 @@ class _Record(TypedDict):
 
 
 def parallel_corpora(folder: str | Path) -> list[str]:
-    """The names of the corpora that `sample_variants` made, ``original`` first; each is that of a folder.
+    """Return the names of the corpora that `sample_variants` made, ``original`` first; each is that of a folder.
 
     Raises:
         InputError: there is no record of them, or it is damaged.

@@ -94,10 +94,10 @@ class IncrementalScorer(Protocol):
         """
 
     def begin(self) -> int:
-        """The context of the empty text."""
+        """Return the context of the empty text."""
 
     def extend(self, contexts: IntArray, tokens: IntArray) -> IntArray:
-        """(R,) contexts each continued by one token (the model's numbers); contexts may repeat.
+        """Return (R,) contexts each continued by one token (the model's numbers); contexts may repeat.
 
         Raises:
             InputError: a text becomes longer than the model's positions.
@@ -107,7 +107,7 @@ class IncrementalScorer(Protocol):
         """(R,) log probability of each token after its context, nats, float64; costs no steps but those put off."""
 
     def log_any(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
-        """(R,) log probability that one of some tokens follows each context, nats; as `log_prob` costs.
+        """Return (R,) log probability that one of some tokens follows each context, nats; as `log_prob` costs.
 
         Args:
             contexts: (R,).
@@ -115,7 +115,7 @@ class IncrementalScorer(Protocol):
         """
 
     def log_end(self, contexts: IntArray) -> FloatArray:
-        """(R,) log probability that the text ends after each context, nats; 0 for a model without an end."""
+        """Return (R,) log probability that the text ends after each context, nats; 0 for a model without an end."""
 
     def keep(self, contexts: IntArray) -> None:
         """Forget all contexts but these."""
@@ -136,7 +136,7 @@ class LatticeScorer(Protocol):
     """A scorer of finite memory that passes over a whole lattice in one call."""
 
     def sum_paths(self, source: IntArray, first: IntArray, tokens: IntArray, most: int) -> PathSums:
-        """Sum over all paths of a lattice from the empty text on.
+        """Return the sum over all paths of a lattice from the empty text on.
 
         Args:
             source: (A,) position that each arc comes from; arcs are sorted by their end.
@@ -174,14 +174,14 @@ class TokenisedModel(Protocol):
         """
 
     def log_probs(self, rows: Sequence[IntArray]) -> FloatArray:
-        """(R,) log probability of each row of tokens (the model's numbers) and the end after it, nats, float64.
+        """Return (R,) log probability of each row of tokens (the model's numbers) and the end after it, nats, float64.
 
         Raises:
             InputError: a row is longer than the model's positions.
         """
 
     def token_steps(self, rows: Sequence[IntArray]) -> int:
-        """Token-steps of `log_probs` of these rows: tokens that the model is run at.
+        """Return token-steps of `log_probs` of these rows: tokens that the model is run at.
 
         Those before the texts count, and so does padding; n-grams count look-ups.
         """

@@ -63,7 +63,7 @@ class Transform(Settings):
         """Return which word of the original stands at each place of a sentence of ``n`` words, (n,)."""
 
     def grammar(self, pcfg: PCFG) -> PCFG | None:
-        """The grammar of the transformed language, None where there is none to be had."""
+        """Return the grammar of the transformed language, None where there is none to be had."""
         return None
 
     @property
@@ -72,11 +72,11 @@ class Transform(Settings):
         return type(self).grammar is not Transform.grammar
 
     def apply(self, words: Sequence[T]) -> list[T]:
-        """A sentence of the original language in the new order."""
+        """Return a sentence of the original language in the new order."""
         return [words[i] for i in order(self, len(words)).tolist()]
 
     def undo(self, words: Sequence[T]) -> list[T]:
-        """The original of a sentence."""
+        """Return the original of a sentence."""
         result = list(words)
         for word, i in zip(words, order(self, len(words)).tolist(), strict=True):
             result[i] = word
@@ -92,13 +92,13 @@ class Reversal(Transform):
     name = "reversal"
 
     def permutation(self, n: int) -> IntArray:
-        """Order of the words, as `Transform.permutation` describes it."""
+        """Return the order of the words, as `Transform.permutation` describes it."""
         import numpy as np
 
         return np.arange(n)[::-1]
 
     def grammar(self, pcfg: PCFG) -> PCFG:
-        """Every binary rule with its children in the other order; ``meta["transform"]`` says so."""
+        """Return every binary rule with its children in the other order; ``meta["transform"]`` says so."""
         mirrored = replace(pcfg, binary=pcfg.binary[:, [0, 2, 1]])
         return mirrored.with_meta(transform={"spec": str(self), "original": pcfg.digest})
 
@@ -110,7 +110,7 @@ class OddEven(Transform):
     first: Literal["odd", "even"] = Field("odd", description="Which words come first; they are counted from 1.")
 
     def permutation(self, n: int) -> IntArray:
-        """Order of the words, as `Transform.permutation` describes it."""
+        """Return the order of the words, as `Transform.permutation` describes it."""
         import numpy as np
 
         odd, even = np.arange(0, n, 2), np.arange(1, n, 2)
@@ -125,7 +125,7 @@ class BlockShuffle(Transform):
     seed: int = Field(DEFAULT_SEED, ge=0, description="Random seed of the order in a block.")
 
     def permutation(self, n: int) -> IntArray:
-        """Order of the words, as `Transform.permutation` describes it."""
+        """Return the order of the words, as `Transform.permutation` describes it."""
         import numpy as np
 
         whole, rest = divmod(n, self.size)
@@ -142,7 +142,7 @@ class LengthShuffle(Transform):
     seed: int = Field(DEFAULT_SEED, ge=0, description="Random seed of the order for each sentence length.")
 
     def permutation(self, n: int) -> IntArray:
-        """Order of the words, as `Transform.permutation` describes it."""
+        """Return the order of the words, as `Transform.permutation` describes it."""
         return shuffled(n, self.seed)
 
 
@@ -169,14 +169,14 @@ def parse_transform(text: str) -> Transform:
 
 @cache
 def order(transform: Transform, n: int) -> IntArray:
-    """`Transform.permutation`, kept and read-only."""
+    """Return `Transform.permutation`, kept and read-only."""
     result = transform.permutation(n)
     result.flags.writeable = False
     return result
 
 
 def text_order(transform: Transform, lengths: NDArray[np.integer]) -> IntArray:
-    """Order of the words of all sentences of a text, one after the other.
+    """Return the order of the words of all sentences of a text, one after the other.
 
     Args:
         transform: of the text.
@@ -316,7 +316,7 @@ class Plan:
 
     @classmethod
     def from_record(cls, call: Mapping[str, Any]) -> Plan:
-        """The plan that ``record.json`` tells of."""
+        """Return the plan that ``record.json`` tells of."""
         fields = {name: call[name] for name in ("splits", "seed", "overlap", "max_height", "shard_size")}
         lengths = None if call["lengths"] is None else LengthRange.parse(call["lengths"])
         columns = Columns(*(call[name] for name in ("trees", "string_logprob", "ids", "split")))
@@ -414,7 +414,7 @@ def sentences_for(truth: Truth, tokens: int, lengths: LengthRange | None = None,
 
 
 def mean_length(truth: Truth, lengths: LengthRange | None, max_height: int | None) -> float:
-    """Exact mean number of tokens of a sentence, under both conditions.
+    """Return the exact mean number of tokens of a sentence, under both conditions.
 
     Raises:
         InputError: no sentence meets them, or there is a cap on heights and the truth has no trees.

@@ -21,7 +21,7 @@ LONGEST_MEAN = 100_000  #: words on average above which a range of lengths is as
 
 
 def sampler_of(truth: Truth, lengths: LengthRange | None = None, *, max_height: int | None = None) -> TruthSampler:
-    """The sampler of a truth; arguments and errors are those of `Sampler`.
+    """Return the sampler of a truth; arguments and errors are those of `Sampler`.
 
     Raises:
         InputError: also where there is a cap on heights, and the truth has no trees.
@@ -106,7 +106,7 @@ class ProcessSampler(TruthSampler):
         return Derivations(ordered.astype(np.int32), ends, n_tokens.astype(np.int32), log_prob, language)
 
     def _languages(self, n: int) -> IntArray | None:
-        """Room for the numbers of the languages of n documents; None where there are no such numbers."""
+        """Return room for the numbers of the languages of n documents; None where there are no such numbers."""
         process = self._process
         known = isinstance(process, DocumentProcess) and process.languages is not None
         return np.zeros(n, dtype=np.int64) if known else None
@@ -157,7 +157,7 @@ class DocumentSampler(ProcessSampler):
         )
 
     def _counts(self, n: int, state: NDArray[np.uint64]) -> IntArray:
-        """Strings of n documents."""
+        """Return strings of n documents."""
         count = self.documents.count
         if not count.geometric or count.mean == 1:
             return np.full(n, count.mean)

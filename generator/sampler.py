@@ -46,13 +46,13 @@ class Reading:
 
     @classmethod
     def of(cls, symbols: Sequence[str], labels: Sequence[str], *, coarse: bool, binarised: bool) -> Reading:
-        """Treebank labels if ``coarse``, else symbols; ``@`` nodes stay if ``binarised``."""
+        """Return treebank labels if ``coarse``, else symbols; ``@`` nodes stay if ``binarised``."""
         dropped = [label.startswith("@") and not binarised for label in labels]
         return cls(tuple(labels if coarse else symbols), np.array(dropped, dtype=np.bool_))
 
 
 def read_tree(codes: Sequence[int], tokens: Sequence[str], reading: Reading) -> Tree:
-    """The tree of one sentence."""
+    """Return the tree of one sentence."""
     names, dropped = reading.names, reading.dropped
     words = iter(reversed(tokens))
     done: list[tuple[Tree | str, ...]] = []  # from the right, what is below a node is ready before it
@@ -73,7 +73,7 @@ def read_tree(codes: Sequence[int], tokens: Sequence[str], reading: Reading) -> 
 
 
 def read_brackets(table: Any, names: tuple[NDArray[np.uint8], IntArray], dropped: BoolArray) -> Any:
-    """Penn brackets of every row of a table with columns text and tree, as an array of strings.
+    """Return Penn brackets of every row of a table with columns text and tree, as an array of strings.
 
     Args:
         table: of one shard.
@@ -106,14 +106,14 @@ class Derivations:
         return len(self.n_tokens)
 
     def take(self, kept: BoolArray) -> Derivations:
-        """The derivations where ``kept`` (n,) is true, in their order."""
+        """Return the derivations where ``kept`` (n,) is true, in their order."""
         sizes = np.diff(self.ends)
         ends = np.concatenate([[0], np.cumsum(sizes[kept])])
         language = None if self.language is None else self.language[kept]
         return Derivations(self.rules[np.repeat(kept, sizes)], ends, self.n_tokens[kept], self.log_prob[kept], language)
 
     def ordered(self, order: IntArray) -> Derivations:
-        """The derivations in another order: row i is row ``order[i]``."""
+        """Return the derivations in another order: row i is row ``order[i]``."""
         sizes = np.diff(self.ends)[order]
         ends = np.concatenate([[0], np.cumsum(sizes)])
         within = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
@@ -160,7 +160,7 @@ class TruthSampler(ABC):
         """
 
     def sentences(self, derivations: Derivations) -> list[list[str]]:
-        """The words of each derivation."""
+        """Return the words of each derivation."""
         lexical = derivations.rules >= self.first_lexical
         terminals = self.truth.terminals
         words = [terminals[w] for w in self.left[derivations.rules[lexical]].tolist()]
@@ -267,7 +267,7 @@ class Sampler(TruthSampler):
         return can[:, self.start]
 
     def _by_parent(self, begin: int, end: int, weights: FloatArray) -> Choices:
-        """The rules ``begin`` to ``end`` by parent, and their running weights, of ``weights`` (T,)."""
+        """Return the rules ``begin`` to ``end`` by parent, and their running weights, of ``weights`` (T,)."""
         parents = self.parent[begin:end]
         options = (np.argsort(parents, kind="stable") + begin).astype(np.int32)
         counts = np.bincount(parents, minlength=len(self.pcfg.symbols))
@@ -320,7 +320,7 @@ class Sampler(TruthSampler):
         return Derivations(*drawn[:-1])
 
     def trees(self, derivations: Derivations, *, coarse: bool = True, binarised: bool = False) -> Iterator[Tree]:
-        """Each derivation as a tree.
+        """Yield each derivation as a tree.
 
         Args:
             derivations: from `draw`.
@@ -333,7 +333,7 @@ class Sampler(TruthSampler):
             yield read_tree(codes[begin:end].tolist(), words, reading)
 
     def node_codes(self, derivations: Derivations) -> NDArray[Any]:
-        """Nodes of all derivations as `read_tree` takes them, (N,), int16 or, of many symbols, int32."""
+        """Return nodes of all derivations as `read_tree` takes them, (N,), int16 or, of many symbols, int32."""
         rules = derivations.rules
         children = (rules < self.first_lexical).astype(np.int32) + (rules < self.n_binary)
         kind = np.int16 if 3 * len(self.pcfg.symbols) <= np.iinfo(np.int16).max else np.int32
@@ -358,7 +358,7 @@ def sample_treebank(
 
 
 def _plain(array: Any) -> NDArray[Any]:
-    """A read-only view of the base class, so that kernels see one type, memory-mapped or not."""
+    """Return a read-only view of the base class, so that kernels see one type, memory-mapped or not."""
     view = np.asarray(array).view()
     view.flags.writeable = False
     return view

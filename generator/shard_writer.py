@@ -146,7 +146,7 @@ def spell(
 
 
 def _brackets(text: pyarrow.Array, nodes: pyarrow.Array, spelling: Spelling) -> pyarrow.Array:
-    """Trees as Penn brackets with treebank labels, one a sentence."""
+    """Return trees as Penn brackets with treebank labels, one a sentence."""
     import pyarrow as pa
 
     reading = Reading.of(spelling.symbols, spelling.labels, coarse=True, binarised=False)
@@ -185,7 +185,7 @@ class Drawing:
     # -- sentences ----------------------------------------------------------------------------------------
 
     def draw(self, shard: Shard) -> tuple[Derivations, int]:
-        """The derivations of a shard, and how many were drawn until none was excluded.
+        """Return the derivations of a shard, and how many were drawn until none was excluded.
 
         Raises:
             InputError: nearly all sentences are excluded.
@@ -238,7 +238,7 @@ class Drawing:
         return Derivations.joined(parts[True] + parts[False]).ordered(strata.order(shard)), drawn
 
     def pool(self, block: int) -> Derivations:
-        """One block of the common stream."""
+        """Return one block of the common stream."""
         return self.sampler.draw(self.block, random_state(self.seed, POOL, block))
 
     def hashes_of(self, derivations: Derivations) -> Hashes:
@@ -284,7 +284,7 @@ class Drawing:
         return entry
 
     def finished(self, shard: Shard) -> dict[str, Any] | None:
-        """Record of a shard, if its file is still what was written."""
+        """Return the record of a shard, if its file is still what was written."""
         try:
             entry = read_record(self._work(shard, "json"), ShardEntry, remedy="draw it again")
             same = digest_file(self.partial / "data" / shard.name) == entry["sha256"]
@@ -353,7 +353,7 @@ def _picks(places: IntArray, block: int) -> tuple[tuple[int, BoolArray], ...]:
 
 
 def _first_occurrences(drawing: Drawing, wanted: int, workers: Workers) -> IntArray:
-    """Places in the common stream of its first ``wanted`` different sentences, ascending, (wanted,).
+    """Return places in the common stream of its first ``wanted`` different sentences, ascending, (wanted,).
 
     What is found does not depend on how many blocks are drawn at once. Raises as `deal`.
     """
@@ -433,7 +433,7 @@ def new_sentences(drawing: Drawing, shards: Sequence[Shard], known: Hashes) -> t
 
 
 def exact_mass(drawing: Drawing, tasks: Sequence[Task], workers: Workers) -> float:
-    """P(S), given the length range, of the sentences of some tasks, each summed over all its derivations.
+    """Return P(S), given the length range, of the sentences of some tasks, each summed over all its derivations.
 
     What is found for a shard is kept in its folder, so a stopped run goes on.
     """

@@ -65,7 +65,7 @@ class Strata:
         return np.asarray(self.event.end[state] > 0.0)
 
     def order(self, shard: Shard) -> IntArray:
-        """Places for the sentences of a shard of which those with the event come first, (n,): a random order."""
+        """Return places for the sentences of a shard of which those with the event come first, (n,): a random order."""
         return _random(self.seed, *shard.stream).permutation(shard.sentences)
 
 

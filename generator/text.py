@@ -81,7 +81,7 @@ def is_blank(text: str) -> bool:
 
 
 def fold_quotes(text: str) -> str:
-    """The text with curly and angled quotes as straight ones, in the same places."""
+    """Return the text with curly and angled quotes as straight ones, in the same places."""
     return text if text.isascii() else text.translate(_FOLD)
 
 
@@ -106,14 +106,14 @@ class PennTokeniser:
     """
 
     def __init__(self, known: Collection[str] | None = None) -> None:
-        self._known: Collection[str] = frozenset() if known is None else known
+        self._vocabulary: Collection[str] = frozenset() if known is None else known
         # characters that the Penn Treebank spells with a backslash, as the known words do, or none of them has one
-        spelled = {c: [word for word in self._known if c in word] for c in BACKSLASHED}
+        spelled = {c: [word for word in self._vocabulary if c in word] for c in BACKSLASHED}
         self._backslashed = [c for c, words in spelled.items() if not words or any(f"\\{c}" in word for word in words)]
         self._kept: dict[tuple[str, bool, bool], tuple[Piece, ...]] = {}
 
     def tokens(self, sentence: str, offset: int = 0) -> tuple[list[str], list[tuple[int, int]]]:
-        """The words of a sentence, and the start and end of each.
+        """Return the words of a sentence, and the start and end of each.
 
         Every character that is neither white space nor a zero-width space is part of one token, in order.
 
@@ -163,7 +163,7 @@ class PennTokeniser:
         """Return how a token is written, given its text and what the rules made of it."""
         plain = text if text.isascii() else unicodedata.normalize("NFC", _INVISIBLE.sub("", text)) or text
         for written in (text, plain):
-            if written in self._known and (token != "``" or written != "''"):
+            if written in self._vocabulary and (token != "``" or written != "''"):
                 return written
         if plain in PENN_SPELLINGS and plain != "''":
             return PENN_SPELLINGS[plain]
@@ -172,7 +172,7 @@ class PennTokeniser:
         if token in ("``", "''"):
             return token
         word = fold_quotes(plain)
-        if word not in self._known:
+        if word not in self._vocabulary:
             for character in self._backslashed:
                 word = word.replace(character, "\\" + character)
         return word
@@ -181,13 +181,13 @@ class PennTokeniser:
         """The last run of a sentence, where the period of an abbreviation ends the sentence too: ``U.S.`` and ``.``."""
         for number, piece in enumerate(pieces[1:]):
             word, start, end = pieces[number]
-            if piece.word == "." and word not in self._known and f"{word}." in self._known:
+            if piece.word == "." and word not in self._vocabulary and f"{word}." in self._vocabulary:
                 pieces[number] = Piece(f"{word}.", start, end)
         return tuple(pieces)
 
 
 def _penn_tokens(run: str, first: bool, last: bool) -> list[str]:
-    """The tokens of a run of characters by the rules, whether or not it begins or ends the sentence."""
+    """Return the tokens of a run of characters by the rules, whether or not it begins or ends the sentence."""
     text = (run if run.isascii() else _APART.sub(r" \g<0> ", run).strip()).translate(_FOLD)
     text = ("" if first else " ") + text + ("" if last else " x")
     there = set(text)
@@ -225,7 +225,7 @@ class RawSentence:
     line: int  #: on which it starts, from 1
 
     def place(self) -> SentencePlace:
-        """The row of this sentence in a file of offsets."""
+        """Return the row of this sentence in a file of offsets."""
         return {"line": self.line, "start": self.offsets[0][0], "end": self.offsets[-1][1], "tokens": self.offsets}
 
 
@@ -313,7 +313,7 @@ def _one_a_line(lines: Iterable[str]) -> Iterator[_TextPart]:
 
 
 def _by_punkt(lines: Iterable[str], punkt: PunktTokenizer) -> Iterator[_TextPart]:
-    """The sentences of paragraphs, which end at empty lines."""
+    """Yield the sentences of paragraphs, which end at empty lines."""
     parts: list[_TextPart] = []
     size, limit = 0, _PARAGRAPH
     for part in _one_a_line(lines):
@@ -332,7 +332,7 @@ def _by_punkt(lines: Iterable[str], punkt: PunktTokenizer) -> Iterator[_TextPart
 
 
 def _sentences(parts: list[_TextPart], punkt: PunktTokenizer) -> Iterator[_TextPart]:
-    """The sentences of parts that follow each other, one line end between two of them; nothing is left out."""
+    """Yield the sentences of parts that follow each other, one line end between two of them; nothing is left out."""
     if not parts:
         return
     text = "\n".join(part.text for part in parts)
@@ -344,7 +344,7 @@ def _sentences(parts: list[_TextPart], punkt: PunktTokenizer) -> Iterator[_TextP
 
 
 def _load_punkt(language: str) -> PunktTokenizer | None:
-    """NLTK's sentence splitter; None where its data is not installed."""
+    """Return NLTK's sentence splitter; None where its data is not installed."""
     from nltk.data import find
     from nltk.tokenize.punkt import PunktTokenizer
 

@@ -33,7 +33,7 @@ class TextSplits:
         return tuple(self._sentences)
 
     def sentences(self, split: str) -> list[list[str]]:
-        """The words of every sentence of a split."""
+        """Return the words of every sentence of a split."""
         return self._sentences[split]
 
 
@@ -111,7 +111,7 @@ def _read_lines(path: Path, what: str, long: str, space: str | None) -> list[str
 
 
 def line_of(sentence: Sequence[str]) -> str:
-    """A sentence as a line of text, which `split_words` reads back as the same words.
+    """Return a sentence as a line of text, which `split_words` reads back as the same words.
 
     Raises:
         InputError: a word is empty or contains white space.

@@ -49,7 +49,7 @@ TEXT = ArrayKind("U", ())  #: one text
 
 
 def integers(columns: int | None = None) -> ArrayKind:
-    """(n,) or (n, ``columns``) whole numbers."""
+    """Return (n,) or (n, ``columns``) whole numbers."""
     return ArrayKind("iu", (None,) if columns is None else (None, columns))
 
 

@@ -14,7 +14,7 @@ BoolArray = NDArray[np.bool_]
 
 
 def random_state(seed: int, *stream: int) -> NDArray[np.uint64]:
-    """State (4,) of an independent stream of random numbers, the same on every machine.
+    """Return the state (4,) of an independent stream of random numbers, the same on every machine.
 
     Raises:
         InputError: the seed is not a non-negative `int`.

@@ -146,7 +146,7 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 
 def _leftover_of(target: Path, kind: str = "partial") -> Path:
-    """A name beside ``target`` for what `remove_leftovers` may clear up."""
+    """Return a name beside ``target`` for what `remove_leftovers` may clear up."""
     return target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}.{kind}")
 
 

@@ -137,7 +137,7 @@ def extras_for(what: str) -> Iterator[None]:
 
 
 def _missing(what: str, modules: dict[str, list[str]]) -> MissingExtraError:
-    """The error about what is missing, by extra."""
+    """Return the error about what is missing, by extra."""
     names = listed([name for each in modules.values() for name in each[:NAMED]])
     return MissingExtraError(f"{what} needs {names}: pip install 'truesource[{','.join(modules)}]'")
 

@@ -59,7 +59,7 @@ def refuse_occupied(path: Path, force: bool, what: str, mark: str) -> None:
 
 
 def digest_file(path: str | Path) -> str:
-    """SHA-256 of a file's bytes, hexadecimal.
+    """Return SHA-256 of a file's bytes, hexadecimal.
 
     Raises:
         InputError: it is a device.
@@ -70,7 +70,7 @@ def digest_file(path: str | Path) -> str:
 
 
 def digest_json(value: Any) -> str:
-    """SHA-256 of a JSON value in canonical form, hexadecimal."""
+    """Return SHA-256 of a JSON value in canonical form, hexadecimal."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -106,7 +106,7 @@ def check_unpacked_size(unpacked: int, path: str | Path) -> None:
 
 
 def expand_user(path: str | Path) -> Path:
-    """A path with ``~`` or ``~name`` in front replaced by a home folder; unchanged if there is no such user."""
+    """Return a path with ``~`` or ``~name`` in front replaced by a home folder; unchanged if there is no such user."""
     return Path(os.path.expanduser(path))  # noqa: PTH111 (that of pathlib raises where there is no such user)
 
 
@@ -133,7 +133,7 @@ def refuse_device(path: str | Path) -> None:
 
 
 def read_bytes(path: str | Path, *, limit: int | None = None, line_limit: int | None = LINE_LIMIT) -> bytes:
-    """The content of a file, unpacked if it is a gzip file (by its name or its first bytes).
+    """Return the content of a file, unpacked if it is a gzip file (by its name or its first bytes).
 
     Args:
         path: the file.
@@ -154,7 +154,7 @@ def read_bytes(path: str | Path, *, limit: int | None = None, line_limit: int | 
 
 
 def read_text(path: str | Path, *, not_text: str) -> str:
-    """The content of a UTF-8 file, unpacked if it is a gzip file, without a byte order mark.
+    """Return the content of a UTF-8 file, unpacked if it is a gzip file, without a byte order mark.
 
     Args:
         path: the file.
@@ -170,7 +170,7 @@ def read_text(path: str | Path, *, not_text: str) -> str:
 
 
 def read_lines(path: str | Path) -> Iterator[bytes]:
-    """The lines of a file, unpacked if it is a gzip file, one after the other; without their line ends.
+    """Yield the lines of a file, unpacked if it is a gzip file, one after the other; without their line ends.
 
     Raises:
         InputError: as `read_bytes`, once the place is reached.
@@ -250,7 +250,7 @@ def read_chunks(path: Path, line_limit: int | None = LINE_LIMIT) -> Iterator[byt
 
 
 def data_folder() -> Path:
-    """`data/` beside the packages: that of a checkout, or of an installed wheel.
+    """Return `data/` beside the packages: that of a checkout, or of an installed wheel.
 
     Raises:
         InputError: it is not there.

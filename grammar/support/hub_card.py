@@ -54,7 +54,7 @@ def dataset_card(
     tags: Sequence[str],
     language: str | None = None,
 ) -> str:
-    """The card of a folder of data, which lets `datasets` load it.
+    """Return the card of a folder of data, which lets `datasets` load it.
 
     Args:
         name: of the folder.
@@ -92,7 +92,7 @@ def model_card(
     language: str | None = None,
     results: Sequence[EvalResult] = (),
 ) -> str:
-    """The card of a folder of a model.
+    """Return the card of a folder of a model.
 
     Args:
         name: of the model.
@@ -119,7 +119,7 @@ def model_card(
 
 
 def checked_license(identifier: str) -> str:
-    """An SPDX identifier, such as ``CC-BY-4.0`` or ``LicenseRef-LDC``, or ``unknown``.
+    """Return an SPDX identifier, such as ``CC-BY-4.0`` or ``LicenseRef-LDC``, or ``unknown``.
 
     Raises:
         InputError: it cannot be one.
@@ -133,7 +133,7 @@ def checked_license(identifier: str) -> str:
 
 
 def license_fields(license: str | None) -> dict[str, Any]:  # noqa: A002
-    """The fields that name a licence: one of those that the hub knows, or ``other`` and its SPDX identifier."""
+    """Return the fields that name a licence: one of those that the hub knows, or ``other`` and its SPDX identifier."""
     name = (license or UNKNOWN).lower()
     known = re.sub(r"-(only|or-later)$", "", name)
     if known in _OF_HUB or known in _RENAMED:

@@ -27,7 +27,7 @@ _held: dict[Path, int] = {}  #: targets that this process holds, and the thread 
 
 
 def place_of(target: str | Path) -> Path:
-    """The absolute path of a target; links to one folder have one place.
+    """Return the absolute path of a target; links to one folder have one place.
 
     Raises:
         InputError: the target has no name, such as ``/``, is a link to itself, or the system cannot have such a path.
@@ -55,7 +55,7 @@ def _is_circular(path: Path) -> bool:
 
 
 def lock_file(target: str | Path) -> Path:
-    """The hidden file beside a target that its lock is taken on."""
+    """Return the hidden file beside a target that its lock is taken on."""
     place = place_of(target)
     return place.with_name(f".{place.name}.lock")
 
@@ -128,7 +128,7 @@ class Outputs:
     resumed: bool  #: whether an earlier process of the same call was stopped before its end
 
     def together(self, *more: Path) -> AbstractContextManager[None]:
-        """The files that the block writes appear when it ends, all or none.
+        """Return the files that the block writes appear when it ends, all or none.
 
         See `truesource.grammar.support.atomic_files.all_at_once`.
 
@@ -209,7 +209,7 @@ def _note(place: Path) -> Path:
 
 
 def _call_of(place: Path) -> str | None:
-    """The call that was stopped while it made this; None: there is none."""
+    """Return the call that was stopped while it made this; None: there is none."""
     try:
         return _note(place).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -217,7 +217,7 @@ def _call_of(place: Path) -> str | None:
 
 
 def _identity(place: Path) -> tuple[int, int, int] | None:
-    """Changes when the file, or what a folder lists, is written."""
+    """Change when the file, or what a folder lists, is written."""
     try:
         result = place.stat()
     except OSError:

@@ -85,7 +85,7 @@ class Share:
 
     @classmethod
     def parse(cls, text: str) -> Share:
-        """``0/4`` is the first of four.
+        """Return ``0/4`` is the first of four.
 
         Raises:
             InputError: it is not written like that.
@@ -262,7 +262,7 @@ class _Item:
 
 
 def run_on_cluster(function: Callable[[Item], Result], items: Sequence[Item], scheduler: str) -> Iterator[Result]:
-    """`truesource.grammar.support.parallel.run_each` by the workers of a scheduler.
+    """Yield `truesource.grammar.support.parallel.run_each` by the workers of a scheduler.
 
     Dask gives the items of a worker that died to another. Where all died, and the function with them, the items that
     are left are sent again to those that come next.
@@ -286,7 +286,7 @@ def run_on_cluster(function: Callable[[Item], Result], items: Sequence[Item], sc
 
 
 def _results(client: Client, function: Callable[[Item], Result], left: dict[int, Item]) -> Iterator[tuple[int, Result]]:
-    """Numbers of items and their results, as they finish; those that a dead worker had go to another."""
+    """Yield numbers of items and their results, as they finish; those that a dead worker had go to another."""
     from distributed import as_completed
 
     call = os.urandom(16).hex()  # all different: Dask takes equal names for the same, even while dropping them
@@ -316,7 +316,7 @@ def _results(client: Client, function: Callable[[Item], Result], left: dict[int,
 
 
 def _call(function: Callable[[Any], Any], k: int, item: _Item) -> tuple[int, Any, Exception | None, str]:
-    """One item on the worker: its number, its result or error, and where that was raised.
+    """Return one item on the worker: its number, its result or error, and where that was raised.
 
     An error is a result, so that those that Dask raises are its own. Loops inside stay on the worker.
     """
@@ -371,7 +371,7 @@ class _SchedulerFile(TypedDict):
 
 
 def scheduler_address(scheduler: str) -> str:
-    """The address itself, or the one in the file that ``dask scheduler --scheduler-file`` wrote.
+    """Return the address itself, or the one in the file that ``dask scheduler --scheduler-file`` wrote.
 
     A file that the scheduler has begun is read again until it is whole.
 

@@ -169,7 +169,7 @@ def _check_type(field: pyarrow.Field, kind: Kind) -> None:
 
 
 def _decoded(column: pyarrow.ChunkedArray, path: Path) -> pyarrow.ChunkedArray:
-    """A column with its texts spelled out, and all texts of one type."""
+    """Return a column with its texts spelled out, and all texts of one type."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -59,7 +59,7 @@ _SHOWN: ContextVar[bool] = ContextVar("shown", default=False)  # whether somethi
 
 
 def terminal(text: str) -> str:
-    r"""Text of one or more lines without control characters: ``\x1b`` is shown, not obeyed.
+    r"""Return text of one or more lines without control characters: ``\x1b`` is shown, not obeyed.
 
     Also of use for HTML and SVG, after their own escapes: what is left is legal in XML and in UTF-8.
 
@@ -70,7 +70,7 @@ def terminal(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text as `terminal` gives it, with line breaks and tabs shown too, so that data cannot add a line."""
+    """Return text as `terminal` gives it, with line breaks and tabs shown too, so that data cannot add a line."""
     return terminal(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
@@ -102,7 +102,7 @@ def line_of_settings(name: str, values: Mapping[str, Any], defaults: Mapping[str
 
 
 def message(text: str) -> str:
-    """One line for the person who gave the input, of which it quotes no more than is needed to know it again."""
+    """Return one line for the person who gave the input, of which it quotes no more than is needed to know it again."""
     text = shortened(one_line(text), LONGEST_QUOTE)
     half = LONGEST_MESSAGE // 2
     return text if len(text) <= LONGEST_MESSAGE else f"{text[:half]}\N{HORIZONTAL ELLIPSIS}{text[-half:]}"
@@ -114,7 +114,7 @@ def markdown(text: str) -> str:
 
 
 def markdown_code(text: str) -> str:
-    """A code span of Markdown, with a fence that the text does not hold."""
+    """Return a code span of Markdown, with a fence that the text does not hold."""
     line = one_line(text)
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
     pad = " " if line.startswith("`") or line.endswith("`") else ""
@@ -132,12 +132,12 @@ def counted(n: int, noun: str) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """``a, b and c``; empty where there is none."""
+    """Return ``a, b and c``; empty where there is none."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def list_lines(numbers: Sequence[int], most: int = 5, *, what: str = "line") -> str:
-    """``line 3``, or ``lines 3, 4, 5, 6, 7, ...``; ``what`` names what is numbered."""
+    """Return ``line 3``, or ``lines 3, 4, 5, 6, 7, ...``; ``what`` names what is numbered."""
     first = ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
     return f"{what}{'s' if len(numbers) > 1 else ''} {first}"
 
@@ -153,14 +153,14 @@ def few_code(unit: str = "sentence") -> str:
 
 
 def reason_text(code: str) -> str:
-    """Words for a code of `few_code` and others; an unknown code as it is."""
+    """Return words for a code of `few_code` and others; an unknown code as it is."""
     if code.startswith(_FEW):
         return f"fewer than {FEWEST} {code.removeprefix(_FEW).replace('-', ' ')}"
     return _REASONS.get(code, code)
 
 
 def no_interval_text(codes: list[str]) -> str:
-    """A sentence on values without an interval; empty for no codes."""
+    """Return a sentence on values without an interval; empty for no codes."""
     return f"Without interval: {'; '.join(map(reason_text, dict.fromkeys(codes)))}." if codes else ""
 
 
@@ -189,7 +189,7 @@ class ResultRecords:
 
 
 def line_of(kind: str, records: Sequence[Mapping[str, Any]]) -> str:
-    """One line of what a result is, its first numbers with their intervals, and how many more there are."""
+    """Return one line of what a result is, its first numbers with their intervals, and how many more there are."""
     head = next(iter(records), {})
     names = [_short(head[key]) for key in _NAMED if isinstance(head.get(key), str)]
     numbers = [record for record in records if isinstance(record.get("value"), int | float)]
@@ -331,7 +331,7 @@ class Meter:
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
-    """True if a stream is a terminal; a stream that is closed or missing is none."""
+    """Return True if a stream is a terminal; a stream that is closed or missing is none."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:
@@ -408,7 +408,7 @@ def _amount(number: float) -> str:
 
 
 def _clock(seconds: float) -> str:
-    """``0:01:05``; of less than ten seconds ``1.2 s``."""
+    """Return ``0:01:05``; of less than ten seconds ``1.2 s``."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -183,7 +183,7 @@ def read_yaml(path: str | Path, *, what: str = "this file", remedy: str) -> Any:
 
 
 def parse_yaml(text: str, *, what: str, remedy: str, path: str | Path | None = None) -> Any:
-    """The value of a YAML document.
+    """Return the value of a YAML document.
 
     Raises:
         InputError: it is not YAML, is nested too deeply, repeats a key, expands to too many values, or has a value that
@@ -258,7 +258,7 @@ def mistake(detail: ErrorDetails) -> str:
 
 
 def plain_number(value: Any) -> str:
-    """A number as people write it (``1,000,000``); other values as they are, cut off where they are long."""
+    """Return a number as people write it (``1,000,000``); other values as they are, cut off where they are long."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value).strip()[:40]
@@ -285,7 +285,7 @@ def _content(path: Path, what: str, remedy: str) -> bytes:
 
 
 def _without_mark(content: bytes) -> bytes:
-    """The content without the byte order mark that some editors write."""
+    """Return the content without the byte order mark that some editors write."""
     return content.removeprefix(b"\xef\xbb\xbf")
 
 
@@ -351,7 +351,7 @@ def _too_deep(at: Any) -> InputError:
 
 
 def construct(text: str) -> Any:
-    """The value of a document.
+    """Return the value of a document.
 
     Raises:
         InputError: what is wrong, in a few words, with the line: not YAML, nested too deeply, too many values, a key

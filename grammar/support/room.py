@@ -100,7 +100,7 @@ def require_disk(what: str, needed: float, folder: Path, remedy: str) -> None:
 
 
 def in_bytes(n: int) -> str:
-    """A number of bytes as people write it, such as ``1.2 TB``."""
+    """Return a number of bytes as people write it, such as ``1.2 TB``."""
     unit = 0
     while unit < len(_UNITS) - 1 and n >= 1000 ** (unit + 1):
         unit += 1
@@ -108,7 +108,7 @@ def in_bytes(n: int) -> str:
 
 
 def approximate(n: int) -> str:
-    """A number as people write it: ``1,000,000``, and ``1e+25`` where it is long."""
+    """Return a number as people write it: ``1,000,000``, and ``1e+25`` where it is long."""
     return f"{n:,}" if abs(n) < 10**19 else f"{n:.0e}"
 
 
@@ -120,7 +120,7 @@ def _machine() -> int | None:
 
 
 def _of_groups() -> list[int]:
-    """Limits of the control groups of this process, as far as the system shows them."""
+    """Return limits of the control groups of this process, as far as the system shows them."""
     limits = [_GROUPS / name for name in _GROUP_LIMITS]
     with suppress(OSError):
         for line in _OWN_GROUPS.read_text(encoding="utf-8").splitlines():

@@ -75,7 +75,7 @@ class Settings(BaseModel):
         return brief_line(self)
 
     def named_files(self) -> dict[str, Path]:
-        """The files that the settings name, by field; those of a mapping by ``field.name``."""
+        """Return the files that the settings name, by field; those of a mapping by ``field.name``."""
         result: dict[str, Path] = {}
         for name in type(self).model_fields:
             value = getattr(self, name)
@@ -84,7 +84,7 @@ class Settings(BaseModel):
         return result
 
     def resolved(self, resolve: Callable[[Path], Path]) -> Self:
-        """The settings with other paths of their files."""
+        """Return the settings with other paths of their files."""
 
         def changed(value: Any) -> Any:
             if isinstance(value, dict):
@@ -143,12 +143,12 @@ def _takes_null(annotation: Any) -> bool:
 
 
 def option_name(field: str) -> str:
-    """``--most-prefixes`` for ``most_prefixes``, ``--from`` for ``from_``."""
+    """Return ``--most-prefixes`` for ``most_prefixes``, ``--from`` for ``from_``."""
     return f"--{field.rstrip('_').replace('_', '-')}"
 
 
 def split_reference(text: str) -> tuple[str, dict[str, str]]:
-    """Name and settings of ``name:key=value,key=value``.
+    """Return the name and settings of ``name:key=value,key=value``.
 
     Raises:
         InputError: it is not written so.
@@ -164,20 +164,20 @@ def split_reference(text: str) -> tuple[str, dict[str, str]]:
 
 
 def join_reference(name: str, values: Mapping[str, Any]) -> str:
-    """``name:key=value,key=value``, which `split_reference` reads; values that are None are left out."""
+    """Return ``name:key=value,key=value``, which `split_reference` reads; values that are None are left out."""
     given = ",".join(f"{key}={written(value)}" for key, value in values.items() if value is not None)
     return f"{name}:{given}" if given else name
 
 
 def written(value: Any) -> str:
-    """A setting's value as a reference has it."""
+    """Return a setting's value as a reference has it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.as_posix() if isinstance(value, Path) else str(value)
 
 
 def fields_of(kind: Any) -> dict[str, FieldInfo]:
-    """Fields by name, of a pydantic model or dataclass; no others have any."""
+    """Return fields by name, of a pydantic model or dataclass; no others have any."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return dict(kind.model_fields)
     if not is_dataclass(kind) or not isinstance(kind, type):
@@ -192,7 +192,7 @@ def is_advanced(kind: type, name: str) -> bool:
 
 
 def field_description(kind: type, name: str) -> str:
-    """Meaning of a field of a settings class."""
+    """Return meaning of a field of a settings class."""
     return fields_of(kind)[name].description or ""
 
 
@@ -203,7 +203,7 @@ class KeysOf:
         self._kind = kind
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """A reference to the schema of the class."""
+        """Return a reference to the schema of the class."""
         return handler(self._kind.__pydantic_core_schema__)
 
 
@@ -220,14 +220,14 @@ def brief_line(settings: BaseModel) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``; did you mean lengths?``, or nothing if no known name is similar or its name in other libraries."""
+    """Return ``; did you mean lengths?``, or nothing if no known name is similar or its name in other libraries."""
     names = list(known)
     near = [own] if (own := _ELSEWHERE.get(name.lower())) in names else get_close_matches(name.lower(), names, 1)
     return f"; did you mean {near[0]}?" if near else ""
 
 
 def keys_at(model: Any, where: Iterable[str | int]) -> tuple[str, ...]:
-    """The keys of a place in settings.
+    """Return the keys of a place in settings.
 
     Args:
         model: class of the settings: a pydantic model or a dataclass.
@@ -243,7 +243,7 @@ def keys_at(model: Any, where: Iterable[str | int]) -> tuple[str, ...]:
 
 
 def members(annotation: Any) -> list[Any]:
-    """The classes that a type may stand for: of a union, each; of ``Annotated``, what is annotated."""
+    """Return the classes that a type may stand for: of a union, each; of ``Annotated``, what is annotated."""
     if get_origin(annotation) is Annotated:
         return members(get_args(annotation)[0])
     if isinstance(annotation, type) or get_origin(annotation) in (list, tuple, dict):
@@ -252,7 +252,7 @@ def members(annotation: Any) -> list[Any]:
 
 
 def _inside(kind: Any, part: str | int) -> list[Any]:
-    """The types at a key or number of a type."""
+    """Return the types at a key or number of a type."""
     if get_origin(kind) in (list, tuple, dict):
         return members(get_args(kind)[0 if isinstance(part, int) else -1])
     field = fields_of(kind).get(str(part))

@@ -29,7 +29,7 @@ _DIGITS = 18  #: of a number of repetitions; more are as many as these
 
 
 def compile_pattern(expression: str) -> tuple[list[str], Int32Array, BoolArray]:
-    r"""The smallest automaton of a regular expression over words; a sentence matches as a whole.
+    r"""Return the smallest automaton of a regular expression over words; a sentence matches as a whole.
 
     Words are separated by spaces; ``.`` is any word, ``[^the a]`` any but these; ``( ) | * + ? {2} {1,3}`` are those of
     Python's `re`. A word with such characters, or a quote, stands in single quotes: ``'.'``, ``'don\'t'``.
@@ -61,7 +61,7 @@ class _WordSet(NamedTuple):
     others: bool = False
 
     def union(self, more: _WordSet) -> _WordSet:
-        """Words that are in one of both."""
+        """Return words that are in one of both."""
         if self.others and more.others:
             return _WordSet(self.columns & more.columns, True)
         if self.others or more.others:
@@ -199,7 +199,7 @@ class _Group:
 
 
 def _read(expression: str, names: dict[str, int]) -> _Network:
-    """The nondeterministic automaton of an expression; ``names`` gets the column of each word.
+    """Return the nondeterministic automaton of an expression; ``names`` gets the column of each word.
 
     Raises:
         InputError: it is no expression, or has too many words or states.
@@ -235,7 +235,7 @@ def _read(expression: str, names: dict[str, int]) -> _Network:
 
 
 def _numbers(sign: str) -> tuple[int, int | None]:
-    """The least and largest number of ``{2}``, ``{2,}`` or ``{2,3}``."""
+    """Return the least and largest number of ``{2}``, ``{2,}`` or ``{2,3}``."""
     least, comma, most = sign[1:-1].partition(",")
     low = _number(least)
     return low, (_number(most) if most else None) if comma else low
@@ -267,7 +267,7 @@ def expression_text(expression: str) -> str:
 
 
 def _tokens(expression: str, names: dict[str, int]) -> Iterator[tuple[_WordSet | None, str]]:
-    """The words that may stand in each place, or else the sign there; ``names`` gets the column of each word.
+    """Yield the words that may stand in each place, or else the sign there; ``names`` gets the column of each word.
 
     Raises:
         InputError: it has a sign that cannot stand there, or too many words.
@@ -303,7 +303,7 @@ def _unquoted(quoted: str | None, plain: str) -> str:
 
 
 def _deterministic(network: _Network, n_words: int, expression: str) -> tuple[IntArray, BoolArray]:
-    """The automaton of sets of states, (Q, words + 1) and (Q,); the first state is 0.
+    """Return the automaton of sets of states, (Q, words + 1) and (Q,); the first state is 0.
 
     Raises:
         InputError: it has more than `MOST_STATES` states (code ``too-many-rules``).

@@ -55,7 +55,7 @@ class Product:
     _by_length: dict[LengthRange, Product] = field(default_factory=dict, init=False, repr=False)
 
     def partitions(self) -> csr_matrix[np.float64]:
-        """Sets of symbols that share out all strings of a symbol of the grammar, (G, S'): 1 at the members.
+        """Return sets of symbols that share out all strings of a symbol of the grammar, (G, S'): 1 at the members.
 
         They are the copies of a symbol from one state of the automaton to all others. Sets of which a member stands in
         no sentence are left out.
@@ -126,7 +126,7 @@ def _classes(step: IntArray, gain: FloatArray) -> IntArray:
 
 
 def _ordered(step: IntArray, label: IntArray, earned: IntArray) -> IntArray:
-    """Number the states of a minimal automaton by what Moore's refinement first tells them apart by."""
+    """Return the number the states of a minimal automaton by what Moore's refinement first tells them apart by."""
     size = 0
     while label.max() + 1 > size:
         size = int(label.max()) + 1
@@ -136,12 +136,12 @@ def _ordered(step: IntArray, label: IntArray, earned: IntArray) -> IntArray:
 
 
 def _where(numbers: Any, condition: BoolArray) -> Any:
-    """Numbers where a condition holds; one number is that of all."""
+    """Return numbers where a condition holds; one number is that of all."""
     return numbers if isinstance(numbers, int) else numbers[condition]
 
 
 def _any(copies: BoolArray) -> BoolArray:
-    """Classes of which there is a copy of some symbol, (K,)."""
+    """Return classes of which there is a copy of some symbol, (K,)."""
     return np.asarray(copies.any(axis=1))
 
 
@@ -179,7 +179,7 @@ class _Copies:
         return makes
 
     def _together(self, splits: IntArray) -> Iterator[tuple[Any, Any]]:
-        """Splits with rules, all of one with each of the others: as many steps as there are of the fewer."""
+        """Yield splits with rules, all of one with each of the others: as many steps as there are of the fewer."""
         if len(splits) < len(self.a):
             yield from ((split, (self.a, self.b, self.c)) for split in splits.tolist())
         else:
@@ -209,16 +209,16 @@ class _Copies:
         return used
 
     def _splits_of(self, parents: BoolArray) -> list[list[int]]:
-        """Splits of the classes of which some copies count as parents."""
+        """Return splits of the classes of which some copies count as parents."""
         result: list[list[int]] = self.splits[_any(parents)[self.splits[:, 0]]].tolist()
         return result
 
     def _copied(self, parents: BoolArray, k: int, left: int, right: int) -> IntArray:
-        """Binary rules that have a copy with these classes, given which copies of their parents count."""
+        """Return binary rules that have a copy with these classes, given which copies of their parents count."""
         return np.flatnonzero(parents[k, self.a] & self.makes[left, self.b] & self.makes[right, self.c])
 
     def _parents(self) -> Iterator[tuple[int | None, BoolArray]]:
-        """Copies whose rules are wanted, (K, S): those below the start; then the start itself, class by class."""
+        """Yield copies whose rules are wanted, (K, S): those below the start; then the start itself, class by class."""
         yield None, self.used
         for k in self.roots:
             root = np.zeros_like(self.used)
@@ -241,7 +241,7 @@ class _Copies:
             )
 
     def product(self) -> Product:
-        """All rules: those of copies below the start, then those of the start, which pays at the end."""
+        """Return all rules: those of copies below the start, then those of the start, which pays at the end."""
         number = np.zeros(self.used.shape, dtype=np.int64)
         number[self.used] = 1 + np.arange(int(self.used.sum()))
         tables: tuple[list[Rules], ...] = ([], [], [])
@@ -283,7 +283,7 @@ class _Copies:
         return binary, unary, lexical
 
     def _names(self, classes: IntArray, symbols: IntArray) -> tuple[str, ...]:
-        """A name for each symbol: its own where it has one copy, else with a pair of states of the class."""
+        """Return a name for each symbol: its own where it has one copy, else with a pair of states of the class."""
         copies = np.bincount(symbols, minlength=len(self.pcfg.symbols))
         copies[self.pcfg.start] += 1
         taken = set(self.pcfg.symbols)
@@ -300,7 +300,7 @@ class _Copies:
 
 
 def by_length(rules: Product, log_mass: FloatArray, lengths: LengthRange, budget: int = BUDGET) -> Product | None:
-    """The rules of a product for sentences of some lengths: symbols that also say how many tokens they make.
+    """Return the rules of a product for sentences of some lengths: symbols that also say how many tokens they make.
 
     It has one copy of each symbol and length, without recursion but for unary cycles.
 
@@ -383,7 +383,7 @@ class _Layers:
                 yield binary, unary, lexical
 
     def product(self) -> Product:
-        """All rules over the copies that are used."""
+        """Return all rules over the copies that are used."""
         tables: tuple[list[tuple[IntArray, Int32Array]], ...] = ([], [], [])
         for kinds in self.rules():
             for table, rows in zip(tables, kinds, strict=True):
@@ -407,7 +407,7 @@ class _Layers:
         )
 
     def _names(self, lengths: IntArray, symbols: IntArray) -> tuple[str, ...]:
-        """A name for each symbol: its own if it has one copy, else with its length."""
+        """Return a name for each symbol: its own if it has one copy, else with its length."""
         whole = self._product
         copies = np.bincount(symbols, minlength=len(whole.names))
         copies[whole.start] += 1
@@ -434,7 +434,7 @@ def _joined(table: list[Rules], width: int) -> tuple[Int32Array, IntArray, Float
 def product(
     pcfg: GrammarRules, automaton: RewardAutomaton, ends: BoolArray | None = None, budget: int = BUDGET
 ) -> Product | None:
-    """The product of a grammar and an automaton over its words; None where it makes no sentence.
+    """Return the product of a grammar and an automaton over its words; None where it makes no sentence.
 
     Args:
         pcfg: the grammar.

@@ -57,14 +57,14 @@ class Reward(ABC):
 
     @abstractmethod
     def automaton(self, pcfg: GrammarRules) -> RewardAutomaton:
-        """The reward as an automaton over the words of a grammar.
+        """Return the reward as an automaton over the words of a grammar.
 
         Raises:
             InputError: it names a word that the grammar does not have.
         """
 
     def __call__(self, pcfg: GrammarRules, sentences: Sequence[Sequence[str]]) -> FloatArray:
-        """Rewards of sentences, (n,).
+        """Return rewards of sentences, (n,).
 
         Raises:
             InputError: a sentence has a word that the grammar does not have.
@@ -78,7 +78,7 @@ class Event(Reward):
 
 
 def word_numbers(pcfg: GrammarRules, words: Sequence[str]) -> list[int]:
-    """Numbers of words.
+    """Return numbers of words.
 
     Raises:
         InputError: the grammar does not have one.
@@ -104,7 +104,7 @@ class Words(Reward):
         return ",".join(f"{word}={value:g}" for word, value in self.rewards.items())
 
     def automaton(self, pcfg: GrammarRules) -> RewardAutomaton:
-        """One state."""
+        """Return one state."""
         gain = np.zeros((1, len(pcfg.terminals)))
         gain[0, word_numbers(pcfg, list(self.rewards))] = list(self.rewards.values())
         return RewardAutomaton(0, np.zeros(gain.shape, dtype=np.int32), gain, np.zeros(1))
@@ -147,7 +147,7 @@ class Count(Event):
         return f"{words}={self.low}" if self.low == self.high else f"{words}={self.low}..{self.high}"
 
     def automaton(self, pcfg: GrammarRules) -> RewardAutomaton:
-        """A counter up to the first number from which on nothing changes."""
+        """Return a counter up to the first number from which on nothing changes."""
         last = self.low if self.high is None else self.high + 1
         step = np.repeat(np.arange(last + 1, dtype=np.int32)[:, None], len(pcfg.terminals), axis=1)
         numbers = word_numbers(pcfg, self.words)
@@ -168,7 +168,7 @@ class Pattern(Event):
         return self.expression
 
     def automaton(self, pcfg: GrammarRules) -> RewardAutomaton:
-        """The smallest automaton of the expression."""
+        """Return the smallest automaton of the expression."""
         words, step, accepting = compile_pattern(self.expression)
         columns = np.full(len(pcfg.terminals), len(words))  # the last column is that of all other words
         columns[word_numbers(pcfg, words)] = np.arange(len(words))
@@ -177,7 +177,7 @@ class Pattern(Event):
 
 
 def event_of(text: str) -> Event:
-    """An event from text: a count such as ``the=3``, else a regular expression over words.
+    """Return an event from text: a count such as ``the=3``, else a regular expression over words.
 
     Raises:
         InputError: it is neither.
@@ -200,7 +200,7 @@ class Sum(Reward):
         return " + ".join(part.spec for part in self.parts)
 
     def automaton(self, pcfg: GrammarRules) -> RewardAutomaton:
-        """The product of both automata, of the pairs of states that can be reached.
+        """Return the product of both automata, of the pairs of states that can be reached.
 
         Raises:
             InputError: as `Reward.automaton`, or there are more than `MOST_STATES` (code ``too-many-rules``).
@@ -281,7 +281,7 @@ class File(Reward):
         return self.path.name
 
     def automaton(self, pcfg: GrammarRules) -> RewardAutomaton:
-        """The automaton of the lines."""
+        """Return the automaton of the lines."""
         states = {name: i for i, name in enumerate(dict.fromkeys(s for line in self.lines for s in (line[1], line[3])))}
         step = np.repeat(np.arange(len(states), dtype=np.int32)[:, None], len(pcfg.terminals), axis=1)
         gain, end = np.zeros(step.shape), np.zeros(len(states))

@@ -19,7 +19,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import SMALLEST_MASS, expected_counts
 from truesource.grammar.inference.heights import ending_mass
 from truesource.grammar.inference.log_masses import log_length_masses, log_sums
-from truesource.grammar.inference.masses import KnownSums, least_solution
+from truesource.grammar.inference.masses import SumConstraints, least_solution
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.rules import rule_order
 from truesource.grammar.support.arrays import FloatArray
@@ -50,7 +50,7 @@ class Tilted:
         return None if self.lengths.low in lengths and self.lengths.high in lengths else lengths
 
     def expected_reward(self, lengths: LengthRange | None = None) -> float:
-        """E*[r], under p*, given ``lengths`` or not.
+        """Return e*[r], under p*, given ``lengths`` or not.
 
         Raises:
             InputError: as `expected_counts`.
@@ -62,12 +62,12 @@ class Tilted:
         return float(sum(use @ gain for use, gain in zip(uses, self._gain, strict=True)))
 
     def log_partition(self, lengths: LengthRange | None = None) -> float:
-        """Ln E[exp(r / beta)] under p (given ``lengths``), nats: `log_z` where p sums to one."""
+        """Return ln E[exp(r / beta)] under p (given ``lengths``), nats: `log_z` where p sums to one."""
         before, after = _log_mass(self.original, lengths), _log_mass(self.pcfg, self.condition(lengths))
         return self.log_z + after - before
 
     def kl(self, lengths: LengthRange | None = None) -> float:
-        """KL(p* || p), nats a sentence, given ``lengths`` or not: E*[r] / beta - ln E[exp(r / beta)].
+        """Return KL(p* || p), nats a sentence, given ``lengths`` or not: E*[r] / beta - ln E[exp(r / beta)].
 
         No distribution with the same expected reward is nearer to p (Kullback 1959; Korbak et al. 2022).
 
@@ -78,7 +78,7 @@ class Tilted:
         return max(0.0, earned - self.log_partition(lengths))
 
     def log_twists(self, prefixes: Sequence[Sequence[str]], lengths: LengthRange | None = None) -> FloatArray:
-        """Ln E[exp(r / beta) | prefix] under p, (n,) nats: the optimal twist of sequential Monte Carlo.
+        """Return ln E[exp(r / beta) | prefix] under p, (n,) nats: the optimal twist of sequential Monte Carlo.
 
         It is -inf where no sentence that p* can make begins so. Twists are what an ideal value function knows
         (Zhao et al. 2024).
@@ -96,7 +96,7 @@ class Tilted:
 
 
 def _log_mass(pcfg: PCFG, lengths: LengthRange | None) -> float:
-    """Ln P(a sentence of the range), nats.
+    """Return ln P(a sentence of the range), nats.
 
     Raises:
         InputError: there is none.
@@ -139,7 +139,7 @@ class Tilting:
         return result
 
     def at(self, beta: float, lengths: LengthRange | None = None) -> Tilted:
-        """p(x) exp(r(x) / beta) / Z; negative if sentences of little reward are wanted.
+        """Return p(x) exp(r(x) / beta) / Z; negative if sentences of little reward are wanted.
 
         If Z is infinite or beyond float64, or if p* hardly makes sentences of ``lengths``, the result makes sentences
         of ``lengths`` alone.
@@ -154,7 +154,7 @@ class Tilting:
         return self._tilted(self.whole, 1.0 / beta, beta, description, lengths)
 
     def given(self, *, holds: bool = True, lengths: LengthRange | None = None) -> Tilted:
-        """p(x | the event), or given that it does not hold; ln Z is its log probability.
+        """Return p(x | the event), or given that it does not hold; ln Z is its log probability.
 
         If the event is much less probable in sentences of ``lengths`` than in others, the result makes sentences of
         ``lengths`` alone.
@@ -180,7 +180,7 @@ class Tilting:
         return _tilted_given(self.pcfg, rules, scale, beta, description, lengths, known, self.budget)
 
     def event_probability(self, lengths: LengthRange | None = None) -> float:
-        """Exact probability of the event, given ``lengths`` or not.
+        """Return the exact probability of the event, given ``lengths`` or not.
 
         Raises:
             InputError: as `given`.
@@ -188,7 +188,7 @@ class Tilting:
         return min(1.0, math.exp(self._log_probability(True, lengths)))
 
     def _log_probability(self, holds: bool, lengths: LengthRange | None) -> float:
-        """Ln P(the event holds, or does not, given ``lengths``), nats."""
+        """Return ln P(the event holds, or does not, given ``lengths``), nats."""
         return self.given(holds=holds, lengths=lengths).log_partition(lengths)
 
     def _never(self, where: str, holds: bool) -> InputError:
@@ -196,7 +196,7 @@ class Tilting:
         return InputError(f"no sentence {where} {wanted} {expression_text(self.reward.spec)}; choose another event")
 
     def with_probability(self, probability: float, lengths: LengthRange | None = None) -> Tilted:
-        """The tilt under which the event has this probability, given ``lengths`` or not.
+        """Return the tilt under which the event has this probability, given ``lengths`` or not.
 
         It is the nearest distribution to p of which that is true.
 
@@ -219,7 +219,7 @@ class Tilting:
         return self._tilted(self.whole, log_odds, 1.0 / log_odds, description, lengths)
 
     def frontier(self, lengths: LengthRange | None = None, points: int = 41) -> list[FrontierPoint]:
-        """The exact frontier of reward and KL, from p itself upwards; no distribution lies below it.
+        """Return the exact frontier of reward and KL, from p itself upwards; no distribution lies below it.
 
         Of an event it ends where the event is certain. Of other rewards it ends where Z is infinite, which it never is
         given ``lengths``, or at 6 standard deviations of the reward by the first order of beta.
@@ -252,14 +252,14 @@ class Tilting:
 
 
 def _of_event(probability: float, before: float) -> FrontierPoint:
-    """The nearest distribution that gives an event a probability, from one that gives it another."""
+    """Return the nearest distribution that gives an event a probability, from one that gives it another."""
     kl, no, rest = binary_kl(probability, before), 1.0 - probability, 1.0 - before
     log_odds = math.log(probability / no) - math.log(before / rest) if no > 0.0 else 0.0
     return FrontierPoint(1.0 / log_odds if log_odds else None, probability, kl)
 
 
 def binary_kl(one: float, other: float) -> float:
-    """KL of an event with two probabilities, nats; the frontier at q(E) = ``one`` where p(E) = ``other``."""
+    """Return KL of an event with two probabilities, nats; the frontier at q(E) = ``one`` where p(E) = ``other``."""
     parts = ((one, other), (1.0 - one, 1.0 - other))
     if any(p > 0.0 and q <= 0.0 for p, q in parts):
         return math.inf
@@ -267,13 +267,13 @@ def binary_kl(one: float, other: float) -> float:
 
 
 def tilt(pcfg: PCFG, reward: Reward, beta: float | None = None) -> Tilted:
-    """A grammar tilted by a reward, or given an event where there is no ``beta``: see `Tilting`."""
+    """Return a grammar tilted by a reward, or given an event where there is no ``beta``: see `Tilting`."""
     tilting = Tilting(pcfg, reward)
     return tilting.given() if beta is None else tilting.at(beta)
 
 
 def power(pcfg: PCFG, exponent: float, lengths: LengthRange | None = None) -> Tilted:
-    """Derivations in proportion to p(derivation)^exponent; sentences so, where none has two derivations.
+    """Return derivations in proportion to p(derivation)^exponent; sentences so, where none has two derivations.
 
     That is not what the temperature of a decoder does, which sharpens each next word by itself. ``lengths`` are those
     of `Tilting.at`.
@@ -295,7 +295,9 @@ def power(pcfg: PCFG, exponent: float, lengths: LengthRange | None = None) -> Ti
         start=pcfg.start,
     )
     beta = None if exponent == 1.0 else 1.0 / (exponent - 1.0)
-    known = (lambda: KnownSums(csr_matrix(identity(len(pcfg.symbols))), pcfg.exact.mass)) if exponent == 1.0 else None
+    known = (
+        (lambda: SumConstraints(csr_matrix(identity(len(pcfg.symbols))), pcfg.exact.mass)) if exponent == 1.0 else None
+    )
     description = {"kind": "power", "exponent": exponent}
     return _tilted_given(pcfg, same, exponent - 1.0, beta, description, lengths, known, BUDGET)
 
@@ -308,7 +310,7 @@ class _NoSentenceError(Exception):
         self.lengths = lengths
 
 
-Known = Callable[[], KnownSums]
+Known = Callable[[], SumConstraints]
 
 
 def _tilted_given(
@@ -321,7 +323,7 @@ def _tilted_given(
     known: Known | None,
     budget: int,
 ) -> Tilted:
-    """The grammar of all sentences if there is one with sentences of ``lengths``, else of those lengths alone.
+    """Return the grammar of all sentences if there is one with sentences of ``lengths``, else of those lengths alone.
 
     Raises:
         InputError: as `_tilted`, and the grammar of those lengths has more rules than ``budget``.
@@ -366,7 +368,7 @@ def _reaches(pcfg: PCFG, lengths: LengthRange) -> bool:
 
 
 def _log_weights(pcfg: PCFG, rules: Product, scale: float) -> list[FloatArray]:
-    """Ln of p exp(scale gain) of each rule, of the three kinds, nats."""
+    """Return ln of p exp(scale gain) of each rule, of the three kinds, nats."""
     return [
         logp[rule] + scale * gain for (_, logp), rule, gain in zip(pcfg.tables(), rules.rule, rules.gain, strict=True)
     ]
@@ -375,7 +377,7 @@ def _log_weights(pcfg: PCFG, rules: Product, scale: float) -> list[FloatArray]:
 def _tilted(
     pcfg: PCFG, rules: Product, scale: float, beta: float | None, description: dict[str, Any], known: Known | None
 ) -> Tilted:
-    """The grammar of a product whose rules weigh p exp(scale gain).
+    """Return the grammar of a product whose rules weigh p exp(scale gain).
 
     Raises:
         InputError: the total weight is infinite, or outside the range of float64.
@@ -384,7 +386,7 @@ def _tilted(
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         weights = [np.exp(log) for log in logs]
         lexical = np.bincount(rules.lexical[:, 0], weights[2], len(rules.names)).astype(np.float64)
-        mass = least_solution(lexical, rules.binary, weights[0], rules.unary, weights[1], known=known)
+        mass = least_solution(lexical, rules.binary, weights[0], rules.unary, weights[1], constraints=known)
     if mass is None or not np.isfinite(mass).all():
         raise InputError(
             "the sum of p(x) exp(r(x) / beta) is infinite, or too large for float64; choose rewards nearer to 0, a beta"
@@ -411,7 +413,7 @@ def _normalised(
     beta: float | None,
     description: dict[str, Any],
 ) -> Tilted:
-    """The grammar whose rules are weights divided by what their parents make; ``logs`` are changed."""
+    """Return the grammar whose rules are weights divided by what their parents make; ``logs`` are changed."""
     a, b, c = rules.binary.T
     above, below = rules.unary.T
     for log, change in zip(
@@ -449,12 +451,12 @@ def _earns_inside(rules: Product) -> bool:
 
 
 def _known_sums(pcfg: PCFG, rules: Product) -> Known:
-    """Masses of copies sum to that of the symbol that they copy if rules keep their probabilities."""
+    """Return masses of copies sum to that of the symbol that they copy if rules keep their probabilities."""
 
-    def known() -> KnownSums:
+    def known() -> SumConstraints:
         members = rules.partitions()
         first = members.indices[members.indptr[:-1]]
-        return KnownSums(members, pcfg.exact.mass[rules.copied[first]])
+        return SumConstraints(members, pcfg.exact.mass[rules.copied[first]])
 
     return known
 

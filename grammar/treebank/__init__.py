@@ -195,7 +195,7 @@ class Treebank:
     # -- what can be done with it ---------------------------------------------------------------------
 
     def binarise(self, binarisation: Binarisation = Binarisation()) -> Treebank:  # noqa: B008 (frozen)
-        """Every tree binarised; see `Binarisation`."""
+        """Return every tree binarised; see `Binarisation`."""
         with no_garbage_collection():
             return replace(self, trees=tuple(map(binarisation.binarise, self.trees)))
 
@@ -205,11 +205,11 @@ class Treebank:
             return replace(self, trees=tuple(map(binarisation.unbinarise, self.trees)))
 
     def replace_unknown(self, known: Collection[str], unknown: Literal["unk", "signature"] = "unk") -> Treebank:
-        """Every word that is not in ``known`` (such as a grammar's terminals) replaced by its class."""
+        """Return every word that is not in ``known`` (such as a grammar's terminals) replaced by its class."""
         return replace(self, trees=tuple(replace_unknown(self.trees, frozenset(known), unknown)))
 
     def sentences(self) -> list[list[str]]:
-        """The words of every tree."""
+        """Return the words of every tree."""
         return [tree.leaves() for tree in self.trees]
 
     @cached_property
@@ -233,7 +233,7 @@ class Treebank:
         return digest.hexdigest()
 
     def to_nltk(self) -> list[nltk.Tree]:
-        """The trees as `nltk.Tree` objects."""
+        """Return the trees as `nltk.Tree` objects."""
         return [to_nltk(tree) for tree in self.trees]
 
     def write(self, path: str | Path, *, force: bool = False) -> None:
@@ -252,7 +252,7 @@ class Treebank:
 
 
 def _normalised(tree: Tree | Flaw, line: int, normalise: Normalisation | None, ledger: Ledger) -> Tree | Flaw:
-    """The tree as it is kept, or why it is not."""
+    """Return the tree as it is kept, or why it is not."""
     if isinstance(tree, Flaw):
         return tree
     try:
@@ -283,7 +283,7 @@ def _account(tree: Tree, normalise: Normalisation) -> Ledger:
 
 
 def hold_out(bank: Treebank, share: float, seed: int) -> tuple[Treebank, Treebank | None]:
-    """The trees that are kept and a random share that is held out; both in the order of the treebank.
+    """Return the trees that are kept and a random share that is held out; both in the order of the treebank.
 
     Args:
         bank: trees.

@@ -83,7 +83,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def known_head(label: str, children: Sequence[str]) -> int | None:
-    """Position of the head among ``children``, counted from 0; None where the table does not know.
+    """Return the position of the head among ``children``, counted from 0; None where the table does not know.
 
     Words among other children, labelled in quotes, are unknown unless they are punctuation.
     """
@@ -99,7 +99,7 @@ def known_head(label: str, children: Sequence[str]) -> int | None:
 
 
 def head_index(label: str, children: Sequence[str]) -> int:
-    """Position of the head among ``children`` (their labels, at least one), counted from 0.
+    """Return the position of the head among ``children`` (their labels, at least one), counted from 0.
 
     Function tags and the second half of ``ADVP|PRT`` are ignored.
     """
@@ -180,7 +180,7 @@ class Binarisation:
         check_fields(self, "binarisation")
 
     def binarise(self, tree: Tree) -> Tree:
-        """The tree with at most two children a node; ``unbinarise`` gives ``tree`` back.
+        """Return the tree with at most two children a node; ``unbinarise`` gives ``tree`` back.
 
         Raises:
             InputError: a label starts with ``@`` (the tree is binarised), or a word is not an only child.
@@ -209,7 +209,7 @@ class Binarisation:
         return splice(tree, self)
 
     def coarse(self, label: str) -> str:
-        """The treebank label of a binarised one, context and escapes removed; ``@X...`` gives ``@X``."""
+        """Return the treebank label of a binarised one, context and escapes removed; ``@X...`` gives ``@X``."""
         return _unescaped_base(label) if self._annotates else label
 
     @property
@@ -220,7 +220,7 @@ class Binarisation:
         return _escaped(label, self._annotates)
 
     def _names(self, tree: Tree) -> list[str]:
-        """The name of every node, ancestors included, in the order that `fold` reverses."""
+        """Return the name of every node, ancestors included, in the order that `fold` reverses."""
         names: list[str] = []
         stack: list[tuple[Tree, tuple[str, ...]]] = [(tree, ())]
         while stack:
@@ -254,7 +254,7 @@ class Binarisation:
         return current
 
     def _splitting_order(self, node: Tree) -> list[int]:
-        """Children in the order they are split off; the last one stays."""
+        """Return children in the order they are split off; the last one stays."""
         last = len(node.children) - 1
         if self.direction == "right":
             return list(range(last, -1, -1))
@@ -287,7 +287,7 @@ def _unescaped_base(label: str) -> str:
 
 
 def category(label: str) -> str:
-    """The category a label belongs to: ``NP`` for ``NP``, ``NP^S``, ``@NP`` and ``@NP[DT]``."""
+    """Return the category a label belongs to: ``NP`` for ``NP``, ``NP^S``, ``@NP`` and ``@NP[DT]``."""
     return label if is_word_label(label) else _unescaped_base(label).removeprefix(INTERMEDIATE) or label
 
 

@@ -230,7 +230,7 @@ def _has_word(node: Tree) -> bool:
 
 
 def tagged(tree: Tree) -> Tree:
-    """The tree with a tag above each word that is not an only child: the word in quotes."""
+    """Return the tree with a tag above each word that is not an only child: the word in quotes."""
 
     def combine(node: Tree, values: list[Tree]) -> Tree:
         if len(node.children) < 2 or not _has_word(node):
@@ -243,7 +243,7 @@ def tagged(tree: Tree) -> Tree:
 
 
 def first_words(tree: Tree) -> Tree:
-    """The tree with the first word of each node that has several words and nothing else."""
+    """Return the tree with the first word of each node that has several words and nothing else."""
 
     def combine(node: Tree, values: list[Tree]) -> Tree:
         if values or len(node.children) < 2:

@@ -62,7 +62,7 @@ class FileSelection:
         )
 
     def as_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         read = dict(Counter(map(ending, self.files)).most_common())
         return {"read": read, "skipped": dict(self.skipped), "unread": list(map(str, self.unread))}
 

@@ -100,7 +100,7 @@ class HeadRules:
 
     @classmethod
     def of(cls, pcfg: GrammarRules) -> HeadRules:
-        """The heads that the text of a grammar gave, which its ``meta`` keeps.
+        """Return the heads that the text of a grammar gave, which its ``meta`` keeps.
 
         Raises:
             InputError: they are not lines of text, or no heads.
@@ -127,7 +127,7 @@ class HeadRules:
                 raise InputError(f"%head: no symbol is labelled {name!r}; there are {', '.join(near)}", path)
 
     def lines_about(self, labels: Iterable[str]) -> list[str]:
-        """The lines that name no other labels: a change of a grammar may have taken some away."""
+        """Return the lines that name no other labels: a change of a grammar may have taken some away."""
         known = {category(label) for label in labels}
         return [
             line
@@ -140,7 +140,7 @@ class HeadRules:
         return rules + [name for label, steps in self.by_label.items() for name in (label, *(x for _, x in steps))]
 
     def find(self, label: str, children: Sequence[str]) -> int | None:
-        """Position of the head among ``children`` (categories), from 0; None where it would be a guess."""
+        """Return the position of the head among ``children`` (categories), from 0; None where it would be a guess."""
         given: HeadRules | None = self
         while given is not None:
             result = given._find(label, tuple(children))
@@ -197,7 +197,7 @@ def _written(tokens: Sequence[_Token]) -> str:
 
 
 def written_label(label: str) -> str:
-    """A label as these lines have it: in angle brackets, unless it is plain or a quoted word."""
+    """Return a label as these lines have it: in angle brackets, unless it is plain or a quoted word."""
     if is_word_label(label):
         return "'" + re.sub(r"(['\\])", r"\\\1", label[1:-1]) + "'"
     plain = _PLAIN.fullmatch(label) and label not in ("->", *_SIDES)

@@ -121,7 +121,7 @@ class Normalisation:
             )
 
     def apply(self, tree: Tree, ledger: Ledger | None = None) -> Tree | None:
-        """The normalised tree, or None when no word is left; lengths and rare words are not looked at.
+        """Return the normalised tree, or None when no word is left; lengths and rare words are not looked at.
 
         Args:
             tree: as it was read.
@@ -168,7 +168,7 @@ class Normalisation:
         return CONVENTIONS[self.convention]
 
     def _joined(self, tree: Tree, ledger: Ledger | None) -> Tree | None:
-        """The tree with the parts of each split word at the place of the first part."""
+        """Return the tree with the parts of each split word at the place of the first part."""
         joint = self._convention.joint
         words = tree.leaves()
         merged: list[str | None] = []
@@ -263,7 +263,7 @@ def _is_no_word(word: str, convention: Name, is_tagged: bool = False) -> bool:
 
 
 def signature(word: str) -> str:
-    """The class of an unknown word by its form: ``<unk-num>``, ``<unk-sym>``, or its case, hyphen and ending.
+    """Return the class of an unknown word by its form: ``<unk-num>``, ``<unk-sym>``, or its case, hyphen and ending.
 
     Examples: ``1984`` is ``<unk-num>``, ``--`` is ``<unk-sym>``, ``NATO`` is ``<unk-caps>``,
     ``Rockets`` is ``<unk-cap-s>``, ``well-being`` is ``<unk-dash-ing>``, ``dog`` is ``<unk>``.
@@ -286,7 +286,7 @@ def signature(word: str) -> str:
 
 
 def replace_unknown(trees: Iterable[Tree], known: Collection[str], unknown: Literal["unk", "signature"]) -> list[Tree]:
-    """The trees with every word that is not in ``known`` replaced by ``<unk>`` or its `signature`."""
+    """Return the trees with every word that is not in ``known`` replaced by ``<unk>`` or its `signature`."""
     classes: dict[str, str] = {}
 
     def word_of(word: str) -> str:
@@ -300,6 +300,6 @@ def replace_unknown(trees: Iterable[Tree], known: Collection[str], unknown: Lite
 
 
 def frequent_words(trees: Iterable[Tree], at_least: int) -> set[str]:
-    """Words seen ``at_least`` times."""
+    """Return words seen ``at_least`` times."""
     counts = Counter(word for tree in trees for word in tree.leaves())
     return {word for word, count in counts.items() if count >= at_least}

@@ -33,7 +33,7 @@ def to_nltk(tree: Tree) -> nltk.Tree:
 
 
 def from_nltk(trees: Iterable[nltk.Tree]) -> Iterator[Located]:
-    """Trees from `nltk.Tree` objects, numbered from 1.
+    """Yield trees from `nltk.Tree` objects, numbered from 1.
 
     Raises:
         InputError: something is not a tree, or a leaf is not a word (a string without white space).
@@ -106,7 +106,7 @@ def _nltk_texts(name: str) -> Iterator[tuple[str, str]]:
 
 
 def dataset_column(dataset: Any, column: str, split: str | None) -> tuple[str, Iterator[Located]]:
-    """(Source, trees with their row number from 1) from bracketings in a column; a row may hold many trees.
+    """Return (Source, trees with their row number from 1) from bracketings in a column; a row may hold many trees.
 
     Args:
         dataset: a `datasets.Dataset` or `DatasetDict`, an iterable of rows (mappings), or the path of a folder written

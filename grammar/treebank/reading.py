@@ -87,7 +87,7 @@ class TreebankReading:
         return "\n".join([*self.lines(), *(f"Warning: {each}" for each in [*warnings, *signs] if each)])
 
     def lines(self) -> list[str]:
-        """The summary, a line for each subject."""
+        """Return the summary, a line for each subject."""
         sizes = f"{counted(self.trees, 'tree')}, {counted(self.words, 'word')}"
         result = [f"read       {sizes}; convention {self.convention}: {self.ledger}"]
         if self.selection is not None:
@@ -106,7 +106,7 @@ class TreebankReading:
         return result
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {
             "summary": self.lines(),
             "trees": self.trees,

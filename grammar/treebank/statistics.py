@@ -43,7 +43,7 @@ class TreebankStatistics:
         return self.tokens / self.trees
 
     def as_dict(self) -> dict[str, int | float]:
-        """The single numbers, by name; refusals as ``refused: reason``."""
+        """Return the single numbers, by name; refusals as ``refused: reason``."""
         numbers: dict[str, int | float] = {
             "trees": self.trees,
             "tokens": self.tokens,
@@ -63,11 +63,11 @@ class TreebankStatistics:
         return numbers | {f"refused: {reason}": count for reason, count in self.refused.items()}
 
     def as_records(self) -> list[dict[str, str | int | float]]:
-        """The single numbers as records with ``name`` and ``value``, for JSON and tables."""
+        """Return the single numbers as records with ``name`` and ``value``, for JSON and tables."""
         return [{"name": name, "value": value} for name, value in self.as_dict().items()]
 
     def __str__(self) -> str:
-        """A few readable lines."""
+        """Return a few readable lines."""
         most = [
             ", ".join(f"{x} {n:,}" for x, n in list(counts.items())[:8]) for counts in (self.phrasal, self.preterminal)
         ]

@@ -41,7 +41,7 @@ class DerivationDivergence:
     backward_reason: str | None  #: why it is None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
 
@@ -53,7 +53,7 @@ def divergence(
     original: GrammarMeasures | None = None,
     variant: GrammarMeasures | None = None,
 ) -> DerivationDivergence:
-    """Divergence of what ``rule_map`` makes of derivations of P, and derivations of Q.
+    """Return the divergence of what ``rule_map`` makes of derivations of P, and derivations of Q.
 
     With `RuleMap.by_name` that is the divergence of derivations as they stand. With the map that a change of the
     grammar made, derivations correspond: where rules were merged, P stands for the grammar with the sums of their
@@ -121,7 +121,7 @@ def _missing(pcfg: PCFG, uses: FloatArray, absent: BoolArray, one: str, other: s
 
 
 def rule_name(pcfg: PCFG, number: int) -> str:
-    """A rule in text, such as ``NP -> NP PP`` or ``NN -> 'dog'``; numbers as in `RuleMap`."""
+    """Return a rule in text, such as ``NP -> NP PP`` or ``NN -> 'dog'``; numbers as in `RuleMap`."""
     for kind, (rules, _) in enumerate(pcfg.tables()):
         if number < len(rules):
             parent, *children = rules[number].tolist()
@@ -146,7 +146,7 @@ class GrammarMeasures:
     logp: FloatArray  #: (rules,) nats, in the same order
 
     def as_dict(self) -> dict[str, float | int | None]:
-        """The scalar figures, for JSON."""
+        """Return the scalar figures, for JSON."""
         return {
             "rules": self.rules,
             "words": self.words,
@@ -189,12 +189,12 @@ class RuleMap:
 
     @classmethod
     def identity(cls, pcfg: PCFG) -> RuleMap:
-        """Every rule is itself."""
+        """Return every rule is itself."""
         return cls(np.arange(pcfg.n_rules), np.zeros(len(pcfg.binary), dtype=bool), pcfg.n_rules)
 
     @classmethod
     def by_name(cls, p: PCFG, q: PCFG) -> RuleMap:
-        """Every rule of P is the rule of Q with the same parent and children by name, if there is one."""
+        """Return every rule of P is the rule of Q with the same parent and children by name, if there is one."""
         symbol = _numbers(p.symbols, q.symbol_ids)
         word = _numbers(p.terminals, q.word_ids)
         lexical = np.column_stack([symbol[p.lexical[:, 0]], word[p.lexical[:, 1]]])
@@ -207,7 +207,7 @@ class RuleMap:
         return self.n_target == len(self.target) and np.array_equal(np.unique(self.target), np.arange(self.n_target))
 
     def then(self, after: RuleMap) -> RuleMap:
-        """This map, then ``after``."""
+        """Return this map, then ``after``."""
         swapped = self.swapped.copy()
         kept = np.flatnonzero(self.target[: len(swapped)] >= 0)
         swapped[kept] ^= after.swapped[self.target[kept]]
@@ -217,7 +217,7 @@ class RuleMap:
 
 
 def locate(pcfg: PCFG, binary: IntArray, unary: IntArray, lexical: IntArray) -> IntArray:
-    """Numbers of the given rules in a grammar, -1 where it has none such.
+    """Return numbers of the given rules in a grammar, -1 where it has none such.
 
     Args:
         pcfg: the grammar.
@@ -238,7 +238,7 @@ def locate(pcfg: PCFG, binary: IntArray, unary: IntArray, lexical: IntArray) -> 
 
 
 def _keys(rules: Int32Array | IntArray, base: int) -> IntArray:
-    """One number a rule, rising in the order of a grammar's arrays: by children, then parent."""
+    """Return one number a rule, rising in the order of a grammar's arrays: by children, then parent."""
     key = np.zeros(len(rules), dtype=np.int64)
     for column in (*range(1, rules.shape[1]), 0):
         key = key * base + rules[:, column]
@@ -282,7 +282,7 @@ class Variant:
         return None if before is None or after is None else after - before
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {
             "variant": self.name,
             "digest": self.pcfg.digest,
@@ -308,12 +308,12 @@ class Change(ABC):
 
     @abstractmethod
     def apply(self, pcfg: PCFG) -> Changed:
-        """The changed grammar alone, nothing measured."""
+        """Return the changed grammar alone, nothing measured."""
 
     def __call__(
         self, pcfg: PCFG, lengths: LengthRange | None = None, *, original: GrammarMeasures | None = None
     ) -> Variant:
-        """The variant of a grammar, measured against it.
+        """Return the variant of a grammar, measured against it.
 
         Args:
             pcfg: the original P.

@@ -34,12 +34,12 @@ _COARSE = Binarisation(horizontal=1).coarse
 
 
 def categories(pcfg: PCFG) -> tuple[str, ...]:
-    """Category of every symbol, (S,), from ``PCFG.labels``; substates and intermediate nodes share one."""
+    """Return the category of every symbol, (S,), from ``PCFG.labels``; substates and intermediate nodes share one."""
     return tuple(category(label) for label in pcfg.labels)
 
 
 def near(name: str, known: Iterable[str], most: int = 4) -> str:
-    """A clause that lists known names: those spelled like ``name``, else the first ones in order."""
+    """Return a clause that lists known names: those spelled like ``name``, else the first ones in order."""
     every = sorted(set(known))
     alike = get_close_matches(name, every, most, 0.5) or get_close_matches(name.upper(), every, most, 0.5)
     if alike:
@@ -150,7 +150,7 @@ class NodeRules:
         return tuple(numbers), of_rule
 
     def heads(self, rules: HeadRules) -> list[int | None]:
-        """Position of the head among the children of each of the different nodes; None where it is not known."""
+        """Return position of the head among the children of each of the different nodes; None where it is not known."""
         return [rules.find(node.label, node.children) for node in self.nodes[0]]
 
     def whole(self) -> BoolArray:
@@ -212,7 +212,7 @@ class Branching(Change):
         return f"{self.order}={'all' if self.categories is None else '+'.join(self.categories)}"
 
     def apply(self, pcfg: PCFG) -> Changed:
-        """Swap, and merge what meets.
+        """Return swap, and merge what meets.
 
         The details name nodes whose children change places (``swapped``) and others of the categories (``kept``), those
         of the most probable rules, with a star at each head; ``nodes_swapped`` and ``nodes_kept`` count them.
@@ -273,7 +273,7 @@ class Branching(Change):
 
 
 def _named(order: Order, rules: NodeRules, heads: Sequence[int | None], chosen: BoolArray) -> dict[str, Any]:
-    """Counts and examples of the nodes whose children change places, and of those whose children do not."""
+    """Return counts and examples of the nodes whose children change places, and of those whose children do not."""
     nodes, of_rule = rules.nodes
     whole = chosen & rules.whole()
     weight = np.bincount(of_rule[whole], weights=np.exp(rules.pcfg.binary_logp[whole]), minlength=len(nodes))
@@ -340,7 +340,7 @@ class Ablation(Change):
 
 
 def _parse(pattern: str) -> tuple[str, list[str] | None]:
-    """Parent and children; a category alone has no children."""
+    """Return the parent and children; a category alone has no children."""
     left, arrow, right = pattern.partition("->")
     parents, children = left.split(), right.split()
     if len(parents) != 1 or (arrow and len(children) not in (1, 2)):
@@ -398,7 +398,7 @@ def _is_quoted(item: str) -> bool:
 
 
 def _some(pcfg: PCFG, above: BoolArray, most: int = 3) -> str:
-    """The most probable rules of some symbols."""
+    """Return the most probable rules of some symbols."""
     logp = np.concatenate([np.where(above[rules[:, 0]], logp, -np.inf) for rules, logp in pcfg.tables()])
     best = [int(rule) for rule in np.argsort(-logp, kind="stable")[:most] if np.isfinite(logp[rule])]
     return "; ".join(rule_name(pcfg, rule) for rule in best) or "none at all"

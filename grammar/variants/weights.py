@@ -18,7 +18,7 @@ UNKNOWN = "<unk>"  #: how collapsed words read
 
 
 def log_sums(parents: Int32Array, logp: FloatArray, n_symbols: int) -> FloatArray:
-    """``ln sum exp(logp)`` over the rules of each symbol, (S,); -inf for a symbol without any."""
+    """Return ``ln sum exp(logp)`` over the rules of each symbol, (S,); -inf for a symbol without any."""
     top = np.full(n_symbols, -np.inf)
     np.maximum.at(top, parents, logp)
     sums = np.zeros(n_symbols)
@@ -40,7 +40,7 @@ def require_representable(logp: FloatArray, spec: str) -> None:
 
 
 def checked(value: float, name: str, *, zero: bool) -> float:
-    """A finite number above zero, or from zero on where ``zero``.
+    """Return a finite number above zero, or from zero on where ``zero``.
 
     Raises:
         InputError: it is not.
@@ -52,7 +52,7 @@ def checked(value: float, name: str, *, zero: bool) -> float:
 
 
 def number(value: float) -> str:
-    """A number as short text, the same when read again."""
+    """Return a number as short text, the same when read again."""
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
 
 
@@ -148,7 +148,7 @@ class Zipf(OneNumber):
     exponent: float
 
     def apply(self, pcfg: PCFG) -> Changed:
-        """Rank and reassign.
+        """Return the rank and reassign.
 
         Raises:
             InputError: a probability becomes too small for float64.
@@ -162,7 +162,7 @@ class Zipf(OneNumber):
 
 
 def _reweighted(pcfg: PCFG, weight: FloatArray, spec: str) -> Changed:
-    """Lexical rules proportional to ``exp(weight)``, the lexical probability of each symbol kept."""
+    """Return lexical rules proportional to ``exp(weight)``, the lexical probability of each symbol kept."""
     parents = pcfg.lexical[:, 0]
     n = len(pcfg.symbols)
     total = log_sums(parents, pcfg.lexical_logp, n)
