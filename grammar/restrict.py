@@ -210,7 +210,7 @@ def pruning_cost(
 
 
 def _with_leaks(pcfg: PCFG, share: FloatArray) -> PCFG:
-    """Return the grammar with its rules at ``share`` of their probability; the rest goes to a symbol that never ends."""
+    """Return the grammar with its rules at ``share`` of their probability; a symbol that never ends gets the rest."""
     n = len(pcfg.symbols)
     leaking = np.flatnonzero(share < 1.0)
     name = "leak"

@@ -228,9 +228,9 @@ def _unary_closure(pcfg: GrammarRules, used: BoolArray) -> csr_matrix[np.float64
         row, column = np.nonzero(closed)
         parts.append((states[row], states[column], closed[row, column]))
     row, column, value = (np.concatenate(part) for part in zip(*parts, strict=True))
-    result = csr_matrix((value, (row, column)), shape=(n, n))
-    result.eliminate_zeros()
-    return result
+    closure: csr_matrix[np.float64] = csr_matrix((value, (row, column)), shape=(n, n))
+    closure.eliminate_zeros()
+    return closure
 
 
 class GrammarTables:

@@ -1,4 +1,4 @@
-"""Changes of probabilities and words: all choices more or less random, words more or less even, fewer words."""
+"""Changes of probabilities and words: choices more or less random, word frequencies more or less even, fewer words."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.variants.change import Change, Changed, RuleMap, locate, require_ending
 
-SMALLEST_LOGP = -690.0  #: nats; below it a probability and its products leave float64
-UNKNOWN = "<unk>"  #: how collapsed words read
+SMALLEST_LOGP = -690.0  #: nats; probabilities below underflow float64, themselves or in products
+UNKNOWN = "<unk>"  #: replacement of collapsed words
 
 
 def log_sums(parents: Int32Array, logp: FloatArray, n_symbols: int) -> FloatArray:
@@ -36,28 +36,28 @@ def require_representable(logp: FloatArray, spec: str) -> None:
         InputError: one is below exp(-690).
     """
     if len(logp) and float(logp.min()) < SMALLEST_LOGP:
-        raise InputError(f"{spec} makes probabilities below 1e-299, too small to compute with; choose a milder value")
+        raise InputError(f"{spec} gives probabilities below 1e-299, too small for float64; choose a value nearer to 1")
 
 
 def checked(value: float, name: str, *, zero: bool) -> float:
-    """Return a finite number above zero, or from zero on where ``zero``.
+    """Return a finite number above zero, or also zero if ``zero``.
 
     Raises:
         InputError: it is not.
     """
     plain = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not plain or value < 0.0 or (value == 0.0 and not zero):
-        raise InputError(f"{name} wants a number {'from 0 on' if zero else 'above 0'}, got {value!r}")
+        raise InputError(f"{name} needs a number {'from 0 on' if zero else 'above 0'}, got {value!r}")
     return float(value)
 
 
 def number(value: float) -> str:
-    """Return a number as short text, the same when read again."""
+    """Return a number as short text that reads back unchanged."""
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
 
 
 class OneNumber(Change):
-    """A change that one number describes; a dataclass of one field."""
+    """A change described by one number; a dataclass of one field."""
 
     title: ClassVar[str]
     zero: ClassVar[bool] = True  #: whether the number may be 0
@@ -68,17 +68,17 @@ class OneNumber(Change):
 
     @property
     def spec(self) -> str:
-        """Such as ``temperature=0.8``."""
+        """The change as text, such as ``temperature=0.8``."""
         (value,) = vars(self).values()
         return f"{self.title}={number(value)}"
 
 
 @dataclass(frozen=True)
 class Temperature(OneNumber):
-    """Every rule gets a probability proportional to ``p ** (1 / value)`` among those of its parent.
+    """Make every rule's probability proportional to ``p ** (1 / value)`` among the rules of its parent.
 
-    Above 1 rules become more alike and the entropy of every choice rises, below 1 it falls; 1 changes nothing.
-    Sentences may grow or shrink with it. Rules keep their places.
+    Above 1 rules become more uniform and the entropy of every choice rises, below 1 it falls; 1 changes nothing.
+    Sentences may grow or shrink with it. Rules keep their order.
 
     Raises:
         InputError: the value is not a number above 0.
@@ -89,7 +89,7 @@ class Temperature(OneNumber):
     value: float
 
     def apply(self, pcfg: PCFG) -> Changed:
-        """Raise and renormalise.
+        """Raise probabilities to the power and renormalise.
 
         Raises:
             InputError: derivations of the result may not end, or a probability becomes too small for float64.
@@ -109,21 +109,21 @@ class Temperature(OneNumber):
 
 @dataclass(frozen=True)
 class Sharpen(OneNumber):
-    """Within each preterminal, words get probabilities proportional to ``p ** exponent``.
+    """Make word probabilities within each preterminal proportional to ``p ** exponent``.
 
-    The total lexical probability of every symbol is kept, hence the distribution of trees over preterminals. Where
-    words follow Zipf's law with some exponent, it is multiplied by ``exponent``; 1 changes nothing, 0 makes words
-    uniform. Rules keep their places, so one seed samples the same trees from both grammars.
+    The total lexical probability of every symbol is kept, hence the distribution of trees over preterminals. If words
+    follow Zipf's law with some exponent, it is multiplied by ``exponent``; 1 changes nothing, 0 makes words uniform.
+    Rules keep their order, so one seed samples the same trees from both grammars.
 
     Raises:
-        InputError: the exponent is not a number from 0 on.
+        InputError: the exponent is not a number >= 0.
     """
 
     title = "sharpen"
     exponent: float
 
     def apply(self, pcfg: PCFG) -> Changed:
-        """Raise and renormalise.
+        """Raise word probabilities to the power and renormalise.
 
         Raises:
             InputError: a probability becomes too small for float64.
@@ -135,34 +135,34 @@ class Sharpen(OneNumber):
 
 @dataclass(frozen=True)
 class Zipf(OneNumber):
-    """Within each preterminal, the word of rank r (by its probability) gets one proportional to ``r ** -exponent``.
+    """Make the probability of the word of rank r within each preterminal proportional to ``r ** -exponent``.
 
-    Equally probable words are ranked by their number. All else is as in `Sharpen`; 0 makes words uniform, and
-    a second time with the same exponent changes nothing.
+    Equally probable words are ranked by their number. Otherwise as `Sharpen`; 0 makes words uniform, and a second
+    application with the same exponent changes nothing.
 
     Raises:
-        InputError: the exponent is not a number from 0 on.
+        InputError: the exponent is not a number >= 0.
     """
 
     title = "zipf"
     exponent: float
 
     def apply(self, pcfg: PCFG) -> Changed:
-        """Return the rank and reassign.
+        """Rank the words and assign new probabilities.
 
         Raises:
             InputError: a probability becomes too small for float64.
         """
         parents, words = pcfg.lexical[:, 0], pcfg.lexical[:, 1]
         order = np.lexsort((words, -pcfg.lexical_logp, parents))
-        begin = np.searchsorted(parents[order], parents[order])  # where the words of each parent begin
+        begin = np.searchsorted(parents[order], parents[order])  # start of the words of each parent
         rank = np.empty(len(order))
         rank[order] = np.arange(len(order)) - begin + 1
         return _reweighted(pcfg, -self.exponent * np.log(rank), self.spec)
 
 
 def _reweighted(pcfg: PCFG, weight: FloatArray, spec: str) -> Changed:
-    """Return lexical rules proportional to ``exp(weight)``, the lexical probability of each symbol kept."""
+    """Return lexical rules proportional to ``exp(weight)``; the lexical probability of each symbol is kept."""
     parents = pcfg.lexical[:, 0]
     n = len(pcfg.symbols)
     total = log_sums(parents, pcfg.lexical_logp, n)
@@ -173,16 +173,16 @@ def _reweighted(pcfg: PCFG, weight: FloatArray, spec: str) -> Changed:
 
 @dataclass(frozen=True)
 class Vocabulary(OneNumber):
-    """Keep the ``size`` words with the largest expected count; the probability of others goes to those kept.
+    """Keep the ``size`` words with the largest expected count; the others give them their probability.
 
     Counts are exact, not conditioned on length, and words of equal count are taken by their number. Within each
-    preterminal, the probability of the dropped words is shared out among its kept ones in proportion, so its total
-    lexical probability stays, and with it the distribution of trees over preterminals. A preterminal that would lose
-    all its words keeps its most probable one, which takes the place of the least frequent other words: the size is as
-    asked for, and no rule but lexical ones goes.
+    preterminal, the probability of the dropped words is divided among its remaining ones in proportion, so its total
+    lexical probability is unchanged, and with it the distribution of trees over preterminals. A preterminal that would
+    lose all its words keeps its most probable one, which replaces the least frequent other words: the size is exact,
+    and only lexical rules are dropped.
 
     Raises:
-        InputError: the size is not a whole number from 1 on.
+        InputError: the size is not an integer >= 1.
     """
 
     title = "vocabulary"
@@ -192,10 +192,10 @@ class Vocabulary(OneNumber):
         _check_size(self.size, self.title)
 
     def apply(self, pcfg: PCFG) -> Changed:
-        """Drop words.
+        """Drop the other words.
 
         Raises:
-            InputError: so few words do not serve all preterminals, or the spectral radius is 1 or more.
+            InputError: there are fewer words than preterminals need, or the spectral radius is 1 or more.
         """
         if self.size >= len(pcfg.terminals):
             return Changed(pcfg, RuleMap.identity(pcfg), {})
@@ -236,19 +236,19 @@ class Vocabulary(OneNumber):
             if rescued.sum() > self.size:
                 name = pcfg.symbols[int(preterminals[np.flatnonzero(bare)[0]])]
                 raise InputError(
-                    f"with {self.size:,} words some of the {len(preterminals):,} symbols that make words, such as"
-                    f" {name!r}, would have none; ask for at least {int(rescued.sum()):,}, or for collapse={self.size}"
+                    f"with {self.size:,} words some of the {len(preterminals):,} preterminals, such as"
+                    f" {name!r}, would have none; choose at least {int(rescued.sum()):,}, or collapse={self.size}"
                 )
 
 
 @dataclass(frozen=True)
 class Collapse(OneNumber):
-    """Keep the ``size`` words with the largest expected count; all others read ``<unk>`` (`PCFG.collapse`).
+    """Keep the ``size`` words with the largest expected count; all others become ``<unk>`` (`PCFG.collapse`).
 
-    Sentences are those of the original under a mapping of words, so every derivation has its image.
+    Sentences are the original ones under a mapping of words, so every derivation has an image.
 
     Raises:
-        InputError: the size is not a whole number from 1 on.
+        InputError: the size is not an integer >= 1.
     """
 
     title = "collapse"
@@ -258,7 +258,7 @@ class Collapse(OneNumber):
         _check_size(self.size, self.title)
 
     def apply(self, pcfg: PCFG) -> Changed:
-        """Merge words.
+        """Merge the other words.
 
         Raises:
             InputError: the spectral radius is 1 or more.
@@ -282,4 +282,4 @@ def _details(pcfg: PCFG, keep: BoolArray) -> dict[str, float | int]:
 
 def _check_size(size: int, name: str) -> None:
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise InputError(f"{name} wants a whole number of words from 1 on, got {size!r}")
+        raise InputError(f"{name} needs an integer number of words >= 1, got {size!r}")
