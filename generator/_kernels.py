@@ -1,12 +1,12 @@
 """Kernels: random numbers, random derivations of a PCFG, and derivations as text, as trees and as hashes.
 
-Random numbers are by xoshiro256 (Blackman & Vigna 2021), and splitmix64 (Steele et al. 2014), which seeds it. A state
-is (4,) uint64 and moves on. An output adds the upper bits of two words of it, so that no step overflows. Seeds promise
-the same text for ever, so no number given here may change (`tests/generator/test_random_numbers.py`).
+Random numbers are from xoshiro256 (Blackman & Vigna 2021), seeded by splitmix64 (Steele et al. 2014). A state is (4,)
+uint64 and advances in place. An output adds the upper bits of two of its words, so that no step overflows. Seeds
+promise the same text forever, so no number given here may change (`tests/generator/test_random_numbers.py`).
 
-Rules of all kinds are numbered in one row: binary, then unary, then lexical. ``left`` holds the left or only child (a
-word number for lexical rules), ``right`` the right child of binary rules. A derivation is the row of its rule numbers
-in preorder. Its nodes are coded ``3 * symbol + children``, where a word under the node counts as no child.
+Rules of all kinds are numbered consecutively: binary, then unary, then lexical. ``left`` holds the left or only child
+(a word number for lexical rules), ``right`` the right child of binary rules. A derivation is the row of its rule
+numbers in preorder. Its nodes are coded ``3 * symbol + children``, where a word under the node counts as no child.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def uniform(state: Array) -> float:
 
 @kernel
 def uniforms(n: int, state: Array) -> Array:
-    """Return N float64 in [0, 1), as `uniform` gives them, (n,)."""
-    found = np.empty(n)
+    """Return n float64 in [0, 1), as from `uniform`, (n,)."""
+    numbers = np.empty(n)
     for i in range(n):
-        found[i] = uniform(state)
-    return found
+        numbers[i] = uniform(state)
+    return numbers
 
 
 @kernel
@@ -65,7 +65,7 @@ def uniform_open(state: Array) -> float:
 
 @kernel
 def mixed_with(h: Any, value: Any) -> Any:
-    """Return the next 64 bits of a hash ``h``, that take in ``value``; both uint64. One step of splitmix64."""
+    """Return the next 64 bits of a hash ``h`` after ``value``; both uint64. One step of splitmix64."""
     h = (h ^ value) + _STEP
     h = (h ^ (h >> _S30)) * _MIX1
     h = (h ^ (h >> _S27)) * _MIX2
@@ -88,7 +88,7 @@ Array = Any  # numpy arrays; element types are in the docstrings
 
 @kernel
 def _first_above(cumulative: Array, begin: int, end: int, x: float) -> int:
-    """Return the smallest i in [begin, end) with ``cumulative[i] > x``; end - 1 when none is."""
+    """Return the smallest i in [begin, end) with ``cumulative[i] > x``; end - 1 for none."""
     low, high = begin, end - 1
     while low < high:
         middle = (low + high) >> 1
@@ -101,7 +101,7 @@ def _first_above(cumulative: Array, begin: int, end: int, x: float) -> int:
 
 @kernel
 def row_sums_running(bounds: Array, weights: Array) -> Array:
-    """Return running sums of ``weights`` that start anew at each of ``bounds`` (S + 1,)."""
+    """Return running sums of ``weights`` that restart at each of ``bounds`` (S + 1,)."""
     sums = np.empty(len(weights))
     for a in range(len(bounds) - 1):
         total = 0.0
@@ -117,7 +117,7 @@ def draw_free(
 ) -> tuple[Array, Array, Array, Array, bool]:
     """Draw ``n`` derivations of ``start``.
 
-    The weights of ``choices`` are probabilities. Gives rules (N,), ends (n + 1,), tokens (n,), log probabilities (n,)
+    The weights of ``choices`` are probabilities. Return rules (N,), ends (n + 1,), tokens (n,), log probabilities (n,)
     and whether all stayed below ``max_nodes``.
     """
     left, right, logp, n_binary, n_unary = numbered
@@ -160,7 +160,7 @@ def draw_free(
 
 @kernel
 def _splits(left: int, right: int, n: int, sizes: Array) -> tuple[int, int]:
-    """Least number of tokens of the left child among n, and the greatest plus one; ``sizes`` as in the kernel below."""
+    """Return the least left child length among n tokens, and one past the greatest; ``sizes`` as in `draw_conditioned`."""
     return max(sizes[left, 0], n - sizes[right, 1]), min(sizes[left, 1], n - sizes[right, 0]) + 1
 
 
@@ -192,10 +192,10 @@ def draw_conditioned(
     """Draw ``n`` derivations of ``start`` given that the length is in ``low..high``, without rejection.
 
     ``mass`` (S, high + 1) holds P(A yields exactly m tokens), ``sizes`` (S, 2) the least and the greatest such m. At a
-    symbol that owes m tokens a rule is taken with weight p * mass of its children, a binary rule's split with
+    symbol that owes m tokens a rule is chosen with weight p * mass of its children, a binary rule's split with
     mass(left, k) * mass(right, m - k). ``phrases.sums`` (high + 1, P) and ``ready`` (high + 1, S) are filled here, a
-    row when first needed: running weights of the binary and unary rules of a symbol; ``words.sums`` those of unary and
-    lexical rules for one token. Results as in `draw_free`.
+    row when first needed: running weights of the binary and unary rules of a symbol; ``words.sums`` are running weights
+    of unary and lexical rules for one token. Results as in `draw_free`.
     """
     left, right, logp, n_binary, n_unary = numbered
     phrase_options, phrase_bounds, phrase_sums = phrases
@@ -269,7 +269,7 @@ def draw_conditioned(
 
 @kernel
 def sentence_hashes(rules: Array, ends: Array, left: Array, first_lexical: int) -> Array:
-    """Return 64 bits (n,) uint64 that differ, but for chance, where the words of two sentences differ."""
+    """Return 64 bits (n,) uint64 that differ for different sentences, except by chance."""
     n = len(ends) - 1
     result = np.empty(n, dtype=np.uint64)
     for s in range(n):
@@ -307,7 +307,7 @@ def heights(rules: Array, ends: Array, n_binary: int, first_lexical: int) -> Arr
 
 @kernel
 def reorder(rules: Array, ends: Array, n_binary: int, first_lexical: int, swapped: Array) -> Array:
-    """Return derivations in preorder when the children of binary rules with ``swapped`` change places, (N,)."""
+    """Return derivations in preorder after exchanging the children of binary rules with ``swapped``, (N,)."""
     result = np.empty_like(rules)
     most = 1
     for s in range(len(ends) - 1):
@@ -350,7 +350,7 @@ def reorder(rules: Array, ends: Array, n_binary: int, first_lexical: int, swappe
 
 @kernel
 def _put(target: Array, at: int, names: Array, bounds: Array, which: int) -> int:
-    """Copy one name to ``target`` from ``at`` on; gives the position after it."""
+    """Copy one name to ``target`` from ``at`` on; return the position after it."""
     for i in range(bounds[which], bounds[which + 1]):
         target[at] = names[i]
         at += 1
@@ -399,14 +399,14 @@ def _bracket_size(codes: Array, name_bounds: Array, text: Array) -> int:
 def _put_brackets(
     target: Array, at: int, codes: Array, text: Array, names: Array, name_bounds: Array, dropped: Array
 ) -> int:
-    """Write one tree as Penn brackets; gives the position after it.
+    """Write one tree as Penn brackets; return the position after it.
 
-    ``codes`` (m,) are its nodes in preorder, ``text`` its words separated by single spaces; symbols are called
-    ``names``; nodes of symbols that are ``dropped`` (S,) give their children to the node above, but not the root,
-    and not a symbol over a word. Words are escaped as `truesource.grammar.tree` has it.
+    ``codes`` (m,) are its nodes in preorder, ``text`` its words separated by single spaces; symbols have ``names``.
+    Nodes of symbols that are ``dropped`` (S,) are replaced by their children, except the root and symbols over words.
+    Words are escaped as in `truesource.grammar.tree`.
     """
     owed = np.empty(len(codes) + 1, dtype=np.int64)
-    shown = np.empty(len(codes) + 1, dtype=np.bool_)
+    visible = np.empty(len(codes) + 1, dtype=np.bool_)
     depth = 0
     word = 0
     for i in range(len(codes)):
@@ -420,7 +420,7 @@ def _put_brackets(
             at = _put(target, at + 1, names, name_bounds, a)
         if children > 0:
             owed[depth] = children
-            shown[depth] = show
+            visible[depth] = show
             depth += 1
             continue
         target[at] = 32
@@ -446,7 +446,7 @@ def _put_brackets(
             if owed[depth - 1] > 0:
                 break
             depth -= 1
-            if shown[depth]:
+            if visible[depth]:
                 target[at] = _CLOSE
                 at += 1
     return at

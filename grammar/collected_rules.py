@@ -117,8 +117,8 @@ def assemble(
 ) -> GrammarRules:
     """Return the grammar of these rules.
 
-    How far the sums of weights that were divided are from one is logged and stands in ``meta["normalised"]``:
-    ``symbols`` (how many), ``lowest`` and ``highest`` sum, ``worst`` symbol.
+    The deviation of divided sums of weights from one is logged and recorded in ``meta["normalised"]``:
+    ``symbols`` (their number), ``lowest`` and ``highest`` sum, ``worst`` symbol.
 
     Args:
         rules: what was read.

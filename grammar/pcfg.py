@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PCFG(GrammarRules):
-    """A grammar: the rules, and exact inference. Fields and errors are those of `GrammarRules`."""
+    """A grammar: the rules, and exact inference. Fields and errors are as in `GrammarRules`."""
 
     @classmethod
     def of(cls, rules: GrammarRules) -> Self:
@@ -86,7 +86,7 @@ class PCFG(GrammarRules):
     ) -> Self:
         """Read a grammar; the content of the file decides the format, unless a format is given.
 
-        In place of a file, ``path`` may name a language such as ``dyck:k=2,depth=4``. Arguments and errors are those of
+        In place of a file, ``path`` may name a language such as ``dyck:k=2,depth=4``. Arguments and errors are as in
         `truesource.grammar.formats.load_rules` and of `language`; a language has a start symbol and no format.
         """
         from truesource.grammar.formats import load_rules, require_source

@@ -84,7 +84,7 @@ class WordPredictor(ABC):
     def string_lengths(self, high: int) -> tuple[FloatArray, FloatArray, float]:
         """Return P(m words | language), (K, high+1); P(language), (K,); P(the language is redrawn before a string).
 
-        Called only if ``end`` is None.
+        Used only without a constant ``end``.
         """
         raise NotImplementedError
 

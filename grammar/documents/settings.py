@@ -21,7 +21,7 @@ class DocumentSettings(LanguageSettings):
     )
 
     def n_rules(self) -> int:
-        """Return a number above that of any grammar, since documents have no rules."""
+        """Return more rules than any grammar may have, since documents have none."""
         return LARGEST + 1
 
     @property

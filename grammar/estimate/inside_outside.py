@@ -420,7 +420,7 @@ def _save(folder: Path, key: str, iteration: int, pcfg: PCFG, trace: Sequence[Ma
 
 
 def _load(folder: Path, key: str, pcfg: PCFG) -> tuple[int, PCFG, list[dict[str, Any]]] | None:
-    """Read the checkpoint of an earlier run; return None if there is none.
+    """Read the checkpoint of an earlier run; return None without one.
 
     Raises:
         InputError: the file cannot be read, or belongs to another run.

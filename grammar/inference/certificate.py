@@ -174,6 +174,6 @@ class Certificate:
 
 
 def _lowest(values: FloatArray) -> float:
-    """Return the logarithm of the smallest positive entry; 0 where there is none."""
+    """Return the logarithm of the smallest positive entry; 0 without one."""
     positive = values[values > 0.0]
     return float(np.log(positive.min())) if positive.size else 0.0

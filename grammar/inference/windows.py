@@ -332,7 +332,7 @@ class Windows(WindowPredictor):
             if len(some):
                 text = " ".join(self.pcfg.terminals[i] if i >= 0 else "*" for i in nothing[some[0]])
                 raise InputError(
-                    f"the string {text!r} is so rare that its expected number, and those of its continuations,"
+                    f"the string {text!r} is so rare that its expected number, and the numbers of its continuations,"
                     " underflow float64; choose shorter windows"
                 )
 

@@ -58,7 +58,7 @@ def refuse_other_kind(folder: Path, expected: str, *, code: str = InputError.def
     remedy = f"use a {expected}"
     if (pattern := _PARTS.get((kind, expected))) is not None:
         inside = [str(each) for each in sorted(folder.glob(pattern)) if each.is_file() or kind_of(each) == expected]
-        those = f"its {_PLURALS.get(wanted, f'{expected}s')} are" if len(inside) > 1 else f"its {expected} is"
+        those = f"its {_PLURALS.get(expected, f'{expected}s')} are" if len(inside) > 1 else f"its {expected} is"
         listed = f"{those} {', '.join(inside[:_SHOWN])}{', ...' * (len(inside) > _SHOWN)}"
         remedy = listed if inside else f"it has no {expected} yet"
     raise InputError(f"this is a {_CALLED.get(kind, kind)}; {remedy}", folder, code=code)

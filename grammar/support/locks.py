@@ -211,7 +211,7 @@ def _note(place: Path) -> Path:
 
 
 def _call_of(place: Path) -> str | None:
-    """Return the interrupted call that was writing this; None if there is none."""
+    """Return the interrupted call that was writing this; None without one."""
     try:
         return _note(place).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

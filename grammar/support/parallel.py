@@ -58,7 +58,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Workers:
-    """Where work is done: ``n`` processes of this machine, or all workers of a running Dask cluster.
+    """The place of work: ``n`` processes of this machine, or all workers of a running Dask cluster.
 
     Raises:
         InputError: ``n`` is below 1, or above 1 together with a scheduler; or there is no such scheduler file.

@@ -27,7 +27,7 @@ class NoRoomError(InputError):
         what: what needs it, such as ``the network``.
         needed: bytes, a lower estimate.
         available: bytes.
-        where: where they are, such as ``this machine has``.
+        where: their location, such as ``this machine has``.
         remedy: what to do instead.
     """
 

@@ -345,7 +345,7 @@ def _tilted_given(
     if masses is None:
         raise InputError(
             f"the sum of p(x) exp(r(x) / beta) is infinite also for sentences of {lengths} words, by unary rules that"
-            " return to their symbol; choose weights nearer to those of the grammar",
+            " return to their symbol; choose weights nearer to the grammar's",
             code="infinite-sum",
         )
     layers = by_length(rules, masses, lengths, budget)

@@ -209,7 +209,7 @@ class Branching(Change):
     @property
     def spec(self) -> str:
         """The change as text, such as ``mirror=NP+VP`` or ``head-final=all``."""
-        return f"{self.order}={'all' if self.categories is None else '+'.join(self.categories)}"
+        return f"{self.order}={'+'.join(('all',) if self.categories is None else self.categories)}"
 
     def apply(self, pcfg: PCFG) -> Changed:
         """Swap the children, and merge rules that become equal.
@@ -384,11 +384,11 @@ def _symbols(pcfg: PCFG, name: str, pattern: str) -> BoolArray:
     if name == ANY:
         return np.ones(len(pcfg.symbols), dtype=bool)
     names = [(symbol, label, _COARSE(label)) for symbol, label in zip(pcfg.symbols, pcfg.labels, strict=True)]
-    result = np.array([name in names for names in names], dtype=bool)
+    result = np.array([name in candidates for candidates in names], dtype=bool)
     if not result.any():
-        names = {coarse for _, _, coarse in names}
+        listed = {coarse for _, _, coarse in names}
         raise InputError(
-            f"ablate={pattern}: the grammar has no symbol or category {name!r} (words are quoted); {near(name, names)}"
+            f"ablate={pattern}: the grammar has no symbol or category {name!r} (words are quoted); {near(name, listed)}"
         )
     return result
 

@@ -232,7 +232,7 @@ def save(folder: Path, key: str, phases: int, rules: SparseRules, trace: Sequenc
 
 
 def load(folder: Path, key: str, table: RuleTable) -> tuple[int, SparseRules, list[dict[str, Any]]] | None:
-    """Return finished phases, grammar and trace of an earlier run; None if there is none.
+    """Return finished phases, grammar and trace of an earlier run; None without one.
 
     Raises:
         InputError: the file cannot be read, or belongs to other trees, settings or another seed.
