@@ -160,7 +160,7 @@ def draw_free(
 
 @kernel
 def _splits(left: int, right: int, n: int, sizes: Array) -> tuple[int, int]:
-    """Return the least left child length among n tokens, and one past the greatest; ``sizes`` as in `draw_conditioned`."""
+    """Return the least left child length among n tokens, and one past the greatest; sizes as in `draw_conditioned`."""
     return max(sizes[left, 0], n - sizes[right, 1]), min(sizes[left, 1], n - sizes[right, 0]) + 1
 
 

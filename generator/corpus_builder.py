@@ -29,8 +29,8 @@ from truesource.generator.process_sampler import sampler_of
 from truesource.generator.sampler import TruthSampler
 from truesource.generator.shard_writer import (
     EXACT_UP_TO,
-    Drawing,
     Hashes,
+    ShardSampler,
     Spelling,
     deal,
     estimated,
@@ -286,7 +286,7 @@ def make_corpus(
     truth = sampler.truth
     plan = _without_trees(truth, plan)
     require_text_room(truth, plan, path)
-    drawing = Drawing(
+    drawing = ShardSampler(
         sampler, Spelling.of(truth), plan.columns, place_of(path), plan.seed, plan.shard_size, transform=plan.transform
     )
     record = _call_record(sampler, plan)
@@ -318,7 +318,7 @@ def _without_trees(truth: Truth, plan: Plan) -> Plan:
 class _CorpusInProgress:
     """The shards of a plan, split after split, and the sentences that must not recur."""
 
-    def __init__(self, drawing: Drawing, plan: Plan, workers: Workers, exact_correction: bool) -> None:
+    def __init__(self, drawing: ShardSampler, plan: Plan, workers: Workers, exact_correction: bool) -> None:
         self.drawing, self.plan, self.workers = drawing, plan, workers
         self.exact_correction = exact_correction
         #: entries of the record: for the whole corpus, and for each split

@@ -92,7 +92,7 @@ class TransformRecord(TypedDict):
 
 
 @with_config(STRICT)
-class Excluded(TypedDict):
+class ExclusionRecord(TypedDict):
     """Mass that a disjoint split excludes; see `truesource.generator.shard_writer`."""
 
     probability: Probability
@@ -118,7 +118,7 @@ class SplitRecord(TypedDict):
     tokens: Count
     different: NotRequired[Positive]
     overlap: NotRequired[Shares | None]
-    excluded: NotRequired[Excluded | None]
+    excluded: NotRequired[ExclusionRecord | None]
 
 
 @with_config(STRICT)
@@ -135,7 +135,7 @@ class ShardEntry(TypedDict):
 
 
 @with_config(STRICT)
-class Unique(TypedDict):
+class UniqueRecord(TypedDict):
     """Counts of unique splits: sentences drawn, and repetitions of earlier ones."""
 
     drawn: Count
@@ -174,7 +174,7 @@ class CorpusRecord(TypedDict):
     transform: NotRequired[TransformRecord]
     condition: NotRequired[Condition | None]
     height_cap: NotRequired[HeightCap | None]
-    unique: NotRequired[Unique]
+    unique: NotRequired[UniqueRecord]
     splits: dict[str, SplitRecord]
     overlap_with: NotRequired[str]
     shards: list[ShardEntry]

@@ -164,7 +164,7 @@ def among(hashes: Hashes, earlier: Hashes) -> BoolArray:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class ShardSampler:
     """Settings and tools for sampling every shard of one corpus, and its partial folder.
 
     The folder holds the shards in ``data/`` and, in ``.work/``, a note and the sentence hashes of each finished one.
@@ -315,7 +315,7 @@ def _whole(target: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def deal(drawing: Drawing, shards: list[Shard], workers: Workers) -> tuple[list[Shard], dict[str, Any]]:
+def deal(drawing: ShardSampler, shards: list[Shard], workers: Workers) -> tuple[list[Shard], dict[str, Any]]:
     """Deal sentences to each shard: the first distinct ones of a stream, in random splits, in the stream's order.
 
     Returns:
@@ -350,7 +350,7 @@ def _picks(places: IntArray, block: int) -> tuple[tuple[int, BoolArray], ...]:
     return tuple(picks)
 
 
-def _first_occurrences(drawing: Drawing, number: int, workers: Workers) -> IntArray:
+def _first_occurrences(drawing: ShardSampler, number: int, workers: Workers) -> IntArray:
     """Return positions in the common stream of its first ``number`` distinct sentences, ascending, (number,).
 
     The result does not depend on how many blocks are drawn at once. Raises as `deal`.
@@ -383,7 +383,7 @@ def _first_occurrences(drawing: Drawing, number: int, workers: Workers) -> IntAr
             more = min(2 * have, -(-missing * more // max(1, new)))
 
 
-def _hash_block(drawing: Drawing, block: int) -> tuple[int, Hashes]:
+def _hash_block(drawing: ShardSampler, block: int) -> tuple[int, Hashes]:
     return block, drawing.hashes_of(drawing.pool(block))
 
 
@@ -418,7 +418,7 @@ def estimated(drawn: int, kept: int) -> dict[str, Any]:
     }
 
 
-def new_sentences(drawing: Drawing, shards: Sequence[Shard], earlier: Hashes) -> tuple[list[Task], Hashes]:
+def new_sentences(drawing: ShardSampler, shards: Sequence[Shard], earlier: Hashes) -> tuple[list[Task], Hashes]:
     """Return the first occurrences of sentences that are not in ``earlier``, and all sentences so far, sorted."""
     hashes = [drawing.hashes(shard) for shard in shards]
     joined = np.concatenate(hashes)
@@ -430,7 +430,7 @@ def new_sentences(drawing: Drawing, shards: Sequence[Shard], earlier: Hashes) ->
     return tasks, np.union1d(earlier, joined)
 
 
-def exact_mass(drawing: Drawing, tasks: Sequence[Task], workers: Workers) -> float:
+def exact_mass(drawing: ShardSampler, tasks: Sequence[Task], workers: Workers) -> float:
     """Return P(S), given the length range, of the sentences of some tasks, each summed over all its derivations.
 
     The result of a shard is saved in its folder, so an interrupted run resumes.
@@ -444,7 +444,7 @@ def exact_mass(drawing: Drawing, tasks: Sequence[Task], workers: Workers) -> flo
     return float(np.sum([masses[shard.name] for shard, _ in tasks]))
 
 
-def _shard_mass(drawing: Drawing, task: Task) -> tuple[str, float, int]:
+def _shard_mass(drawing: ShardSampler, task: Task) -> tuple[str, float, int]:
     shard, new = task
     file = drawing.partial / ".work" / f"{shard.name}.mass.json"
     try:

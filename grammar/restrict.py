@@ -21,14 +21,14 @@ from truesource.grammar.support.errors import InputError
 MASS_TOLERANCE = 1e-9  #: probability that may be missing from the sentences of the restricted grammar
 
 
-class Restricted(NamedTuple):
+class RestrictedGrammar(NamedTuple):
     """A restricted grammar, and the share of each symbol's probability that remains."""
 
     pcfg: PCFG
     share: FloatArray  #: (S,) for the remaining symbols: share of their rules' probability that was kept, in (0, 1]
 
 
-def restrict(pcfg: PCFG, selected: Sequence[BoolArray]) -> Restricted | None:
+def restrict(pcfg: PCFG, selected: Sequence[BoolArray]) -> RestrictedGrammar | None:
     """Return the grammar of the selected rules; None if they derive no sentence.
 
     Symbols that derive no finite string or are unreachable are removed, and so are words that no rule produces. The
@@ -50,7 +50,7 @@ def restrict(pcfg: PCFG, selected: Sequence[BoolArray]) -> Restricted | None:
         keep &= reached[rules[:, 0]]
         np.add.at(sums, rules[keep, 0], np.exp(logp[keep]))
     rest = _rest(pcfg, left, reached, sums)
-    return Restricted(rest, np.minimum(sums[reached] / pcfg.row_sums[reached], 1.0))
+    return RestrictedGrammar(rest, np.minimum(sums[reached] / pcfg.row_sums[reached], 1.0))
 
 
 def _productive(pcfg: PCFG, selected: list[BoolArray]) -> BoolArray:
@@ -119,14 +119,14 @@ class PruningCost:
         )
 
 
-class Pruned(NamedTuple):
+class PrunedGrammar(NamedTuple):
     """A pruned grammar and the cost of pruning."""
 
     pcfg: PCFG
     cost: PruningCost
 
 
-def prune(pcfg: PCFG, threshold: float) -> Pruned:
+def prune(pcfg: PCFG, threshold: float) -> PrunedGrammar:
     """Drop the rules less probable than ``threshold`` and useless parts, and divide rows by their sums.
 
     Useless are symbols that derive no finite string or are unreachable, and words that no rule produces.
@@ -154,7 +154,7 @@ def prune(pcfg: PCFG, threshold: float) -> Pruned:
         words=len(pcfg.terminals) - len(pruned.terminals),
         original_mass=pcfg.exact.total_mass,
     )
-    return Pruned(pruned.with_meta(pruning=asdict(cost)), cost)
+    return PrunedGrammar(pruned.with_meta(pruning=asdict(cost)), cost)
 
 
 def pruning_cost(

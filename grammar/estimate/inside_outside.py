@@ -206,7 +206,7 @@ def _checked(brackets: Sequence[Span], n: int, at: int) -> tuple[Span, ...]:
 
 @with_config(STRICT)
 class EmIteration(TypedDict):
-    """One EM iteration; see `Reestimated`."""
+    """One EM iteration; see `EmResult`."""
 
     iteration: Count
     log_likelihood: float
@@ -227,7 +227,7 @@ class _State(TypedDict):
 
 
 @dataclass(frozen=True, eq=False)
-class Reestimated:
+class EmResult:
     """The result of `inside_outside`.
 
     Each record of the trace has ``iteration`` (0 is the initial grammar), ``log_likelihood`` (nats per token of the
@@ -251,7 +251,7 @@ def inside_outside(
     prior: float = 0.0,
     held_out: Sentences | None = None,
     checkpoint: str | Path | None = None,
-) -> Reestimated:
+) -> EmResult:
     """Fit the rule probabilities of a grammar to sentences without trees, by EM (Baker 1979; Lari and Young 1990).
 
     The likelihood of the text never falls. Rules that no derivation uses are dropped (unless ``prior`` keeps them), and
@@ -300,7 +300,7 @@ def inside_outside(
     meta = {"estimator": "inside_outside", "start_from": start, "iterations": trace[-1]["iteration"]}
     meta |= {"tolerance": tolerance, "prior": prior} | _fit(text, brackets is not None, unseen, trace[-1])
     retained = {name: value for name, value in pcfg.meta.items() if name in KEPT}
-    return Reestimated(replace(_without_idle_words(pcfg), meta=retained | meta), tuple(trace), converged)
+    return EmResult(replace(_without_idle_words(pcfg), meta=retained | meta), tuple(trace), converged)
 
 
 def _check(pcfg: PCFG, iterations: int, tolerance: float, prior: float) -> None:

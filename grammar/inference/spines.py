@@ -34,7 +34,7 @@ class SpineWeights(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Following:
+class NextWeights:
     """Distributions after W strings, as expected numbers in one sentence, up to a factor of each string."""
 
     states: FloatArray  #: (S, W) symbols over one word, right after the string
@@ -82,9 +82,9 @@ class FreeSpine:
         out.value[0] += self._uses @ x.value[0]
         out.present[0] = (out.value[0] > 0.0).any(axis=1)
 
-    def following(self, ends: SpineWeights, begins: SpineWeights, _words: int) -> Following:
+    def following(self, ends: SpineWeights, begins: SpineWeights, _words: int) -> NextWeights:
         """Return the weights of the continuations."""
-        return Following(begins.value[0], ends.value[0, self._start] / self._total)
+        return NextWeights(begins.value[0], ends.value[0, self._start] / self._total)
 
     @staticmethod
     def _dense(matrix: FloatArray, x: SpineWeights) -> SpineWeights:
@@ -132,14 +132,14 @@ class RangedSpine:
         """Add the right children of all nodes whose left children end with the string."""
         kernels.spread_series(self._uses, *x, *out)
 
-    def following(self, ends: SpineWeights, begins: SpineWeights, words: int) -> Following:
+    def following(self, ends: SpineWeights, begins: SpineWeights, words: int) -> NextWeights:
         """Return the weights of the continuations: symbols of one token; sentences have at most ``high`` tokens."""
         width = ends.value.shape[2]
         before = slice(max(self._lengths.low - words, 0), max(self._lengths.high - words + 1, 0))
         end = ends.value[before, self._start].sum(axis=0) / self._z if before.stop else np.zeros(width)
         one = self._lengths.high - words - 1
         states = begins.value[one] if one >= 0 else np.zeros(begins.value.shape[1:])
-        return Following(states, np.asarray(end))
+        return NextWeights(states, np.asarray(end))
 
 
 def _series(n: int, row: IntArray, column: IntArray, value: FloatArray) -> SparseRows:

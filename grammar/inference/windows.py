@@ -23,7 +23,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels import counts as kernels
 from truesource.grammar.inference.batch import Batch, Distributions, run, threads
 from truesource.grammar.inference.rare import RareStrings, with_moderate_rules
-from truesource.grammar.inference.spines import Following, FreeSpine, RangedSpine, SpineWeights
+from truesource.grammar.inference.spines import FreeSpine, NextWeights, RangedSpine, SpineWeights
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
@@ -48,7 +48,7 @@ class WindowPredictor:
     def __init__(self, pcfg: PCFG, lengths: LengthRange | None = None) -> None:
         self.pcfg, self.lengths = pcfg, lengths
 
-    def _at_positions(self, batch: Batch, words: int) -> list[Following]:
+    def _at_positions(self, batch: Batch, words: int) -> list[NextWeights]:
         """Return distributions at positions 0 to n of a batch of sentences, up to a factor; 0 after unknown words."""
         raise NotImplementedError
 
@@ -93,7 +93,7 @@ class WindowPredictor:
                     result[i][:] = table[:, column]
         return result
 
-    def _observed(self, batch: Batch, words: int) -> tuple[list[Following], IntArray, FloatArray]:
+    def _observed(self, batch: Batch, words: int) -> tuple[list[NextWeights], IntArray, FloatArray]:
         """Return distributions at each position, the observed tokens (n+1, W), and their ln P, (n+1, W)."""
         _require_context(words)
         end = np.full(batch.words.shape[1], len(self.pcfg.terminals))
@@ -125,13 +125,13 @@ class WindowPredictor:
             result[rows] = [row[n - 1] for row in logs]
         return result
 
-    def _after_prefixes(self, pcfg: PCFG, words: Int32Array) -> list[Following]:
+    def _after_prefixes(self, pcfg: PCFG, words: Int32Array) -> list[NextWeights]:
         """Return distributions after the first 0 to n of ``words`` (n, W), relative to its probability."""
         charts = pcfg.exact.charts().causal(words, self.lengths)
         result = []
         for j in range(len(words) + 1):
             possible = np.isfinite(charts.log_conditional[:j]).all(axis=0)
-            result.append(Following(charts.starts[j] * possible, np.exp(charts.log_stop[j]) * possible))
+            result.append(NextWeights(charts.starts[j] * possible, np.exp(charts.log_stop[j]) * possible))
         return result
 
     @cached_property
@@ -140,28 +140,28 @@ class WindowPredictor:
         exact = self.pcfg.exact
         return csc_matrix(hstack([exact.emission, csr_matrix(exact.lexical_sums[:, None])]))
 
-    def _expected(self, after: Following, last: IntArray) -> FloatArray:
+    def _expected(self, after: NextWeights, last: IntArray) -> FloatArray:
         """Return the expected number of each string with one word after it (V is the end, -1 none), (W,)."""
         n_words = len(self.pcfg.terminals)
         words = self._leaf.T[np.clip(last, 0, n_words - 1)]
         counts = np.asarray(words.multiply(after.states.T) @ np.ones(words.shape[1]))
         return np.where(last == n_words, after.end, np.where(last < 0, 0.0, counts))
 
-    def _shares(self, after: Following, last: IntArray) -> FloatArray:
+    def _shares(self, after: NextWeights, last: IntArray) -> FloatArray:
         """Return the share of one word in all continuations of each string, as in `_expected`, (W,); 0 without any."""
         counts, total = self._expected(after, last), self._totals(after)
         return np.divide(counts, total, out=np.zeros(len(counts)), where=total > 0.0)
 
-    def _log_shares(self, after: Following, last: IntArray) -> FloatArray:
+    def _log_shares(self, after: NextWeights, last: IntArray) -> FloatArray:
         """Return ln of `_shares`, (W,); -inf also if float64 may have lost digits of a number."""
         counts, total = self._expected(after, last), self._totals(after)
         return np.where((counts < SMALLEST) | (total < SMALLEST), -np.inf, _log(self._shares(after, last)))
 
-    def _totals(self, after: Following) -> FloatArray:
+    def _totals(self, after: NextWeights) -> FloatArray:
         """Return the expected number of each string, (W,)."""
         return np.asarray(self.pcfg.exact.lexical_sums @ after.states + after.end)
 
-    def _table(self, after: Following) -> tuple[FloatArray, FloatArray]:
+    def _table(self, after: NextWeights) -> tuple[FloatArray, FloatArray]:
         """Return P(next word or end) (W, V+1), and weights of symbols over it (W, S), relative to their total."""
         total = self._totals(after)
         scale = np.divide(1.0, total, out=np.zeros(len(total)), where=total > 0.0)
@@ -208,12 +208,12 @@ class Windows(WindowPredictor):
         """The binary rules as left child, right child, parent, (R, 3)."""
         return np.ascontiguousarray(self.pcfg.binary[:, [1, 2, 0]])
 
-    def following(self, windows: IntArray) -> Following:
+    def following(self, windows: IntArray) -> NextWeights:
         """Return the continuations of strings of k word numbers (`ANY` is any word), (W, k) with k at least 1."""
         *_, result = self.levels(windows)
         return result
 
-    def levels(self, windows: IntArray) -> Iterator[Following]:
+    def levels(self, windows: IntArray) -> Iterator[NextWeights]:
         """Return the continuations of the first 1, 2, .. k words of strings, as in `following`.
 
         There is one pass for every distinct prefix of a string, so sorted strings cost less.
@@ -246,7 +246,7 @@ class Windows(WindowPredictor):
             spans.append(now)
             columns.append(column.ravel())
             result = self._spine.following(ends[-1], begins[-1], t)
-            yield Following(result.states[:, columns[-1]], result.end[columns[-1]], log_scale[-1][columns[-1]])
+            yield NextWeights(result.states[:, columns[-1]], result.end[columns[-1]], log_scale[-1][columns[-1]])
 
     def _spans(self, earlier: list[list[FloatArray]], above: list[IntArray], leaf: FloatArray) -> list[FloatArray]:
         """Return inside weights (S, W) of words s+1 to t for s = 1..t-1, from spans that end earlier."""
@@ -282,7 +282,7 @@ class Windows(WindowPredictor):
                 result[np.array(places)[rows]] = self._expected(after, table[rows, -1]) * np.exp(after.log_scale)
         return result
 
-    def batches(self, windows: IntArray) -> Iterator[tuple[IntArray, Following]]:
+    def batches(self, windows: IntArray) -> Iterator[tuple[IntArray, NextWeights]]:
         """Yield `following` for many windows (N, k) on all cores: row numbers, continuations; equal rows cost once."""
         from joblib import Parallel, delayed
 
@@ -300,7 +300,7 @@ class Windows(WindowPredictor):
                 column = of_row.ravel()[rows] - at
                 progress.advance(after.states.shape[1])
                 scale = np.asarray(after.log_scale)[column]
-                yield rows, Following(after.states[:, column], after.end[column], scale)
+                yield rows, NextWeights(after.states[:, column], after.end[column], scale)
 
     def next_words(self, windows: IntArray) -> FloatArray:
         """Return P_k of each word and the end after strings of k word numbers (N, k), k at least 1, anywhere, (N, V+1).
@@ -318,7 +318,7 @@ class Windows(WindowPredictor):
             result[rows] = self._table(after)[0]
         return result
 
-    def _require_known(self, windows: IntArray, after: Following) -> None:
+    def _require_known(self, windows: IntArray, after: NextWeights) -> None:
         """Refuse possible windows whose expected number underflows float64.
 
         Raises:
@@ -342,7 +342,7 @@ class Windows(WindowPredictor):
         _require_context(words)
         result = [np.empty(len(s) + 1) for s in sentences]
         if words == 0:
-            law = _log(self._table(Following(self._spine.over_words[:, None], np.ones(1)))[0][0])
+            law = _log(self._table(NextWeights(self._spine.over_words[:, None], np.ones(1)))[0][0])
             rows = [np.append(self.pcfg.encode(s), len(self.pcfg.terminals)).astype(np.int64) for s in sentences]
             seen = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *rows]))
             rare = seen[(seen >= 0) & (law[seen] == -np.inf)]
@@ -397,7 +397,7 @@ class Windows(WindowPredictor):
         """Return which strings of word numbers, with V as the end, occur in sentences, (N,)."""
         moderate = self._moderate
         if strings.shape[1] == 1:
-            law = moderate._table(Following(moderate._spine.over_words[:, None], np.ones(1)))[0][0]
+            law = moderate._table(NextWeights(moderate._spine.over_words[:, None], np.ones(1)))[0][0]
             return np.asarray(law[strings[:, 0]] > 0.0)
         result = np.zeros(len(strings), dtype=bool)
         for rows, after in moderate.batches(strings[:, :-1]):
@@ -409,10 +409,10 @@ class Windows(WindowPredictor):
         """Ln of the expected number of tokens of a sentence, including its end."""
         return math.log(float(self.pcfg.exact.lexical_sums @ self._spine.over_words) + 1.0)
 
-    def _at_positions(self, batch: Batch, words: int) -> list[Following]:
+    def _at_positions(self, batch: Batch, words: int) -> list[NextWeights]:
         n, width = batch.words.shape
         if words == 0:
-            law = Following(self._spine.over_words[:, None].repeat(width, axis=1), np.ones(width))
+            law = NextWeights(self._spine.over_words[:, None].repeat(width, axis=1), np.ones(width))
             return [law] * (n + 1)
         heads = self._after_prefixes(self.pcfg, batch.words[: max(words - 1, 1)])[:words]
         positions = n + 1 - len(heads)
@@ -425,7 +425,7 @@ class Windows(WindowPredictor):
             self._require_known(windows[in_grammar[some]], after)
             states[:, in_grammar[some]], end[in_grammar[some]] = after.states, after.end
         parts = (slice(j * width, (j + 1) * width) for j in range(positions))
-        return heads + [Following(states[:, part], end[part]) for part in parts]
+        return heads + [NextWeights(states[:, part], end[part]) for part in parts]
 
 
 def with_any_word(pcfg: PCFG) -> PCFG:
@@ -463,7 +463,7 @@ class PlacedWindows(WindowPredictor):
         super().__init__(pcfg, lengths)
         self._hiding = with_any_word(pcfg)
 
-    def _at_positions(self, batch: Batch, words: int) -> list[Following]:
+    def _at_positions(self, batch: Batch, words: int) -> list[NextWeights]:
         result = []
         hidden = len(self.pcfg.terminals)
         for j in range(len(batch.words) + 1):
@@ -471,7 +471,7 @@ class PlacedWindows(WindowPredictor):
             before = np.full((j - len(seen), seen.shape[1]), hidden, dtype=np.int32)
             different, column = np.unique(np.vstack([before, seen]), axis=1, return_inverse=True)
             last = self._after_prefixes(self._hiding, np.ascontiguousarray(different))[-1]
-            result.append(Following(last.states[:, column.ravel()], last.end[column.ravel()]))
+            result.append(NextWeights(last.states[:, column.ravel()], last.end[column.ravel()]))
         return result
 
     def _log_rare(self, texts: IntArray, words: int) -> FloatArray:

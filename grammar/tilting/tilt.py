@@ -32,7 +32,7 @@ SMALL = 1e-4  #: step of 1 / beta for derivatives
 
 
 @dataclass(frozen=True, eq=False)
-class Tilted:
+class TiltedGrammar:
     """A tilted grammar p*, with its reward and its divergence from p."""
 
     original: PCFG  #: p
@@ -138,7 +138,7 @@ class Tilting:
         assert result is not None, "a grammar has some sentence"
         return result
 
-    def at(self, beta: float, lengths: LengthRange | None = None) -> Tilted:
+    def at(self, beta: float, lengths: LengthRange | None = None) -> TiltedGrammar:
         """Return p(x) exp(r(x) / beta) / Z; a negative beta favours sentences of little reward.
 
         If Z is infinite or beyond float64, or if sentences of ``lengths`` have almost no probability under p*, the
@@ -153,7 +153,7 @@ class Tilting:
         description = {"kind": "reward", "reward": self.reward.spec, "beta": beta}
         return self._tilted(self.whole, 1.0 / beta, beta, description, lengths)
 
-    def given(self, *, holds: bool = True, lengths: LengthRange | None = None) -> Tilted:
+    def given(self, *, holds: bool = True, lengths: LengthRange | None = None) -> TiltedGrammar:
         """Return p(x | the event), or given that it does not hold; ln Z is its log probability.
 
         If the event is much less probable in sentences of ``lengths`` than in others, the result has only sentences of
@@ -175,7 +175,7 @@ class Tilting:
 
     def _tilted(
         self, rules: Product, scale: float, beta: float | None, description: dict[str, Any], lengths: LengthRange | None
-    ) -> Tilted:
+    ) -> TiltedGrammar:
         constraints = _known_sums(self.pcfg, rules) if scale == 0.0 or not _earns_inside(rules) else None
         return _tilted_given(self.pcfg, rules, scale, beta, description, lengths, constraints, self.budget)
 
@@ -195,7 +195,7 @@ class Tilting:
         verb = "satisfies" if holds else "fails"
         return InputError(f"no sentence {where} {verb} {expression_text(self.reward.spec)}; choose another event")
 
-    def with_probability(self, probability: float, lengths: LengthRange | None = None) -> Tilted:
+    def with_probability(self, probability: float, lengths: LengthRange | None = None) -> TiltedGrammar:
         """Return the tilt under which the event has this probability, given ``lengths`` or not.
 
         It is the distribution nearest to p with this property.
@@ -225,7 +225,7 @@ class Tilting:
         ``lengths``, or at 6 standard deviations of the reward by the first order of beta.
 
         Raises:
-            InputError: as `at` and `Tilted.kl`.
+            InputError: as `at` and `TiltedGrammar.kl`.
         """
         if isinstance(self.reward, Event):
             odds = self.event_probability(lengths)
@@ -266,13 +266,13 @@ def binary_kl(one: float, other: float) -> float:
     return max(0.0, math.fsum(p * math.log(p / q) for p, q in parts if p > 0.0))
 
 
-def tilt(pcfg: PCFG, reward: Reward, beta: float | None = None) -> Tilted:
+def tilt(pcfg: PCFG, reward: Reward, beta: float | None = None) -> TiltedGrammar:
     """Return a grammar tilted by a reward, or given an event if there is no ``beta``: see `Tilting`."""
     tilting = Tilting(pcfg, reward)
     return tilting.given() if beta is None else tilting.at(beta)
 
 
-def power(pcfg: PCFG, exponent: float, lengths: LengthRange | None = None) -> Tilted:
+def power(pcfg: PCFG, exponent: float, lengths: LengthRange | None = None) -> TiltedGrammar:
     """Return derivations in proportion to p(derivation)^exponent; so are sentences, if they are unambiguous.
 
     The temperature of a decoder is different: it sharpens each next-word distribution separately. ``lengths`` are as in
@@ -323,7 +323,7 @@ def _tilted_given(
     lengths: LengthRange | None,
     constraints: Constraints | None,
     budget: int,
-) -> Tilted:
+) -> TiltedGrammar:
     """Return the grammar of all sentences if it has sentences of ``lengths``, else of those lengths only.
 
     Raises:
@@ -382,7 +382,7 @@ def _tilted(
     beta: float | None,
     description: dict[str, Any],
     constraints: Constraints | None,
-) -> Tilted:
+) -> TiltedGrammar:
     """Return the grammar of a product whose rules weigh p exp(scale gain).
 
     Raises:
@@ -418,7 +418,7 @@ def _normalised(
     log_mass: FloatArray,
     beta: float | None,
     description: dict[str, Any],
-) -> Tilted:
+) -> TiltedGrammar:
     """Return the grammar whose rules are weights divided by what their parents make; ``logs`` are changed."""
     a, b, c = rules.binary.T
     above, below = rules.unary.T
@@ -445,7 +445,7 @@ def _normalised(
         },
         meta={**pcfg.meta, "tilt": description},
     )
-    return Tilted(pcfg, tilted, description, float(log_mass[rules.start]), beta, _in_order(tilted, rules, words))
+    return TiltedGrammar(pcfg, tilted, description, float(log_mass[rules.start]), beta, _in_order(tilted, rules, words))
 
 
 def _earns_inside(rules: Product) -> bool:

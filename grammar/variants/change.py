@@ -249,7 +249,7 @@ def _numbers(names: Sequence[str], ids: Mapping[str, int]) -> IntArray:
     return np.array([ids.get(name, -1) for name in names], dtype=np.int64)
 
 
-class Changed(NamedTuple):
+class ChangeResult(NamedTuple):
     """Result of one change."""
 
     pcfg: PCFG
@@ -307,7 +307,7 @@ class Change(ABC):
         """The change as text, which `parse_variant` reads."""
 
     @abstractmethod
-    def apply(self, pcfg: PCFG) -> Changed:
+    def apply(self, pcfg: PCFG) -> ChangeResult:
         """Return the changed grammar, without measures."""
 
     def __call__(
@@ -355,14 +355,14 @@ class Chain(Change):
         """Changes as text, joined by commas."""
         return ",".join(change.spec for change in self.changes)
 
-    def apply(self, pcfg: PCFG) -> Changed:
+    def apply(self, pcfg: PCFG) -> ChangeResult:
         """Apply all changes in order; ``details`` is keyed by their specs."""
         rule_map, details = RuleMap.identity(pcfg), []
         for change in self.changes:
             pcfg, after, result = change.apply(pcfg)
             rule_map = rule_map.then(after)
             details.append({"spec": change.spec, **result})
-        return Changed(pcfg, rule_map, {"changes": details})
+        return ChangeResult(pcfg, rule_map, {"changes": details})
 
 
 def require_ending(pcfg: PCFG, spec: str) -> None:

@@ -25,7 +25,7 @@ from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank.binarise import INTERMEDIATE, Binarisation, category
 from truesource.grammar.treebank.head_rules import HeadRules, written_label
-from truesource.grammar.variants.change import Change, Changed, RuleMap, locate, require_ending, rule_name
+from truesource.grammar.variants.change import Change, ChangeResult, RuleMap, locate, require_ending, rule_name
 
 EXAMPLES = 12  #: most nodes in a description, by the probability of their rules
 REFUSED = 6  #: most nodes without a known head in a refusal
@@ -209,9 +209,10 @@ class Branching(Change):
     @property
     def spec(self) -> str:
         """The change as text, such as ``mirror=NP+VP`` or ``head-final=all``."""
-        return f"{self.order}={'+'.join(('all',) if self.categories is None else self.categories)}"
+        names = "all" if self.categories is None else "+".join(self.categories)
+        return f"{self.order}={names}"
 
-    def apply(self, pcfg: PCFG) -> Changed:
+    def apply(self, pcfg: PCFG) -> ChangeResult:
         """Swap the children, and merge rules that become equal.
 
         The details name nodes whose children change places (``swapped``) and others of the categories (``kept``), by
@@ -243,7 +244,7 @@ class Branching(Change):
             "rules_merged": len(reordered) - len(unique),
             **_named(self.order, rules, heads, chosen),
         }
-        return Changed(result, RuleMap(target, swapped, result.n_rules), details)
+        return ChangeResult(result, RuleMap(target, swapped, result.n_rules), details)
 
     def _require_heads(self, rules: NodeRules, heads: Sequence[int | None], chosen: BoolArray) -> None:
         nodes, of_rule = rules.nodes
@@ -315,7 +316,7 @@ class Ablation(Change):
         """The change as text, such as ``ablate=NP -> NP PP``; patterns are joined by commas."""
         return ",".join(f"ablate={pattern}" for pattern in self.patterns)
 
-    def apply(self, pcfg: PCFG) -> Changed:
+    def apply(self, pcfg: PCFG) -> ChangeResult:
         """Drop the rules and useless parts.
 
         Raises:
@@ -336,7 +337,7 @@ class Ablation(Change):
             "words_dropped": len(pcfg.terminals) - len(rest.pcfg.terminals),
             "largest_row_loss": float(1.0 - rest.share.min()),
         }
-        return Changed(rest.pcfg, RuleMap.by_name(pcfg, rest.pcfg), details)
+        return ChangeResult(rest.pcfg, RuleMap.by_name(pcfg, rest.pcfg), details)
 
 
 def _parse(pattern: str) -> tuple[str, list[str] | None]:

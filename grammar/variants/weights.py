@@ -11,7 +11,7 @@ import numpy as np
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.variants.change import Change, Changed, RuleMap, locate, require_ending
+from truesource.grammar.variants.change import Change, ChangeResult, RuleMap, locate, require_ending
 
 SMALLEST_LOGP = -690.0  #: nats; probabilities below underflow float64, themselves or in products
 UNKNOWN = "<unk>"  #: replacement of collapsed words
@@ -88,7 +88,7 @@ class Temperature(OneNumber):
     zero = False
     value: float
 
-    def apply(self, pcfg: PCFG) -> Changed:
+    def apply(self, pcfg: PCFG) -> ChangeResult:
         """Raise probabilities to the power and renormalise.
 
         Raises:
@@ -96,7 +96,7 @@ class Temperature(OneNumber):
         """
         same = RuleMap.identity(pcfg)
         if self.value == 1.0:
-            return Changed(pcfg, same, {})
+            return ChangeResult(pcfg, same, {})
         logp = np.concatenate([logp for _, logp in pcfg.tables()]) / self.value
         parents = np.concatenate([rules[:, 0] for rules, _ in pcfg.tables()])
         logp = np.minimum(logp - log_sums(parents, logp, len(pcfg.symbols))[parents], 0.0)
@@ -104,7 +104,7 @@ class Temperature(OneNumber):
         binary, unary, lexical = np.split(logp, [len(pcfg.binary), len(pcfg.binary) + len(pcfg.unary)])
         result = replace(pcfg, binary_logp=binary, unary_logp=unary, lexical_logp=lexical)
         require_ending(result, self.spec)
-        return Changed(result, same, {})
+        return ChangeResult(result, same, {})
 
 
 @dataclass(frozen=True)
@@ -122,14 +122,14 @@ class Sharpen(OneNumber):
     title = "sharpen"
     exponent: float
 
-    def apply(self, pcfg: PCFG) -> Changed:
+    def apply(self, pcfg: PCFG) -> ChangeResult:
         """Raise word probabilities to the power and renormalise.
 
         Raises:
             InputError: a probability becomes too small for float64.
         """
         if self.exponent == 1.0:
-            return Changed(pcfg, RuleMap.identity(pcfg), {})
+            return ChangeResult(pcfg, RuleMap.identity(pcfg), {})
         return _reweighted(pcfg, pcfg.lexical_logp * self.exponent, self.spec)
 
 
@@ -147,7 +147,7 @@ class Zipf(OneNumber):
     title = "zipf"
     exponent: float
 
-    def apply(self, pcfg: PCFG) -> Changed:
+    def apply(self, pcfg: PCFG) -> ChangeResult:
         """Rank the words and assign new probabilities.
 
         Raises:
@@ -161,14 +161,14 @@ class Zipf(OneNumber):
         return _reweighted(pcfg, -self.exponent * np.log(rank), self.spec)
 
 
-def _reweighted(pcfg: PCFG, weight: FloatArray, spec: str) -> Changed:
+def _reweighted(pcfg: PCFG, weight: FloatArray, spec: str) -> ChangeResult:
     """Return lexical rules proportional to ``exp(weight)``; the lexical probability of each symbol is kept."""
     parents = pcfg.lexical[:, 0]
     n = len(pcfg.symbols)
     total = log_sums(parents, pcfg.lexical_logp, n)
     logp = weight + (total[parents] - log_sums(parents, weight, n)[parents])
     require_representable(logp, spec)
-    return Changed(replace(pcfg, lexical_logp=np.minimum(logp, 0.0)), RuleMap.identity(pcfg), {})
+    return ChangeResult(replace(pcfg, lexical_logp=np.minimum(logp, 0.0)), RuleMap.identity(pcfg), {})
 
 
 @dataclass(frozen=True)
@@ -191,14 +191,14 @@ class Vocabulary(OneNumber):
     def __post_init__(self) -> None:
         _check_size(self.size, self.title)
 
-    def apply(self, pcfg: PCFG) -> Changed:
+    def apply(self, pcfg: PCFG) -> ChangeResult:
         """Drop the other words.
 
         Raises:
             InputError: there are fewer words than preterminals need, or the spectral radius is 1 or more.
         """
         if self.size >= len(pcfg.terminals):
-            return Changed(pcfg, RuleMap.identity(pcfg), {})
+            return ChangeResult(pcfg, RuleMap.identity(pcfg), {})
         keep, rescued = self._chosen(pcfg)
         rules = keep[pcfg.lexical[:, 1]]
         parents, logp = pcfg.lexical[rules, 0], pcfg.lexical_logp[rules]
@@ -213,7 +213,7 @@ class Vocabulary(OneNumber):
             lexical_logp=logp,
         )
         details = {**_details(pcfg, keep), "kept_for_a_preterminal": rescued}
-        return Changed(result, RuleMap.by_name(pcfg, result), details)
+        return ChangeResult(result, RuleMap.by_name(pcfg, result), details)
 
     def _chosen(self, pcfg: PCFG) -> tuple[BoolArray, int]:
         """Return which words to keep, (V,), and how many of them for a preterminal's sake."""
@@ -257,7 +257,7 @@ class Collapse(OneNumber):
     def __post_init__(self) -> None:
         _check_size(self.size, self.title)
 
-    def apply(self, pcfg: PCFG) -> Changed:
+    def apply(self, pcfg: PCFG) -> ChangeResult:
         """Merge the other words.
 
         Raises:
@@ -265,14 +265,14 @@ class Collapse(OneNumber):
         """
         keep = np.zeros(len(pcfg.terminals), dtype=bool)
         if self.size >= len(keep):
-            return Changed(pcfg, RuleMap.identity(pcfg), {})
+            return ChangeResult(pcfg, RuleMap.identity(pcfg), {})
         keep[np.argsort(-pcfg.exact.expected_words, kind="stable")[: self.size]] = True
         result = pcfg.collapse(word for word, ok in zip(pcfg.terminals, keep, strict=True) if ok)
         image = np.array([result.word_ids.get(word, result.word_ids[UNKNOWN]) for word in pcfg.terminals])
         lexical = np.column_stack([pcfg.lexical[:, 0], image[pcfg.lexical[:, 1]]])
         target = locate(result, pcfg.binary.astype(np.int64), pcfg.unary.astype(np.int64), lexical)
         rule_map = RuleMap(target, np.zeros(len(pcfg.binary), dtype=bool), result.n_rules)
-        return Changed(result, rule_map, _details(pcfg, keep))
+        return ChangeResult(result, rule_map, _details(pcfg, keep))
 
 
 def _details(pcfg: PCFG, keep: BoolArray) -> dict[str, float | int]:

@@ -18,7 +18,7 @@ from truesource.generator import columns
 from truesource.generator.corpus import Corpus
 from truesource.generator.plan import Columns
 from truesource.generator.sampler import Sampler, sample_treebank
-from truesource.generator.shard_writer import Drawing
+from truesource.generator.shard_writer import ShardSampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import random_state
@@ -222,7 +222,7 @@ def test_replay(pcfg, corpus, tmp_path):
 
 def test_interrupted_and_resumed(pcfg, corpus, tmp_path, monkeypatch):
     written = []
-    write = Drawing.write
+    write = ShardSampler.write
 
     def interrupted(self, shard):
         if len(written) == 3:
@@ -230,7 +230,7 @@ def test_interrupted_and_resumed(pcfg, corpus, tmp_path, monkeypatch):
         written.append(shard.name)
         return write(self, shard)
 
-    monkeypatch.setattr(Drawing, "write", interrupted)
+    monkeypatch.setattr(ShardSampler, "write", interrupted)
     with pytest.raises(KeyboardInterrupt):
         sample(pcfg, tmp_path / "c")
     assert not (tmp_path / "c").exists()
@@ -245,7 +245,7 @@ def test_interrupted_and_resumed(pcfg, corpus, tmp_path, monkeypatch):
         resumed.append(shard.name)
         return write(self, shard)
 
-    monkeypatch.setattr(Drawing, "write", recorded)
+    monkeypatch.setattr(ShardSampler, "write", recorded)
     again = sample(pcfg, tmp_path / "c")
     assert len(resumed) == 4
     assert written[1] in resumed
@@ -283,16 +283,16 @@ def test_killed_and_resumed(pcfg, corpus, tmp_path):
     program = f"""
         import os, signal
         from truesource.generator.corpus import Corpus
-        from truesource.generator.shard_writer import Drawing
+        from truesource.generator.shard_writer import ShardSampler
         from truesource.grammar.conditioning import LengthRange
         from truesource.grammar.pcfg import PCFG
-        write, done = Drawing.write, []
+        write, done = ShardSampler.write, []
         def killed(*args):
             if len(done) == 3:
                 os.kill(os.getpid(), signal.SIGKILL)
             done.append(write(*args))
             return done[-1]
-        Drawing.write = killed
+        ShardSampler.write = killed
         Corpus.sample(PCFG.load({str(tmp_path / "g.npz")!r}), {SPLITS!r}, seed=7, lengths=LengthRange(2, 9),
                       shard_size=200, path={str(tmp_path / "c")!r})
     """

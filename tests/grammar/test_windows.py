@@ -17,7 +17,7 @@ from reference_inference import all_strings, rules_of
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import expected_counts, unigram
-from truesource.grammar.inference.spines import ANY, Following
+from truesource.grammar.inference.spines import ANY, NextWeights
 from truesource.grammar.inference.windows import PlacedWindows, WindowPredictor, Windows
 from truesource.grammar.inference.word_types import bigrams, pair_weights
 from truesource.grammar.pcfg import PCFG, language
@@ -58,7 +58,7 @@ def predictor(strings: dict[String, float], k: int) -> dict[String, dict[str, fl
     return {context: {w: p / sum(law.values()) for w, p in law.items()} for context, law in seen.items()}
 
 
-def expected(after: Following) -> FloatArray:
+def expected(after: NextWeights) -> FloatArray:
     """Expected numbers of symbols after strings, (S, W)."""
     return np.asarray(after.states * np.exp(after.log_scale))
 

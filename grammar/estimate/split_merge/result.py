@@ -18,7 +18,7 @@ from truesource.grammar.support.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
-class Induced:
+class InducedGrammar:
     """A grammar induced from trees, and one record per EM iteration.
 
     Each record has ``cycle`` (0 is the relative-frequency grammar), ``phase`` (``start``, ``split``, ``merge``,

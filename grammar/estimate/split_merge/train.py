@@ -29,7 +29,7 @@ from truesource.grammar.estimate.split_merge.estep import (
     likelihood,
 )
 from truesource.grammar.estimate.split_merge.parameters import Layout, SparseRules, SplitTree
-from truesource.grammar.estimate.split_merge.result import Induced, filter_cost, filtered, to_pcfg
+from truesource.grammar.estimate.split_merge.result import InducedGrammar, filter_cost, filtered, to_pcfg
 from truesource.grammar.estimate.split_merge.trainer import PHASES, SplitMergeTrainer, Validation
 from truesource.grammar.support.archives import FLOATS, TEXT, integers, read_arrays
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
@@ -274,7 +274,7 @@ def split_merge(
     held_out: Iterable[Tree] | None = None,
     checkpoint: str | Path | None = None,
     on_phase: Callable[[Sequence[dict[str, Any]]], None] | None = None,
-) -> Induced:
+) -> InducedGrammar:
     """Induce a grammar with substates from a treebank (Petrov, Barrett, Thibaux and Klein 2006).
 
     Training starts from relative frequencies; the start symbol is never split. The likelihood of the training trees
@@ -290,7 +290,7 @@ def split_merge(
         held_out: more trees, scored at every iteration; those with a rule or word never seen in
             ``trees`` are impossible for a maximum-likelihood grammar and are counted as such.
         checkpoint: folder to save in after every phase, and to resume from.
-        on_phase: called after every phase with the trace so far, as in `Induced`.
+        on_phase: called after every phase with the trace so far, as in `InducedGrammar`.
 
     Returns:
         The grammar, whose ``meta`` records the settings, and the trace of the training.
@@ -343,7 +343,7 @@ def split_merge(
         meta["stopped"] = stopped
     pcfg = to_pcfg(final, meta)
     cost = filter_cost(pcfg, whole, config.filter)
-    return Induced(replace(pcfg, meta=round_floats({**pcfg.meta, "filter": cost})), tuple(trace))
+    return InducedGrammar(replace(pcfg, meta=round_floats({**pcfg.meta, "filter": cost})), tuple(trace))
 
 
 def _fit(training: Likelihood, held_out: Likelihood, held_out_trees: int) -> dict[str, Any]:
