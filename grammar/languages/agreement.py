@@ -12,7 +12,7 @@ from truesource.grammar.rules import GrammarRules
 class AgreementSettings(LanguageSettings):
     """Parameters of sentences whose subject and verb agree."""
 
-    between: int = Field(4, ge=0, le=100_000, description="Most nouns between the subject and its verb.")
+    between: int = Field(4, ge=0, le=100_000, description="Maximum number of nouns between the subject and its verb.")
     more: float = Field(0.5, ge=0.0, le=1.0, description="Probability of one more noun between, below the maximum.")
     opposite: float = Field(
         0.5, ge=0.0, le=1.0, description="Probability that such a noun differs in number from the subject."

@@ -17,7 +17,7 @@ class CentreEmbeddingSettings(LanguageSettings):
     branching: Literal["centre", "right"] = Field(
         "centre", description="Position of relative clauses: inside each other (centre), or after each other (right)."
     )
-    depth: int = Field(5, ge=0, le=100_000, description="Most relative clauses.")
+    depth: int = Field(5, ge=0, le=100_000, description="Maximum number of relative clauses.")
     more: float = Field(0.7, ge=0.0, le=1.0, description="Probability of one more relative clause, below the maximum.")
     plural: float = Field(0.5, ge=0.0, le=1.0, description="Probability that a noun is plural.")
     nouns: int = Field(50, ge=1, le=100_000, description="Number of nouns, each singular and plural.")

@@ -13,7 +13,7 @@ class DyckSettings(LanguageSettings):
     """Parameters of Dyck-(k, m)."""
 
     k: int = Field(2, ge=1, le=10**9, description="Number of kinds of brackets.")
-    depth: int = Field(4, ge=1, le=10**9, description="Most open brackets, the m of Dyck-(k, m).")
+    depth: int = Field(4, ge=1, le=10**9, description="Maximum number of open brackets, the m of Dyck-(k, m).")
 
     def n_rules(self) -> int:
         """Return the number of rules: three for each kind at each depth, and two for the start."""

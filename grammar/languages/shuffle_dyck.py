@@ -22,7 +22,7 @@ class ShuffleDyckSettings(LanguageSettings):
     """Parameters of shuffled brackets."""
 
     k: int = Field(2, ge=1, le=10**4, description="Number of kinds of brackets.")
-    depth: int = Field(6, ge=1, le=10**4, description="Most open brackets of all kinds.")
+    depth: int = Field(6, ge=1, le=10**4, description="Maximum number of open brackets of all kinds.")
     p_open: float = Field(0.5, gt=0.0, lt=1.0, description="Probability that a bracket opens if one may close.")
 
     def n_rules(self) -> int:

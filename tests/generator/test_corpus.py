@@ -314,9 +314,9 @@ def test_killed_and_resumed(pcfg, corpus, tmp_path):
         ({"seed": -1}, "a seed is a whole number"),
         ({"seed": 1.5}, "a seed is a whole number"),
         ({"shard_size": 0}, "the shard size is 1 or more"),
-        ({"workers": 0}, "the number of workers is 1 or more"),
+        ({"workers": 0}, "the number of workers must be 1 or more"),
         ({"overlap": "some"}, "overlap is one of iid, disjoint, unique, got 'some'"),
-        ({"max_height": 1}, "the smallest tree has height 2"),
+        ({"max_height": 1}, "must be at least 2"),
         ({"max_height": 2}, "only 0 of the trees have a height up to 2"),
     ],
 )

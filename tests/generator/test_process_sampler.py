@@ -84,7 +84,7 @@ def test_the_card_of_a_process_of_ones_own_names_no_file(tmp_path: Path) -> None
     one.meta = {}
     Corpus.sample(one, {"train": 20}, seed=1, path=tmp_path / "c")
     card = (tmp_path / "c" / "README.md").read_text("utf-8")
-    assert "The process is code of one's own" in card and "grammar.npz" not in card
+    assert "The process is custom code" in card and "grammar.npz" not in card
     assert not (tmp_path / "c" / "grammar.npz").exists()
 
 
@@ -111,7 +111,7 @@ def test_what_needs_trees_is_refused(tmp_path: Path) -> None:
             Corpus.sample(one, splits, seed=1, path=tmp_path / "x", **asked)
         assert caught.value.code == "missing-ability"
     assert not any(tmp_path.iterdir())
-    with pytest.raises(InputError, match="words on average; give a range of lengths"):
+    with pytest.raises(InputError, match="words on average; specify a range of lengths"):
         sampler_of(process("shuffle-dyck", k=2, depth=200, p_open=0.7))
 
 

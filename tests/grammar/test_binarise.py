@@ -144,7 +144,7 @@ def test_a_higher_order_never_lowers_the_likelihood(trees, direction):
 def test_labels_of_binarised_trees_are_refused(label):
     with pytest.raises(InputError, match="starts with @"):
         Binarisation().binarise(Tree("S", (Tree(label, ("a",)),)))
-    with pytest.raises(InputError, match="a whole tree cannot be labelled"):
+    with pytest.raises(InputError, match="a whole tree cannot have the label"):
         Binarisation().unbinarise(Tree(label, ("a",)))
 
 

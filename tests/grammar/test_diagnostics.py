@@ -59,7 +59,7 @@ def test_an_exploding_grammar_is_refused_with_its_rules_named(text: str, named: 
         require_consistent(pcfg, "some.grammar")
     for name in named:
         assert name in str(caught.value)
-    assert "probability mass ends in a sentence" in str(caught.value)
+    assert "probability mass is on sentences" in str(caught.value)
     assert str(caught.value).endswith("(some.grammar)")
     assert "\n" not in str(caught.value)
 

@@ -295,7 +295,7 @@ def test_several_brackets_that_are_never_closed(tmp_path: Path) -> None:
     bank = bank_of(f"{GOOD}\n(S (A a\n  (B b)\n{GOOD}\n(X\n{GOOD}\n", tmp_path)
     assert [str(tree) for tree in bank] == [f"(ROOT {GOOD})"] * 3
     assert [(refusal.kind, refusal.line) for refusal in bank.refused] == [("unclosed", 2), ("unclosed", 5)]
-    with pytest.raises(InputError, match="this is no bracketing"):
+    with pytest.raises(InputError, match="correct the brackets"):
         bank_of("(X\n" * 200, tmp_path)
 
 

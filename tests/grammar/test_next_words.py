@@ -120,7 +120,7 @@ def test_only_numbers_of_words_are_decoded(ids: Any) -> None:
 
 def test_a_table_beyond_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("truesource.grammar.support.room.memory", lambda: 100)
-    with pytest.raises(InputError, match="give fewer sentences at once"):
+    with pytest.raises(InputError, match="give fewer sentences at a time"):
         TWO.next_words([["a", "b"]] * 10)
 
 

@@ -263,7 +263,7 @@ def test_ctrl_c_waits_for_no_item_and_leaves_nothing(kind: str, scheduler: Path,
 
 @pytest.mark.parametrize("text", ["4/4", "1", "a/b", "-1/2", "1/0", "1/2/3"])
 def test_a_share_is_written_i_of_n(text: str) -> None:
-    with pytest.raises(InputError, match="a shard is written i/n"):
+    with pytest.raises(InputError, match="expecting a shard i/n"):
         Share.parse(text)
 
 

@@ -205,7 +205,7 @@ def test_a_process_of_ones_own_needs_a_law_and_no_more(tmp_path: Path) -> None:
     assert coin.exact.mean_length == 3.0
     assert coin.draw(coin.begin(4), np.array([0.0, 0.74, 0.76, 0.999])).tolist() == [0, 0, 1, 1]
     assert coin.identity == f"coin {coin.digest[:8]}" and repr(coin) == "Process(coin, 2 words)"
-    with pytest.raises(InputError, match="a process of one's own, which has no file"):
+    with pytest.raises(InputError, match="a custom process, which cannot be saved"):
         coin.save(tmp_path / "coin.npz")
     assert not any(tmp_path.iterdir())
 

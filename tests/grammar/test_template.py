@@ -190,7 +190,7 @@ def test_compiling_twice_gives_the_same_grammar(tmp_path: Path) -> None:
         ("ROOT -> VP[dual] : 1", "'dual' is not a value of the feature 'num'"),
         ("ROOT -> VP[?n] : 1 by often(?m)", "\\?m in the weight is unbound"),
         ("ROOT -> VP[?n] : 1*often(?n)", "\\?n in the weight is unbound"),
-        ("ROOT -> VP[?n] : 1 by seldom(?n)", "no known table"),
+        ("ROOT -> VP[?n] : 1 by seldom(?n)", "no declared table"),
         ("ROOT -> VP[?n] : 1 by kind(?n)", "the table has 2"),
         ("ROOT -> NP[?n,?c] : 1 by often(?c)", "wants 'num'"),
         ("ROOT -> NP[?n,?n] : 1", "two features"),
@@ -205,7 +205,7 @@ def test_compiling_twice_gives_the_same_grammar(tmp_path: Path) -> None:
         ("category VP num", "a name of its own"),
         ("category AP size", "unknown feature 'size'"),
         ("feature num one two", "declared twice"),
-        ("feature odd", "a name and different values"),
+        ("feature odd", "a name and distinct values"),
         ("table often num", "a name of its own"),
         ("table also num\n  sg 1  sg 2", "twice"),
         ("table also num cls\n  sg living", "pairs of a value and a number"),
@@ -236,7 +236,7 @@ def test_alternatives_need_their_bar(tmp_path: Path) -> None:
 
 
 def test_an_indented_first_line_continues_nothing(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"there is none \(.*grammar.txt:1\)"):
+    with pytest.raises(InputError, match=r"remove the indentation \(.*grammar.txt:1\)"):
         compiled(tmp_path, "  start ROOT\n")
 
 

@@ -122,7 +122,7 @@ def test_a_published_grammar_has_no_other_settings() -> None:
     assert language("cfg3b").identity.startswith("cfg3:published=b ")
     assert [each.key for each in parameters(parse("cfg3b")[1])] == ["published"]
     for wrong in ("cfg3b:seed=2", "cfg3:published=b,levels=7"):
-        with pytest.raises(InputError, match="the rules of a published grammar are fixed; leave out"):
+        with pytest.raises(InputError, match="the rules of a published grammar are fixed; remove"):
             language(wrong)
 
 
