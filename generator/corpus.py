@@ -87,8 +87,7 @@ class Corpus:
             shard_size: sentences per file; affects the bytes.
             transform: order of the words in the text; corpora that differ only in it have the same sentences at the
                 same positions, and the same trees.
-            stratified: stratified sampling by the event of a tilted grammar, see
-                `truesource.generator.strata`.
+            stratified: stratified sampling by the event of a tilted grammar, see `truesource.generator.strata`.
             workers: number of processes, or a Dask cluster.
             force: replace an existing corpus at ``path``.
             exact_correction: for disjoint splits, sum the probabilities of all excluded sentences, however many.
@@ -314,8 +313,7 @@ class Corpus:
             binarised: keep the ``@`` nodes of binarisation.
 
         Raises:
-            InputError: the corpus was sampled without trees, or its trees are text and so have only treebank labels
-                and
+            InputError: the corpus was sampled without trees, or its trees are text and so have only treebank labels and
                 no ``@`` nodes.
         """
         self._require_trees(split, coarse, binarised)

@@ -110,8 +110,7 @@ def prepare(partial: Path, plan: Mapping[str, Any], *, what: str, keep_other: bo
         partial: the folder.
         plan: plan of the call.
         what: name of the result, for messages.
-        keep_other: refuse a partial folder of another call instead of deleting it, as jobs that share the work
-            must.
+        keep_other: refuse a partial folder of another call instead of deleting it, as jobs that share the work must.
 
     Raises:
         InputError: there is one of another call, and ``keep_other`` is true.
@@ -272,9 +271,8 @@ def make_corpus(
         Whether the folder is complete; False while shards of other jobs are missing.
 
     Raises:
-        InputError: an invalid ``license``, an occupied ``path``, a range without sentences, a full disk, another
-            run
-            at work on it; or ``plan`` needs trees, a highest tree, or another order of words from a process.
+        InputError: an invalid ``license``, an occupied ``path``, a range without sentences, a full disk, another run at
+            work on it; or ``plan`` needs trees, a highest tree, or another order of words from a process.
     """
     if path.name in ("", ".."):
         raise InputError("this path has no name; use a folder name", path)

@@ -122,8 +122,7 @@ class DependenceCheck:
             model: a custom model.
             method: ``score`` or ``distributions``, which begins the messages.
             sentences: the text; for distributions, all of one length.
-            ask: answers of the method for sentences in one call, nats: (n+1,) log probabilities of each sentence,
-                or
+            ask: answers of the method for sentences in one call, nats: (n+1,) log probabilities of each sentence, or
                 (n+1, E); masked models have no end. NaN: unknown.
         """
         self._model, self._method, self._sentences, self._ask = model, method, sentences, ask

@@ -28,8 +28,7 @@ def checked_scores(model: LanguageModel, sentences: Sequence[Sequence[str]], fra
     """Return scores of a model, checked; for a custom model also its dependence on other words, once per object.
 
     Raises:
-        InputError: it is not `TokenScores` of these sentences in this frame (code ``not-scores``), a value is
-            greater
+        InputError: it is not `TokenScores` of these sentences in this frame (code ``not-scores``), a value is greater
             than 0 (``not-log-probabilities``) or complex (``complex``), the model raises (``code-failed``), its scores
             depend on later words (``looks-ahead``) or on the other sentences (``mixes-rows``), or disagree with its
             distributions (``scores-disagree``).

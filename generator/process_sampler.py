@@ -90,14 +90,12 @@ class ProcessSampler(TruthSampler):
                 )
             sampled = process.draw(now, kernels.uniforms(len(alive), state))
             log_prob[alive] += np.log(process.probability(now, sampled))
-            continues = sampled < end
-            if not continues.all():
+            going = sampled < end
+            if not going.all():
                 if isinstance(process, DocumentProcess) and language is not None:
-                    ended = process.take(now, ~continues)
-                    language[alive[~continues]] = process.draw_language(
-                        ended, kernels.uniforms(len(ended.words), state)
-                    )
-                now, alive, sampled = process.take(now, continues), alive[continues], sampled[continues]
+                    ended = process.take(now, ~going)
+                    language[alive[~going]] = process.draw_language(ended, kernels.uniforms(len(ended.words), state))
+                now, alive, sampled = process.take(now, going), alive[going], sampled[going]
             places.append(alive)
             words.append(sampled)
             now = process.read(now, sampled)
@@ -138,10 +136,8 @@ class DocumentSampler(ProcessSampler):
         again = kernels.uniforms(len(document), state) < self.pool.switch
         again[first[:-1]] = True
         place = kernels.uniforms(len(document), state)
-        languages = np.minimum(
-            np.searchsorted(np.cumsum(self.pool.prior), place, side="right"), len(self.pool.prior) - 1
-        )
-        language = languages[np.maximum.accumulate(np.where(again, np.arange(len(document)), 0))]
+        choice = np.minimum(np.searchsorted(np.cumsum(self.pool.prior), place, side="right"), len(self.pool.prior) - 1)
+        language = choice[np.maximum.accumulate(np.where(again, np.arange(len(document)), 0))]
         strings: list[list[str]] = [[]] * len(document)
         for k, sampler in enumerate(self.samplers):
             indices = np.flatnonzero(language == k)

@@ -105,14 +105,12 @@ class Derivations:
     def __len__(self) -> int:
         return len(self.n_tokens)
 
-    def take(self, selected: BoolArray) -> Derivations:
-        """Return the derivations with true ``selected`` (n,), in their order."""
+    def take(self, some: BoolArray) -> Derivations:
+        """Return the derivations with true ``some`` (n,), in their order."""
         sizes = np.diff(self.ends)
-        ends = np.concatenate([[0], np.cumsum(sizes[selected])])
-        language = None if self.language is None else self.language[selected]
-        return Derivations(
-            self.rules[np.repeat(selected, sizes)], ends, self.n_tokens[selected], self.log_prob[selected], language
-        )
+        ends = np.concatenate([[0], np.cumsum(sizes[some])])
+        language = None if self.language is None else self.language[some]
+        return Derivations(self.rules[np.repeat(some, sizes)], ends, self.n_tokens[some], self.log_prob[some], language)
 
     def ordered(self, order: IntArray) -> Derivations:
         """Return the derivations in another order: row i is row ``order[i]``."""
@@ -291,12 +289,9 @@ class Sampler(TruthSampler):
         parts: list[Derivations] = []
         missing = n
         while missing or not parts:
-            derivations = self._draw(missing, state, max_nodes)
-            tall = (
-                kernels.heights(derivations.rules, derivations.ends, self.n_binary, self.first_lexical)
-                > self.max_height
-            )
-            parts.append(derivations.take(~tall))
+            batch = self._draw(missing, state, max_nodes)
+            tall = kernels.heights(batch.rules, batch.ends, self.n_binary, self.first_lexical) > self.max_height
+            parts.append(batch.take(~tall))
             missing = int(tall.sum())
         return Derivations.joined(parts)
 

@@ -270,8 +270,7 @@ class RawTextReader:
         million characters and a sentence are held.
 
         Raises:
-            InputError: the file is missing, cannot be read, is a damaged gzip file, has a line that is too long or
-                not
+            InputError: the file is missing, cannot be read, is a damaged gzip file, has a line that is too long or not
                 UTF-8 (with its number), when the position is reached; or it has no sentence.
         """
         sentence = None

@@ -48,8 +48,7 @@ class Process(ABC):
     configuration, the distribution, the change by a word, and expectations of lengths and words.
 
     Args:
-        name: name in signatures; for a language of the gallery its reference, such as
-            ``shuffle-dyck:k=64,depth=100``.
+        name: name in signatures; for a language of the gallery its reference, such as ``shuffle-dyck:k=64,depth=100``.
         terminals: (V,) the words.
         meta: JSON values on how it was made.
     """
@@ -165,8 +164,7 @@ class Process(ABC):
         """Return the process itself, if all its words are in the vocabulary: ``unknown`` then never occurs.
 
         Raises:
-            InputError: a word is not. The words after an unknown word depend on which word it was, and only rules
-                allow
+            InputError: a word is not. The words after an unknown word depend on which word it was, and only rules allow
                 the sum over them.
         """
         missing = sorted(set(self.terminals) - set(vocabulary))
@@ -206,8 +204,7 @@ class Process(ABC):
         """Write the reference of a language of the gallery, as ``.npz``, see `truesource.grammar.truth.load_truth`.
 
         Raises:
-            InputError: a file exists and ``force`` is false, the name does not end in .npz, or the gallery has no
-                such
+            InputError: a file exists and ``force`` is false, the name does not end in .npz, or the gallery has no such
                 process.
         """
         if not self.has_file:

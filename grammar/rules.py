@@ -36,8 +36,7 @@ class GrammarRules:
     one only within 1e-6, as rounded ones do, are divided by their sum: all exact quantities are of a proper grammar.
 
     Raises:
-        InputError: a name is not a Unicode string, an index is out of range, a rule is duplicated, a probability is
-            not
+        InputError: a name is not a Unicode string, an index is out of range, a rule is duplicated, a probability is not
             in (0, 1], or the rules of a symbol do not sum to one within 1e-6 (the message names the symbol).
     """
 

@@ -27,8 +27,7 @@ def compile_template(folder: str | Path) -> PCFG:
     trees are unchanged. Unreachable symbols are dropped. States are named ``CATEGORY-value-value``.
 
     Raises:
-        InputError: a line cannot be parsed, uses an undeclared category or table, leaves a feature unbound, or uses
-            a
+        InputError: a line cannot be parsed, uses an undeclared category or table, leaves a feature unbound, or uses a
             category without rules and words (with file and line); or the start derives nothing.
     """
     folder = Path(folder)

@@ -260,21 +260,17 @@ def load_berkeley(path: str | Path, *, start: str | None = None) -> GrammarRules
         rest = np.zeros(len(states))
         np.add.at(rest, binary[:, 0], p)
         np.add.at(rest, lexical[:, 0], r)
-        genuine = base_rules(unary, q, rest, group)
+        base = base_rules(unary, q, rest, group)
         identities = int((unary[:, 0] == unary[:, 1]).sum())
-        meta["closure"] = {
-            "identities": identities,
-            "chains": int((~genuine).sum()) - identities,
-            "kept": int(genuine.sum()),
-        }
+        meta["closure"] = {"identities": identities, "chains": int((~base).sum()) - identities, "kept": int(base.sum())}
         log.info(
             "%s: contains the closure of unary rules; removed %d identities and %d chains, kept %d unary rules",
             grammar,
             identities,
-            int((~genuine).sum()) - identities,
-            int(genuine.sum()),
+            int((~base).sum()) - identities,
+            int(base.sum()),
         )
-        tables[1] = unary[genuine], q[genuine]
+        tables[1] = unary[base], q[base]
     return assemble(
         rules, start=first, labels=labels, scaling=RowScaling(divide=True, path=grammar), meta=meta, tables=tables
     )

@@ -223,8 +223,7 @@ class Charts:
             n_labels: number of labels.
 
         Returns:
-            (n, n_labels, W), relative to the probability of the words so far; and whether nothing under- or
-                overflowed
+            (n, n_labels, W), relative to the probability of the words so far; and whether nothing under- or overflowed
             in float64.
         """
         run, rules = self._run(words, lengths), self._rules

@@ -383,8 +383,7 @@ def viterbi_tree(
         allowed: which symbols may cover which span, (spans, S); None: all of them.
 
     Raises:
-        InputError: the sentence has probability 0 (`NothingLeftError`: with the allowed symbols), or its chart does
-            not
+        InputError: the sentence has probability 0 (`NothingLeftError`: with the allowed symbols), or its chart does not
             fit the memory of this machine.
     """
     pcfg, n = tables.pcfg, len(sentence)

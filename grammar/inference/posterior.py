@@ -190,8 +190,7 @@ def posterior(pcfg: PCFG, sentence: Sequence[str], allowed: BoolArray | None = N
     Args:
         pcfg: the grammar.
         sentence: its words.
-        allowed: which symbols may cover which span, (spans, S); None: all. With it, the posterior is over the
-            allowed
+        allowed: which symbols may cover which span, (spans, S); None: all. With it, the posterior is over the allowed
             derivations only, and `Posterior.log_prob` is their log probability.
 
     Raises:
@@ -422,18 +421,15 @@ def max_span_tree(posterior: Posterior) -> tuple[Tree, float]:
     return tree_of(names, arity, posterior.sentence), total
 
 
-def _ordered(posterior: Posterior, span: int, labels: IntArray) -> list[int]:
+def _ordered(joint: Posterior, span: int, labels: IntArray) -> list[int]:
     """Return labels from top to bottom: by how many of the others they are above more often than below."""
     if len(labels) < 2:
         return [int(label) for label in labels]
-    shared, closure = tables(posterior.pcfg.exact), posterior.pcfg.exact.unary_closure
+    shared, closure = tables(joint.pcfg.exact), joint.pcfg.exact.unary_closure
     states = [shared.states[label] for label in labels]
     # expected number of pairs of nodes, a above b
     over = np.array(
-        [
-            [posterior.closed[span, a] @ closure[np.ix_(a, b)] @ posterior.chart.inside[span, b] for b in states]
-            for a in states
-        ]
+        [[joint.closed[span, a] @ closure[np.ix_(a, b)] @ joint.chart.inside[span, b] for b in states] for a in states]
     )
     wins = (over > over.T).sum(axis=1)
     return [int(label) for label in labels[np.argsort(-wins, kind="stable")]]

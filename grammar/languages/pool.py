@@ -80,8 +80,7 @@ def pool_of(
         name: name in signatures; None: a digest of the languages.
 
     Raises:
-        InputError: there is no language, no two of them share a word, not all strings of one end, or ``prior`` is
-            not
+        InputError: there is no language, no two of them share a word, not all strings of one end, or ``prior`` is not
             one number of 0 or more for each language, with a positive sum.
     """
     if not languages:

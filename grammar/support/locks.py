@@ -158,13 +158,13 @@ def claimed(targets: Sequence[str | Path], call: str, *, force: bool) -> Iterato
     with ExitStack() as stack:
         for place in sorted(named):  # in a fixed order, so that one of two calls gets the first
             stack.enter_context(exclusive(named[place]))
-        resumable = {place for place in named if _call_of(place) == call}
-        _clear(named, resumable, force)
+        ours = {place for place in named if _call_of(place) == call}
+        _clear(named, ours, force)
         before = {place: _identity(place) for place in named}
         finished = False
         try:
             _note_down(named, call)
-            yield Outputs(tuple(named), bool(resumable))
+            yield Outputs(tuple(named), bool(ours))
             finished = True
         except SystemExit as stop:
             finished = not stop.code
@@ -173,7 +173,7 @@ def claimed(targets: Sequence[str | Path], call: str, *, force: bool) -> Iterato
             _forget(
                 place
                 for place in named
-                if finished or (place not in resumable and _identity(place) in (None, before[place]))
+                if finished or (place not in ours and _identity(place) in (None, before[place]))
             )
 
 

@@ -116,8 +116,7 @@ def run_each(
         workers: this process alone, by default.
 
     Raises:
-        InputError: raised by the function; a worker process was killed; or, of a cluster: Dask is not installed,
-            the
+        InputError: raised by the function; a worker process was killed; or, of a cluster: Dask is not installed, the
             scheduler went away or does not answer within Dask's ``distributed.comm.timeouts.connect``, no worker came
             within a minute, workers have another version of truesource, or items killed their workers repeatedly.
     """

@@ -42,8 +42,7 @@ def read_table(
         nullable: columns that may have nulls.
 
     Raises:
-        InputError: the file is missing or damaged, lacks a column, has one of another type or nulls in it, has
-            another
+        InputError: the file is missing or damaged, lacks a column, has one of another type or nulls in it, has another
             number of rows, or takes far more memory than its size warrants (see
             `truesource.grammar.support.files.check_unpacked_size`).
     """

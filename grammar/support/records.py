@@ -353,8 +353,7 @@ def construct(text: str) -> Any:
     """Return the value of a document.
 
     Raises:
-        InputError: a short reason, with the line: not YAML, nested too deeply, too many values, a repeated key, a
-            value
+        InputError: a short reason, with the line: not YAML, nested too deeply, too many values, a repeated key, a value
             that contains itself, a string that is not Unicode, a value that Python cannot hold.
     """
     loader = _Loader("")

@@ -279,8 +279,7 @@ def power(pcfg: PCFG, exponent: float, lengths: LengthRange | None = None) -> Ti
     `Tilting.at`.
 
     Raises:
-        InputError: the exponent is not above 0, or the sum is infinite (code ``infinite-sum``), as for many
-            exponents
+        InputError: the exponent is not above 0, or the sum is infinite (code ``infinite-sum``), as for many exponents
             below 1 without ``lengths``.
     """
     if not (math.isfinite(exponent) and exponent > 0.0):
@@ -296,11 +295,11 @@ def power(pcfg: PCFG, exponent: float, lengths: LengthRange | None = None) -> Ti
         start=pcfg.start,
     )
     beta = None if exponent == 1.0 else 1.0 / (exponent - 1.0)
-    constraints = (
+    sums = (
         (lambda: SumConstraints(csr_matrix(identity(len(pcfg.symbols))), pcfg.exact.mass)) if exponent == 1.0 else None
     )
     description = {"kind": "power", "exponent": exponent}
-    return _tilted_given(pcfg, same, exponent - 1.0, beta, description, lengths, constraints, BUDGET)
+    return _tilted_given(pcfg, same, exponent - 1.0, beta, description, lengths, sums, BUDGET)
 
 
 class _NoSentenceError(Exception):

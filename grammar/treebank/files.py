@@ -83,8 +83,7 @@ def select_files(source: str | Path | Sequence[str | Path]) -> FileSelection:
     """Return the files of a source, and the skipped files of its folders.
 
     Args:
-        source: a file; a folder; a glob pattern (sorted, ``**`` is recursive); or a sequence of these. From a
-            folder,
+        source: a file; a folder; a glob pattern (sorted, ``**`` is recursive); or a sequence of these. From a folder,
             sorted, all files below it with a suffix of `SUFFIXES`, and ``.txt`` files that begin with a bracket; if
             there are none, all files that begin with a bracket. Hidden files and folders (``.x``) are skipped.
 

@@ -180,10 +180,8 @@ def causal(words, low, high, first, future: WideTable, lexicon: WideLexicon, aut
     ``high`` tokens may end.
 
     Returns:
-        Ln P(word | its left context) (n, W), ln P(end | first j words) (n+1, W), both -inf from an impossible word
-            on,
-        and the weight of each symbol starting after j words, given these, for j from ``first`` on, (n+1-first, S,
-            W).
+        Ln P(word | its left context) (n, W), ln P(end | first j words) (n+1, W), both -inf from an impossible word on,
+        and the weight of each symbol starting after j words, given these, for j from ``first`` on, (n+1-first, S, W).
     """
     n, width = words.shape
     ahead = automaton.ahead
@@ -438,8 +436,7 @@ def best_path(words, begin, end, moves: ChildRules, chains: SparseRows, above: S
     ``chains`` (by the target of a move) and ``above`` are best chains of unary rules in place of sums.
 
     Returns:
-        Its log probability, -inf without a path; and for j = 0..n, each (n+1,), the target of the j-th move, the
-            state
+        Its log probability, -inf without a path; and for j = 0..n, each (n+1,), the target of the j-th move, the state
         at the other end of the chain there, the tag of the move, and the symbol that produces its word.
     """
     n, n_states = words.size, moves.start.size - 1

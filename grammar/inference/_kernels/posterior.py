@@ -368,8 +368,7 @@ def max_rule(
     Spans whose probability as a constituent is below ``smallest`` are skipped.
 
     Returns:
-        best (spans, L), log of the product; below (spans, L), label under the best unary step, -1 for none; rule
-            and
+        best (spans, L), log of the product; below (spans, L), label under the best unary step, -1 for none; rule and
         split (spans, L), best coarse binary rule and its split of the label without unary steps.
     """
     inside, bare, shift, listed, count = chart
@@ -501,8 +500,7 @@ def viterbi(words, allowed, chains: SparseRows, pairs: PairRules, lexicon: Lexic
     probabilities; ``chains`` are the rows of the max-product unary closure.
 
     Returns:
-        best (spans, S); chain (spans, S), the state at the lower end of the best unary chain; rule (spans, S) and
-            split
+        best (spans, S); chain (spans, S), the state at the lower end of the best unary chain; rule (spans, S) and split
         (spans, S), the best rule of that state (*below* its chains) and its split point, -1 for lexical rules.
     """
     chain_start, chain_column, chain_logp = chains
