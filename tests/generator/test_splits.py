@@ -143,7 +143,7 @@ def test_a_language_too_small_for_unique_sentences_says_so_after_few_draws(tmp_p
         return run_each(function, blocks, workers)
 
     monkeypatch.setattr("truesource.generator.shard_writer.run_each", spied)
-    with pytest.raises(InputError, match="only 125 distinct sentences in [\\d,]+ draws, not 5,000"):
+    with pytest.raises(InputError, match=r"only 125 distinct sentences in [\d,]+ draws, not 5,000"):
         sample(tiny, tmp_path / "c", {"train": 5000}, overlap="unique", shard_size=100)
     assert all(more <= 2 * have for have, more in asked[1:])
 
