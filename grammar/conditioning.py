@@ -44,7 +44,7 @@ class LengthRange:
             return None
         match = re.fullmatch(r"\s*(\d+)\s*\.\.\s*(\d+)\s*", text)
         if match is None:
-            raise InputError(f"expecting a length range such as 6..25 (inclusive), or none; got {text!r}")
+            raise InputError(f"expecting a length range such as 6..25 (inclusive) or none, got {text!r}")
         return cls(int(match[1]), int(match[2]))
 
     def __contains__(self, length: object) -> bool:

@@ -126,7 +126,7 @@ def test_a_language_that_is_used_up(tmp_path):
     tiny = PCFG.from_text("S -> 'a' 0.5 | 'b' 0.5")
     for overlap, message in [
         ("disjoint", "sentences drawn for test, only 0 are not in earlier splits"),
-        ("unique", r"only 2 different sentences in [\d,]+ draws, 52 were asked for"),
+        ("unique", r"only 2 distinct sentences in [\d,]+ draws, not 52"),
     ]:
         with pytest.raises(InputError, match=message):
             sample(tiny, tmp_path / "c", {"train": 50, "test": 2}, lengths=None, overlap=overlap)

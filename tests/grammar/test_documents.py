@@ -411,7 +411,7 @@ def test_other_mistakes_are_one_sentence() -> None:
     with pytest.raises(InputError, match=r"^this pool has no language; name one or more$"):
         pool_of([], count=StringCount(1))
     for prior in ([1.0], [0.0, 0.0], [-1.0, 2.0]):
-        with pytest.raises(InputError, match="a prior has a number from 0 on for each of the 2 languages"):
+        with pytest.raises(InputError, match="a prior needs a number >= 0 for each of the 2 languages"):
             pool_of(POOLS[0], count=StringCount(1), prior=prior)
     with pytest.raises(InputError, match="has the word <sep>, which separates strings; rename it"):
         pool_of([PCFG.from_text("S -> A S 0.5 | 'b' 0.5\nA -> '<sep>' 1.0")], count=StringCount(1))

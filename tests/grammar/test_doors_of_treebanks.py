@@ -337,7 +337,7 @@ def test_a_word_and_its_lemma_below_one_tag(tmp_path: Path) -> None:
 
 
 def test_all_refused_says_why(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"all 2 were refused \(the word 'New' stands next to.*trees\.psd:1\)"):
+    with pytest.raises(InputError, match=r"all 2 were refused \(the word 'New' is next to.*trees\.psd:1\)"):
         bank_of("(NP New York)\n(NP New Jersey)", tmp_path)
 
 

@@ -174,7 +174,7 @@ def test_surface_can_keep_the_nodes_of_binarisation() -> None:
         ("S -> a", r"must end in its probability.*\(toy:1\)"),
         ("S -> a 0.5 |", r"alternative is empty.*\(toy:1\)"),
         ("S -> a 0.5 | | b 0.5", "alternative is empty"),
-        ("S -> 1.0", r"written with ε before its probability, as in ε 1\.0 \(toy:1\)"),
+        ("S -> 1.0", r"write ε before the probability of an empty rule, as in ε 1\.0 \(toy:1\)"),
         ("S -> ε 0.5 | S S 0.5", "derives only the empty sentence"),
         ("S -> ε 0.5 | S S 0.6", r"the rules of 'S' sum to 1\.1, not 1"),
         ("S -> A 'b' 1\nA -> ε 0.4 | A A 0.6", "'A' derives no word, and some of its derivations never end"),
@@ -680,9 +680,9 @@ def test_words_that_nltk_cannot_quote_are_refused() -> None:
     ("text", "message"),
     [
         ("", "no rules"),
-        ("S -> 'a' 1.0", r"NLTK knows no symbol '1\.0'.*\(toy:1\)"),
+        ("S -> 'a' 1.0", r"NLTK has no symbols such as '1\.0'.*\(toy:1\)"),
         ("S -> 'a' [1.0]\nPRP$ -> 'b' [1.0]", r"expecting a rule such as S -> NP VP \[0\.9\].*\(toy:2\)"),
-        ("S -> PRP$ [1.0]", r"NLTK knows no symbol 'PRP\$'"),
+        ("S -> PRP$ [1.0]", r"NLTK has no symbols such as 'PRP\$'"),
         ("S -> NP [1.0]", "the symbol 'NP' has no rules"),
         ("S -> 'a [1.0]", "NLTK has no symbols such as"),
         ("S -> 'a'", "must end in its probability"),
@@ -787,7 +787,7 @@ def test_every_long_rule_makes_its_own_sentence(rules: list[tuple[tuple[str, boo
 def test_an_unquoted_name_without_rules_is_a_mistake_where_words_are_quoted(tmp_path: Path) -> None:
     text = "S -> NP VP 1\nNP -> 'dogs' 0.5 | 'cats' 0.5\nVP -> Vi 0.5 | Vt NP 0.5\nVi -> 'run' 1\n"
     (tmp_path / "g.txt").write_text(text)
-    with pytest.raises(InputError, match=r"'Vt' has no rules, and is not quoted .*\(.*g\.txt:3\)") as caught:
+    with pytest.raises(InputError, match=r"'Vt' has no rules and no quotes.*\(.*g\.txt:3\)") as caught:
         PCFG.load(tmp_path / "g.txt")
     assert caught.value.line == 3
     pcfg = PCFG.load(tmp_path / "g.txt", lenient=True)

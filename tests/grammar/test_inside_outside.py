@@ -371,7 +371,7 @@ def test_interrupted_and_resumed_gives_the_same_bytes(tmp_path: Path, monkeypatc
         ([], None, "no sentences"),
         ([["a"], []], None, "sentence 2 has no tokens"),
         ([["a"], ["a", "b"]], [[]], "brackets for 1 sentences, not 2"),
-        ([["a"], ["a", "b"]], [[], [(0, 3)]], r"bracket \(0, 3\) of sentence 2 lies outside its 2 tokens"),
+        ([["a"], ["a", "b"]], [[], [(0, 3)]], r"bracket \(0, 3\) of sentence 2 is outside its 2 tokens"),
         ([["a"], ["a", "b"]], [[], [(1, 1)]], r"bracket \(1, 1\) of sentence 2"),
         ([["a"], ["a", "b"]], [[(-1, 1)], []], r"bracket \(-1, 1\) of sentence 1"),
         ([["a", "b", "a"]], [[(0, 2), (1, 3)]], r"\(0, 2\) and \(1, 3\) of sentence 1 cross"),
@@ -442,7 +442,7 @@ def test_a_sentence_whose_weights_are_too_far_apart_is_refused_not_called_imposs
         "X -> a 0.9 | b 0.1\nZ -> a 0.1 | b 0.9\nY -> y 1\nW -> w 1"
     )
     chart = by_charts(pcfg)
-    with pytest.raises(InputError, match="sentence 2 has parts whose weights are further apart than 1e250"):
+    with pytest.raises(InputError, match="sentence 2 has parts whose weights differ by a factor of more than 1e250"):
         expected_rule_counts(chart, [["a", "a", "y"], ["a"] * 300 + ["w"]], brackets=brackets and [[], *brackets])
     counts = expected_rule_counts(chart, [["a"] * 300 + ["y"], ["a"] * 300])  # what is lost here leads nowhere
     assert counts.impossible == (2,)
@@ -461,5 +461,5 @@ def test_products_of_two_kept_weights_that_no_float_holds_are_not_zero() -> None
     )
     sentence = ["a"] * 6 + ["b"] * 6
     assert pcfg.log_prob(sentence) == pytest.approx(np.log(0.4) + 10 * np.log(0.5) + 12 * np.log(p), rel=1e-12)
-    with pytest.raises(InputError, match="sentence 2 has parts whose weights are further apart than 1e250"):
+    with pytest.raises(InputError, match="sentence 2 has parts whose weights differ by a factor of more than 1e250"):
         expected_rule_counts(pcfg, [["a", "a", "b", "b"], sentence])

@@ -98,10 +98,10 @@ def test_no_sentences_are_an_empty_table() -> None:
 @pytest.mark.parametrize(
     ("sentences", "says"),
     [
-        ([["a b"]], "'a b' is not one word, but several"),
+        ([["a b"]], "'a b' is several words"),
         ([["a"], [1, 2]], "sentence 2 is no list of words"),
         (np.array([[0, -1, 1]]), "row 1 has padding before a word"),
-        (np.array([[0, 2]]), "there is no word number 2; the 2 words have the numbers 0 to 1"),
+        (np.array([[0, 2]]), "there is no word number 2; use numbers 0 to 1"),
         (np.array([[0.0]]), "word numbers are a matrix of whole numbers, got float64"),
         (np.array([0]), r"got int64 of shape \(1,\)"),
     ],

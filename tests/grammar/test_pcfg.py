@@ -243,7 +243,7 @@ SMALL = "S -> N V 1\nN -> 'dogs' 0.5 | 'cats' 0.5\nV -> 'bark' 1\n"
         ([1, 2], "expecting a sentence, .*; 1 in it is not a word$"),
         ([["dogs", "bark"], ["cats", "bark"]], "expecting one sentence, .*, not a list of sentences"),
         (["dogs bark"], "'dogs bark' is not one word, but several; pass a text"),
-        (["dogs", "bark\n"], r"'bark\\n' is not one word"),
+        (["dogs", "bark\n"], r"'bark\\n' is several words"),
     ],
 )
 def test_a_sentence_is_text_or_words(method: str, value: object, message: str) -> None:
@@ -258,7 +258,7 @@ def test_a_sentence_is_text_or_words(method: str, value: object, message: str) -
         (3.5, "expecting sentences, .*, not 3.5$"),
         ([1, 2], "expecting sentences, .*; 1 among them is not a sentence$"),
         ([["dogs", "bark"], None], "expecting sentences, .*; None among them is not a sentence$"),
-        ([["dogs bark"], ["cats", "bark"]], "'dogs bark' is not one word, but several"),
+        ([["dogs bark"], ["cats", "bark"]], "'dogs bark' is several words"),
         ([[["dogs"]], [["cats"]]], "expecting one sentence"),
     ],
 )

@@ -262,7 +262,7 @@ def test_a_corpus_that_nltk_has(nltk_data):
 def test_corpora_that_nltk_has_not(nltk_data):
     with pytest.raises(InputError, match=r"not on this machine; fetch it by `python -m nltk.downloader treebank`"):
         Treebank.from_nltk_corpus("treebank")
-    with pytest.raises(InputError, match="NLTK knows no corpus 'wall_street'"):
+    with pytest.raises(InputError, match="NLTK has no corpus 'wall_street'"):
         Treebank.from_nltk_corpus("wall_street")
 
 

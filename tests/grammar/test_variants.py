@@ -477,7 +477,7 @@ def test_a_preterminal_keeps_its_last_word() -> None:
     assert v.description["details"]["kept_for_a_preterminal"] == 1
     assert v.pcfg.log_prob(["y"]) == pytest.approx(math.log(0.15), abs=1e-12)
     assert v.pcfg.log_prob(["a"]) == pytest.approx(math.log(0.5 * 0.85 / 0.7), abs=1e-12)
-    with pytest.raises(InputError, match=r"with 1 words some .* 'S'.* at least 2, or for collapse=1"):
+    with pytest.raises(InputError, match=r"with 1 words some .* 'S'.* at least 2, or collapse=1"):
         Vocabulary(1)(pcfg)
 
 
@@ -523,9 +523,9 @@ def test_a_rule_goes_with_all_its_substates() -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("mirrer=NP", "no variant is called 'mirrer'; near: mirror; known: mirror, head-initial"),
+        ("mirrer=NP", "there is no variant 'mirrer'; near: mirror; use one of mirror, head-initial"),
         ("qqq", "known: mirror, head-initial, head-final, zipf, sharpen, temperature, ablate, vocabulary, collapse"),
-        ("", "no variant is called ''"),
+        ("", "there is no variant ''"),
         ("mirror", "mirror needs a value, as in mirror=NP"),
         ("zipf=", "zipf needs a value, as in zipf=1.2"),
         ("mirror=+", "mirror needs a category"),

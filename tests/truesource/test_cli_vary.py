@@ -80,7 +80,7 @@ def test_without_a_length_range(options: tuple[str, ...], here: Path, command: C
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--variant", "mirrer=NP"], "no variant is called 'mirrer'; near: mirror"),
+        (["--variant", "mirrer=NP"], "there is no variant 'mirrer'; near: mirror"),
         (["--variant", "mirror=NPP"], "category 'NPP' is not in the grammar; near: "),
         (["--variant", "zipf=1", "--lengths", "5-9"], "expecting a length range such as 6..25"),
         (["--variant", "zipf=1", "--lengths", "1..1"], "no sentence of this grammar has a length in 1..1"),

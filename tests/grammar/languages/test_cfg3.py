@@ -190,9 +190,9 @@ def test_rules_are_drawn_as_stated() -> None:
     [
         ("degree=0", "degree: choose one or more whole numbers from 1 to 100"),
         ("lengths=2+11", "lengths: choose one or more whole numbers from 2 to 10"),
-        ("symbols=2,distinct=true", "2 symbols cannot be 3 different children"),
-        ("symbols=1,degree=3", "1 symbols allow only 2 different rules of these lengths"),
-        ("symbols=5", "as few as 4 children in all its rules, and 5 symbols below it"),
+        ("symbols=2,distinct=true", "2 symbols cannot be 3 distinct children"),
+        ("symbols=1,degree=3", "1 symbols allow only 2 distinct rules of these lengths"),
+        ("symbols=5", "as few as 4 children in all its rules, but 5 symbols below it"),
         ("levels=20", "strings have up to 1,162,261,467 tokens"),
     ],
 )

@@ -165,9 +165,9 @@ def test_no_trees_are_too_few(k: int) -> None:
 
 def test_a_start_symbol_that_binarisation_made_has_no_treebank_tree() -> None:
     pcfg = replace(CYCLES, labels=("@S", "A", "B"))
-    with pytest.raises(InputError, match="cannot be labelled '@S'"):
+    with pytest.raises(InputError, match="cannot have the label '@S'"):
         k_best_viterbi(pcfg, ["a"], 2)
-    with pytest.raises(InputError, match="cannot be labelled '@S'"):
+    with pytest.raises(InputError, match="cannot have the label '@S'"):
         k_best_max_rule(posterior(pcfg, ["a"]), 2)
 
 
