@@ -53,7 +53,7 @@ def build(settings: DyckFreeSettings) -> GrammarRules:
 
 LANGUAGE = Language(
     title="nested brackets of k kinds, to any depth",
-    tests="memory of an unbounded stack",
+    tests="memory of a stack without a bound",
     citation="Chomsky and Schützenberger (1963), The algebraic theory of context-free languages",
     settings=DyckFreeSettings,
     build=build,
