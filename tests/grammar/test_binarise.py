@@ -149,7 +149,7 @@ def test_labels_of_binarised_trees_are_refused(label):
 
 
 def test_a_word_beside_a_constituent_is_refused():
-    with pytest.raises(InputError, match="a word stands beside"):
+    with pytest.raises(InputError, match="a word is next to other children of 'X'; give each word a preterminal"):
         Binarisation().binarise(Tree("X", ("a", Tree("B", ("b",)))))
 
 

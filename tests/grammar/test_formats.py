@@ -194,8 +194,8 @@ def test_surface_can_keep_the_nodes_of_binarisation() -> None:
         ("S -> A [0.5] B [0.5]\nA -> a 1\nB -> b 1", "bracketed number"),
         ("S -> <NP> 1.0", "'NP' has no rules"),
         ("S -> a b <NP> 1.0", "'NP' has no rules"),
-        ("%start\nS -> a 1.0", r"%start has 0 names.*\(toy:1\)"),
-        ("%label S\nS -> a 1.0", "%label has 1 names"),
+        ("%start\nS -> a 1.0", r"%start has the wrong number of names after it, 0 \(toy:1\)"),
+        ("%label S\nS -> a 1.0", "%label has the wrong number of names after it, 1"),
         ("%start T\nS -> a 1.0", "'T' has no rules"),
         ("S -> a 0.6 | b 0.3", r"the rules of 'S' sum to 0\.9, not 1"),
         ("S -> a 0.6 | A 0.4\nA -> b 1.7", r"a lexical rule of 'A' has a probability outside \(0, 1\]"),
@@ -289,7 +289,10 @@ def test_earleyx_words_may_be_spelled_like_symbols() -> None:
         ("ROOT->[S] : 1.0", r"'S' has no rules; write it _S if it is a word \(x:1\)"),
         ("ROOT->[S] : nan\nS->[_a] : 1.0", r"'nan' is not a probability \(x:1\)"),
         ("ROOT->[S] : 1.0\nS->[_a] : -0.1", r"'-0.1' is not a probability \(x:2\)"),
-        ("S->[_a] : 1.0\nT->[_a] : 1.0", r"no ROOT to start from.*candidates: S, T.*--start NAME \(x\)"),
+        (
+            "S->[_a] : 1.0\nT->[_a] : 1.0",
+            r"there is no start symbol ROOT; choose one \(candidates: S, T\): truesource convert --start NAME \(x\)",
+        ),
         ("ROOT->[] : 1.0", "derives only the empty sentence"),
     ],
 )
@@ -394,7 +397,7 @@ def test_noise_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"there is no such file \(.*absent"):
+    with pytest.raises(InputError, match=r"there is no such file; check the path \(.*absent"):
         PCFG.load(tmp_path / "absent")
     with pytest.raises(InputError, match="cannot read the file: Is a directory"):
         PCFG.load(tmp_path)
@@ -486,7 +489,7 @@ def test_pickles_are_never_opened(tmp_path: Path) -> None:
 
 def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "other.npz", x=np.arange(3))
-    with pytest.raises(InputError, match="has no array head; name a truesource grammar"):
+    with pytest.raises(InputError, match="has no array head; use a truesource grammar"):
         PCFG.load(tmp_path / "other.npz")
 
 
@@ -572,7 +575,7 @@ def test_the_format_and_the_start_may_be_given(tmp_path: Path) -> None:
         save_grammar(pcfg, tmp_path / "new", format="xml")
     with pytest.raises(InputError, match="expecting a rule such as VP"):
         PCFG.load(tmp_path / "text", format="earleyx")
-    with pytest.raises(InputError, match="npz is damaged; name a truesource grammar"):
+    with pytest.raises(InputError, match="npz is damaged; use a truesource grammar"):
         PCFG.load(tmp_path / "text", format="npz")
 
 
@@ -715,7 +718,10 @@ def test_earleyx_text_is_read_back(pcfg: PCFG) -> None:
         ("S -> 'a\u00a0b' 1.0", "cannot hold the word"),
         ("S -> _X 1.0\n_X -> a 1.0", "cannot hold the symbol '_X'"),
         ("S -> <A B> 1.0\n<A B> -> a 1.0", "cannot hold the symbol 'A B'"),
-        ("S -> ROOT 0.5 | a 0.5\nROOT -> a 1.0", "starts from ROOT, which this grammar uses for another symbol"),
+        (
+            "S -> ROOT 0.5 | a 0.5\nROOT -> a 1.0",
+            "EarleyX starts from ROOT, which is another symbol of this grammar; rename",
+        ),
     ],
 )
 def test_what_earleyx_cannot_hold_is_refused(text: str, message: str) -> None:

@@ -246,7 +246,7 @@ def test_what_a_process_cannot_do_is_said_in_one_sentence() -> None:
     assert caught.value.code == "missing-ability"
     with pytest.raises(InputError, match="no string starts with '1\\)'"):
         one.next_token(["1)"])
-    with pytest.raises(InputError, match="the language dyck has a grammar only; processes are context-tree, copy, "):
+    with pytest.raises(InputError, match="the language dyck has only a grammar; processes are context-tree, copy,"):
         process("dyck")
     with pytest.raises(InputError, match=r"no string of shuffle-dyck.* has a length in 3\.\.3"):
         one.exact.range_mass(LengthRange(3, 3))

@@ -255,9 +255,9 @@ def test_what_is_no_expression_is_refused(text: str):
         ("(.* dog", r"'\(\.\* dog'; a \( is not closed; write"),
         ("((a b", r"2 \( are not closed"),
         ("a) b", r"a \) closes no \("),
-        ("a [^b c", r"at '\[\^b c'; close \[ by \]"),
-        ("a{2", r"at '\{2'; close \{ by \}"),
-        ("'a", "close ' by '"),
+        ("a [^b c", r"no regular expression over words: 'a \[\^b c', at '\[\^b c'; close \[ with \]"),
+        ("a{2", r"no regular expression over words: 'a\{2', at '\{2'; close \{ with \}"),
+        ("'a", "no regular expression over words: .'a., at .'a.; close ' with '"),
         ("* a", r"\* follows no part that it can repeat"),
         ("a - ]", "single quotes"),
     ],
@@ -409,7 +409,7 @@ def test_rewards_are_read_from_files(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        ("a\t1\na\t2\n", 2, "stands twice"),
+        ("a\t1\na\t2\n", 2, "the word 'a' is listed twice; remove one"),
         ("a\tmany\n", 1, "a reward must be a number"),
         ("p a q 1\np a q 1\n", 2, "two lines"),
         ("p a q r 1\n", 1, "expecting a word"),

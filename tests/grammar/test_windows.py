@@ -249,7 +249,7 @@ def test_bad_requests_are_refused() -> None:
     with pytest.raises(InputError, match=r"no sentence of this grammar has a length in 1\.\.1"):
         Windows(pcfg, LengthRange(1, 1))
     for kind in (Windows, PlacedWindows):
-        with pytest.raises(InputError, match="0 words or more, got -1"):
+        with pytest.raises(InputError, match="the number of context words must be 0 or more, got -1"):
             kind(pcfg, LengthRange(2, 6)).log_probs([("(", ")")], -1)
     with pytest.raises(InputError, match="one word or more"):
         windows.next_words(np.zeros((1, 0), np.int64))

@@ -188,8 +188,8 @@ def test_rules_are_drawn_as_stated() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ("degree=0", "degree: choose one or more whole numbers from 1 to 100"),
-        ("lengths=2+11", "lengths: choose one or more whole numbers from 2 to 10"),
+        ("degree=0", "language cfg3: degree: choose one or more integers from 1 to 100, joined"),
+        ("lengths=2+11", "language cfg3: lengths: choose one or more integers from 2 to 10, joined"),
         ("symbols=2,distinct=true", "2 symbols cannot be 3 distinct children"),
         ("symbols=1,degree=3", "1 symbols allow only 2 distinct rules of these lengths"),
         ("symbols=5", "as few as 4 children in all its rules, but 5 symbols below it"),
