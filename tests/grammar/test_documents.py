@@ -413,7 +413,7 @@ def test_other_mistakes_are_one_sentence() -> None:
     for prior in ([1.0], [0.0, 0.0], [-1.0, 2.0]):
         with pytest.raises(InputError, match="a prior needs a number >= 0 for each of the 2 languages"):
             pool_of(POOLS[0], count=StringCount(1), prior=prior)
-    with pytest.raises(InputError, match="has the word <sep>, which separates strings; rename it"):
+    with pytest.raises(InputError, match="has the word <sep>, the separator; rename that word"):
         pool_of([PCFG.from_text("S -> A S 0.5 | 'b' 0.5\nA -> '<sep>' 1.0")], count=StringCount(1))
     with pytest.raises(InputError, match="cannot have a range of lengths: the probability that a string ends"):
         pool_of(POOLS[2], count=StringCount(2)).given(LengthRange(2, 6))

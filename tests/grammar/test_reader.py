@@ -194,7 +194,7 @@ def test_a_missing_treebank_has_the_code_of_missing_files(tmp_path, name):
         ("(S (N caf\u00e9))".encode("latin-1"), "iconv -f LATIN1 -t UTF-8 FILE > NEW"),
         ("(S (N a))".encode("utf-16"), "iconv -f UTF-16 -t UTF-8 FILE > NEW"),
         (bz2.compress(b"(S (N a))"), "compressed by bzip2; uncompress it, or use gzip"),
-        (lzma.compress(b"(S (N a))"), "packed by xz; unpack it, or pack it by gzip"),
+        (lzma.compress(b"(S (N a))"), "compressed by xz; uncompress it, or use gzip"),
     ],
 )
 def test_other_text_is_refused_with_a_command(tmp_path, content, message):

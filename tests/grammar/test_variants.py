@@ -563,7 +563,7 @@ def test_changes_made_by_hand_are_checked() -> None:
         Chain(())
     with pytest.raises(InputError, match="ablate needs a rule"):
         Ablation(())
-    with pytest.raises(InputError, match="whole number"):
+    with pytest.raises(InputError, match="integer number"):
         Vocabulary(True)
     with pytest.raises(InputError, match="number above 0"):
         Temperature("hot")  # type: ignore[arg-type]
