@@ -352,7 +352,7 @@ def test_occupied_path(pcfg, corpus, tmp_path):
     assert (other / "chapter.tex").read_text() == "all of it"
     with pytest.raises(InputError, match="cannot write here"):
         sample(pcfg, other / "chapter.tex" / "c")
-    with pytest.raises(InputError, match="name the folder"):
+    with pytest.raises(InputError, match="use a folder name"):
         sample(pcfg, ".", force=True)
     assert sorted(f.name for f in tmp_path.iterdir()) == ["c", "thesis"]
 
