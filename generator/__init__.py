@@ -1,4 +1,4 @@
-"""Corpora sampled from a grammar, and the interfaces of all that scores them."""
+"""Corpora sampled from a grammar, and the interfaces of the models that score them."""
 
 if __name__ != "truesource.generator":
-    raise ImportError("this package is a part of truesource: import truesource.generator")
+    raise ImportError("this package is part of truesource; import truesource.generator")

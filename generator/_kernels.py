@@ -1,12 +1,12 @@
 """Kernels: random numbers, random derivations of a PCFG, and derivations as text, as trees and as hashes.
 
-Random numbers are by xoshiro256 (Blackman & Vigna 2021), and splitmix64 (Steele et al. 2014), which seeds it. A state
-is (4,) uint64 and moves on. An output adds the upper bits of two words of it, so that no step overflows. Seeds promise
-the same text for ever, so no number given here may change (`tests/generator/test_random_numbers.py`).
+Random numbers are from xoshiro256 (Blackman & Vigna 2021), seeded by splitmix64 (Steele et al. 2014). A state is (4,)
+uint64 and advances in place. An output adds the upper bits of two of its words, so that no step overflows. Seeds
+promise the same text forever, so no number given here may change (`tests/generator/test_random_numbers.py`).
 
-Rules of all kinds are numbered in one row: binary, then unary, then lexical. ``left`` holds the left or only child (a
-word number for lexical rules), ``right`` the right child of binary rules. A derivation is the row of its rule numbers
-in preorder. Its nodes are coded ``3 * symbol + children``, where a word under the node counts as no child.
+Rules of all kinds are numbered consecutively: binary, then unary, then lexical. ``left`` holds the left or only child
+(a word number for lexical rules), ``right`` the right child of binary rules. A derivation is the row of its rule
+numbers in preorder. Its nodes are coded ``3 * symbol + children``, where a word under the node counts as no child.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _move(state: Array) -> None:
 
 @kernel
 def uniform(state: Array) -> float:
-    """One float64 in [0, 1), a multiple of 2^-53."""
+    """Return one float64 in [0, 1), a multiple of 2^-53."""
     mixed = (np.int64(state[0] >> _S11) + np.int64(state[3] >> _S11)) & _TOP53
     _move(state)
     return mixed * 2.0**-53
@@ -48,16 +48,16 @@ def uniform(state: Array) -> float:
 
 @kernel
 def uniforms(n: int, state: Array) -> Array:
-    """N float64 in [0, 1), as `uniform` gives them, (n,)."""
-    found = np.empty(n)
+    """Return n float64 in [0, 1), as from `uniform`, (n,)."""
+    numbers = np.empty(n)
     for i in range(n):
-        found[i] = uniform(state)
-    return found
+        numbers[i] = uniform(state)
+    return numbers
 
 
 @kernel
 def uniform_open(state: Array) -> float:
-    """One float64 in (0, 1), neither end included, an odd multiple of 2^-53."""
+    """Return one float64 in (0, 1), neither end included, an odd multiple of 2^-53."""
     mixed = (np.int64(state[0] >> _S12) + np.int64(state[3] >> _S12)) & _TOP52
     _move(state)
     return (mixed + 0.5) * 2.0**-52
@@ -65,7 +65,7 @@ def uniform_open(state: Array) -> float:
 
 @kernel
 def mixed_with(h: Any, value: Any) -> Any:
-    """The next 64 bits of a hash ``h``, that take in ``value``; both uint64. One step of splitmix64."""
+    """Return the next 64 bits of a hash ``h`` after ``value``; both uint64. One step of splitmix64."""
     h = (h ^ value) + _STEP
     h = (h ^ (h >> _S30)) * _MIX1
     h = (h ^ (h >> _S27)) * _MIX2
@@ -74,7 +74,7 @@ def mixed_with(h: Any, value: Any) -> Any:
 
 @kernel
 def seeded(seed: int, stream: int) -> Array:
-    """A state (4,) uint64 from two numbers."""
+    """Return a state (4,) uint64 from two numbers."""
     state = np.empty(4, dtype=np.uint64)
     at = np.uint64(seed) + np.uint64(stream) * _MIX1
     for i in range(4):
@@ -88,7 +88,7 @@ Array = Any  # numpy arrays; element types are in the docstrings
 
 @kernel
 def _first_above(cumulative: Array, begin: int, end: int, x: float) -> int:
-    """Smallest i in [begin, end) with ``cumulative[i] > x``; end - 1 when none is."""
+    """Return the smallest i in [begin, end) with ``cumulative[i] > x``; end - 1 for none."""
     low, high = begin, end - 1
     while low < high:
         middle = (low + high) >> 1
@@ -101,7 +101,7 @@ def _first_above(cumulative: Array, begin: int, end: int, x: float) -> int:
 
 @kernel
 def row_sums_running(bounds: Array, weights: Array) -> Array:
-    """Running sums of ``weights`` that start anew at each of ``bounds`` (S + 1,)."""
+    """Return running sums of ``weights`` that restart at each of ``bounds`` (S + 1,)."""
     sums = np.empty(len(weights))
     for a in range(len(bounds) - 1):
         total = 0.0
@@ -117,7 +117,7 @@ def draw_free(
 ) -> tuple[Array, Array, Array, Array, bool]:
     """Draw ``n`` derivations of ``start``.
 
-    The weights of ``choices`` are probabilities. Gives rules (N,), ends (n + 1,), tokens (n,), log probabilities (n,)
+    The weights of ``choices`` are probabilities. Return rules (N,), ends (n + 1,), tokens (n,), log probabilities (n,)
     and whether all stayed below ``max_nodes``.
     """
     left, right, logp, n_binary, n_unary = numbered
@@ -160,13 +160,13 @@ def draw_free(
 
 @kernel
 def _splits(left: int, right: int, n: int, sizes: Array) -> tuple[int, int]:
-    """Least number of tokens of the left child among n, and the greatest plus one; ``sizes`` as in the kernel below."""
+    """Return the least left child length among n tokens, and one past the greatest; sizes as in `draw_conditioned`."""
     return max(sizes[left, 0], n - sizes[right, 1]), min(sizes[left, 1], n - sizes[right, 0]) + 1
 
 
 @kernel
 def _convolution(left: int, right: int, n: int, mass: Array, sizes: Array) -> float:
-    """Sum over k in 1..n-1 of ``mass[left, k] * mass[right, n - k]``."""
+    """Return the sum over k in 1..n-1 of ``mass[left, k] * mass[right, n - k]``."""
     total = 0.0
     low, high = _splits(left, right, n, sizes)
     for k in range(low, high):
@@ -192,10 +192,10 @@ def draw_conditioned(
     """Draw ``n`` derivations of ``start`` given that the length is in ``low..high``, without rejection.
 
     ``mass`` (S, high + 1) holds P(A yields exactly m tokens), ``sizes`` (S, 2) the least and the greatest such m. At a
-    symbol that owes m tokens a rule is taken with weight p * mass of its children, a binary rule's split with
+    symbol that owes m tokens a rule is chosen with weight p * mass of its children, a binary rule's split with
     mass(left, k) * mass(right, m - k). ``phrases.sums`` (high + 1, P) and ``ready`` (high + 1, S) are filled here, a
-    row when first needed: running weights of the binary and unary rules of a symbol; ``words.sums`` those of unary and
-    lexical rules for one token. Results as in `draw_free`.
+    row when first needed: running weights of the binary and unary rules of a symbol; ``words.sums`` are running weights
+    of unary and lexical rules for one token. Results as in `draw_free`.
     """
     left, right, logp, n_binary, n_unary = numbered
     phrase_options, phrase_bounds, phrase_sums = phrases
@@ -269,7 +269,7 @@ def draw_conditioned(
 
 @kernel
 def sentence_hashes(rules: Array, ends: Array, left: Array, first_lexical: int) -> Array:
-    """64 bits (n,) uint64 that differ, but for chance, where the words of two sentences differ."""
+    """Return 64 bits (n,) uint64 that differ for different sentences, except by chance."""
     n = len(ends) - 1
     result = np.empty(n, dtype=np.uint64)
     for s in range(n):
@@ -283,7 +283,7 @@ def sentence_hashes(rules: Array, ends: Array, left: Array, first_lexical: int) 
 
 @kernel
 def heights(rules: Array, ends: Array, n_binary: int, first_lexical: int) -> Array:
-    """Height (n,) of each derivation: 2 for a symbol over a word, one more for each rule above."""
+    """Return the height (n,) of each derivation: 2 for a symbol over a word, one more for each rule above."""
     n = len(ends) - 1
     result = np.empty(n, dtype=np.int32)
     most = 1
@@ -307,7 +307,7 @@ def heights(rules: Array, ends: Array, n_binary: int, first_lexical: int) -> Arr
 
 @kernel
 def reorder(rules: Array, ends: Array, n_binary: int, first_lexical: int, swapped: Array) -> Array:
-    """Derivations in preorder when the children of binary rules with ``swapped`` change places, (N,)."""
+    """Return derivations in preorder after exchanging the children of binary rules with ``swapped``, (N,)."""
     result = np.empty_like(rules)
     most = 1
     for s in range(len(ends) - 1):
@@ -350,7 +350,7 @@ def reorder(rules: Array, ends: Array, n_binary: int, first_lexical: int, swappe
 
 @kernel
 def _put(target: Array, at: int, names: Array, bounds: Array, which: int) -> int:
-    """Copy one name to ``target`` from ``at`` on; gives the position after it."""
+    """Copy one name to ``target`` from ``at`` on; return the position after it."""
     for i in range(bounds[which], bounds[which + 1]):
         target[at] = names[i]
         at += 1
@@ -361,7 +361,7 @@ def _put(target: Array, at: int, names: Array, bounds: Array, which: int) -> int
 def spell_words(
     rules: Array, ends: Array, left: Array, first_lexical: int, words: Array, word_bounds: Array
 ) -> tuple[Array, Array]:
-    """Sentences as UTF-8, words separated by spaces: bytes (B,) and bounds (n + 1,)."""
+    """Return sentences as UTF-8, words separated by spaces: bytes (B,) and bounds (n + 1,)."""
     n = len(ends) - 1
     bounds = np.zeros(n + 1, dtype=np.int64)
     for s in range(n):
@@ -385,7 +385,7 @@ def spell_words(
 
 @kernel
 def _bracket_size(codes: Array, name_bounds: Array, text: Array) -> int:
-    """Most bytes that `_put_brackets` writes for one sentence."""
+    """Return the most bytes that `_put_brackets` writes for one sentence."""
     size = 0
     for i in range(len(codes)):
         a = codes[i] // 3
@@ -399,14 +399,14 @@ def _bracket_size(codes: Array, name_bounds: Array, text: Array) -> int:
 def _put_brackets(
     target: Array, at: int, codes: Array, text: Array, names: Array, name_bounds: Array, dropped: Array
 ) -> int:
-    """Write one tree as Penn brackets; gives the position after it.
+    """Write one tree as Penn brackets; return the position after it.
 
-    ``codes`` (m,) are its nodes in preorder, ``text`` its words separated by single spaces; symbols are called
-    ``names``; nodes of symbols that are ``dropped`` (S,) give their children to the node above, but not the root,
-    and not a symbol over a word. Words are escaped as `truesource.grammar.tree` has it.
+    ``codes`` (m,) are its nodes in preorder, ``text`` its words separated by single spaces; symbols have ``names``.
+    Nodes of symbols that are ``dropped`` (S,) are replaced by their children, except the root and symbols over words.
+    Words are escaped as in `truesource.grammar.tree`.
     """
     owed = np.empty(len(codes) + 1, dtype=np.int64)
-    shown = np.empty(len(codes) + 1, dtype=np.bool_)
+    visible = np.empty(len(codes) + 1, dtype=np.bool_)
     depth = 0
     word = 0
     for i in range(len(codes)):
@@ -420,7 +420,7 @@ def _put_brackets(
             at = _put(target, at + 1, names, name_bounds, a)
         if children > 0:
             owed[depth] = children
-            shown[depth] = show
+            visible[depth] = show
             depth += 1
             continue
         target[at] = 32
@@ -446,7 +446,7 @@ def _put_brackets(
             if owed[depth - 1] > 0:
                 break
             depth -= 1
-            if shown[depth]:
+            if visible[depth]:
                 target[at] = _CLOSE
                 at += 1
     return at
@@ -456,7 +456,10 @@ def _put_brackets(
 def spell_brackets(
     codes: Array, ends: Array, text: Array, text_ends: Array, names: Array, name_bounds: Array, dropped: Array
 ) -> tuple[Array, Array]:
-    """Trees as Penn brackets in UTF-8: bytes (B,) and bounds (n + 1,). Arguments as `_put_brackets`, of n sentences."""
+    """Return trees as Penn brackets in UTF-8: bytes (B,) and bounds (n + 1,).
+
+    Arguments as `_put_brackets`, of n sentences.
+    """
     n = len(ends) - 1
     room = 0
     for s in range(n):

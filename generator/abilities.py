@@ -1,8 +1,7 @@
-"""Abilities that evaluators need of a model beyond scores, asked for in one place.
+"""Abilities of models beyond scores that evaluators need, checked in one place.
 
-An ability is some methods or attributes; a model that lacks one is refused with the name of the method. A class may
-also answer for itself, with an attribute ``has_<ability>`` (``has_hidden_states = False``), where it has the methods
-and refuses.
+An ability is a set of methods or attributes; a model that lacks one is refused with the name of the method. A class
+that has the methods but refuses can say so, with an attribute ``has_<ability>`` (``has_hidden_states = False``).
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ if TYPE_CHECKING:
 
 Name = Literal["distributions", "words", "stepping", "hidden-states", "pieces", "marks", "snapshots", "denoising"]
 OfTruth = Literal["causal", "lengths", "masked", "any-order", "windows", "parses"]
-_RULES = "it has no rules; choose a language, or smaller settings, of which there is a grammar"
+_RULES = "it has no rules; choose a language or smaller settings with a grammar"
 
 
 @dataclass(frozen=True)
 class Ability:
-    """Method or attribute that a model may have besides scoring."""
+    """A method or attribute that a model may have in addition to scoring."""
 
     name: str
-    needs: tuple[str, ...]  #: methods and attributes, all of them
-    means: str  #: for messages and documentation
-    remedy: str  #: what to do without it
+    needs: tuple[str, ...]  #: required methods and attributes
+    means: str  #: description for messages and documentation
+    remedy: str  #: what to do without the ability
 
     def lacking(self, model: object) -> tuple[str, ...]:
-        """The methods and attributes that a model lacks; none: it has the ability."""
+        """Return the methods and attributes that a model lacks; none if it has the ability."""
         answer = getattr(model, f"has_{self.name.replace('-', '_')}", None)
         if answer is not None:
             return () if answer else self.needs
@@ -71,14 +70,14 @@ ABILITIES: dict[str, Ability] = {
         Ability(
             "marks",
             ("around_texts",),
-            "tokens of one's choice around a text",
-            "only causal networks of pieces have them; leave the option out",
+            "chosen tokens around a text",
+            "only causal networks of pieces have them; remove the option",
         ),
         Ability(
             "snapshots",
             ("snapshots",),
-            "what the model was at earlier steps of its training",
-            "name a model folder with snapshots",
+            "snapshots of earlier training steps",
+            "use a model folder with snapshots",
         ),
         Ability(
             "denoising",
@@ -90,16 +89,16 @@ ABILITIES: dict[str, Ability] = {
 }
 
 
-#: what the truth of a language may be able to answer besides samples
+#: abilities of the truth of a language in addition to samples
 TRUTHS: dict[str, Ability] = {
     ability.name: ability
     for ability in (
-        Ability("causal", ("next_token",), "the probability of a word given those before it", _RULES),
+        Ability("causal", ("next_token",), "the probability of a word given the previous words", _RULES),
         Ability("lengths", ("exact",), "sentences of a range of lengths, exactly", _RULES),
         Ability("masked", ("masked",), "the probability of a word given all others", _RULES),
         Ability("any-order", ("masked",), "the probability of words at any gaps", _RULES),
-        Ability("windows", ("binary",), "the probability of a word given the k words before it alone", _RULES),
-        Ability("parses", ("viterbi",), "trees, and what is counted or changed in them", _RULES),
+        Ability("windows", ("binary",), "the probability of a word given only the k words before it", _RULES),
+        Ability("parses", ("viterbi",), "trees, and counts or changes in them", _RULES),
     )
 }
 
@@ -122,29 +121,29 @@ def require(
     needed_by: str,
 ) -> Any: ...
 def require(model: Any, ability: Name | OfTruth, needed_by: str) -> Any:
-    """The model, or the truth, if it has an ability.
+    """Return the model, or the truth, if it has an ability.
 
     Args:
         model: any.
-        ability: one of `ABILITIES`, or of a truth one of `TRUTHS`.
+        ability: one of `ABILITIES`, or for a truth one of `TRUTHS`.
         needed_by: what needs it, such as ``evaluate probing``; begins the message.
 
     Raises:
         InputError: it lacks a method (code ``missing-ability``); the message names it.
     """
-    asked = (ABILITIES | TRUTHS)[ability]
-    lacking = asked.lacking(model)
+    needed = (ABILITIES | TRUTHS)[ability]
+    lacking = needed.lacking(model)
     if lacking:
         name = getattr(model, "name", type(model).__name__)
         if ability in TRUTHS:
             raise InputError(
-                f"{needed_by} needs {asked.means}, which the process {name} does not have: {asked.remedy}",
+                f"{needed_by} needs {needed.means}, which the process {name} does not have: {needed.remedy}",
                 code="missing-ability",
             )
         of_ones_own = is_foreign(model) or getattr(model, "of_ones_own", False)
-        remedy = "add it as help(truesource.LanguageModel) describes it" if of_ones_own else asked.remedy
+        remedy = "add it as described in help(truesource.LanguageModel)" if of_ones_own else needed.remedy
         raise InputError(
-            f"{needed_by} needs {asked.means}: {name} has no {_listed(lacking)}; {remedy}", code="missing-ability"
+            f"{needed_by} needs {needed.means}: {name} has no {_listed(lacking)}; {remedy}", code="missing-ability"
         )
     return model
 
@@ -155,7 +154,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _has(model: object, name: str) -> bool:
-    """Return True if a model has an attribute that is not None; properties of its class are not run."""
+    """Return True if a model has an attribute that is not None, without evaluating properties of its class."""
     if isinstance(getattr(type(model), name, None), property) and name != "vocabulary":
         return True
     return getattr(model, name, None) is not None

@@ -1,4 +1,4 @@
-"""Arguments as people pass them to the library: a truth by its file, a range as a pair, models in a list."""
+"""Arguments of the library's calls: a truth by its file, a range as a pair, models in a list."""
 
 from __future__ import annotations
 
@@ -11,90 +11,90 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import Truth, load_truth
 
 
-def as_truth(given: Any) -> Truth:
-    """A truth: as it is, or from a file or the name of a language.
+def as_truth(value: Any) -> Truth:
+    """Return a truth: unchanged, or from a file or the name of a language.
 
     Raises:
-        InputError: it is none, or a model, which belongs in front of the truth (code ``no-truth``).
+        InputError: it is no truth, or a model, which comes before the truth (code ``no-truth``).
     """
-    if isinstance(given, (str, Path)):
-        return load_truth(given)
-    if _is_truth(given):
-        result: Truth = given
+    if isinstance(value, (str, Path)):
+        return load_truth(value)
+    if _is_truth(value):
+        result: Truth = value
         return result
-    if hasattr(given, "score") or isinstance(given, Mapping):
-        raise InputError("models come first, then the truth: give a grammar or process second", code="no-truth")
-    raise InputError(f"expecting a grammar or process as the truth, got {_kind(given)}", code="no-truth")
+    if hasattr(value, "score") or isinstance(value, Mapping):
+        raise InputError("models come first, then the truth: pass a grammar or process second", code="no-truth")
+    raise InputError(f"expecting a grammar or process as the truth, got {_kind(value)}", code="no-truth")
 
 
-def as_lengths(given: Any) -> LengthRange | None:
-    """A range of lengths: as it is, as text such as ``6..25``, or as a pair of its ends.
+def as_lengths(value: Any) -> LengthRange | None:
+    """Return a range of lengths: unchanged, or from text such as ``6..25``, or from a pair of its ends.
 
     Raises:
-        InputError: it is none of these.
+        InputError: it has another form.
     """
-    if given is None or isinstance(given, LengthRange):
-        return given
-    if isinstance(given, str):
-        return LengthRange.parse(given)
-    if isinstance(given, Sequence) and len(given) == 2:
-        return LengthRange(*given)
-    raise InputError(f"expecting a range of lengths such as LengthRange(6, 25), '6..25' or (6, 25), got {_kind(given)}")
+    if value is None or isinstance(value, LengthRange):
+        return value
+    if isinstance(value, str):
+        return LengthRange.parse(value)
+    if isinstance(value, Sequence) and len(value) == 2:
+        return LengthRange(*value)
+    raise InputError(f"expecting a range of lengths such as LengthRange(6, 25), '6..25' or (6, 25), got {_kind(value)}")
 
 
-def as_model(given: Any) -> Any:
-    """A model, which has a name and a score.
+def as_model(value: Any) -> Any:
+    """Return a model, which has a name and a score.
 
     Raises:
         InputError: it is a truth, or something else (code ``not-a-model``).
     """
-    if hasattr(given, "score") and hasattr(given, "name"):
-        return given
-    if _is_truth(given):
-        raise InputError("a truth is where a model is expected; models come first, then the truth", code="not-a-model")
+    if hasattr(value, "score") and hasattr(value, "name"):
+        return value
+    if _is_truth(value):
+        raise InputError("expecting a model, got a truth; models come first, then the truth", code="not-a-model")
     raise InputError(
-        f"expecting a model, got {_kind(given)}; {_remedy(given)}",
+        f"expecting a model, got {_kind(value)}; {_remedy(value)}",
         code="not-a-model",
     )
 
 
-def _remedy(given: Any) -> str:
+def _remedy(value: Any) -> str:
     """Return how to make a model of an object."""
-    if hasattr(given, "save_pretrained"):
+    if hasattr(value, "save_pretrained"):
         return "pass it with its tokeniser, as a pair: (model, tokenizer)"
-    if hasattr(given, "parameters") and hasattr(given, "forward"):
+    if hasattr(value, "parameters") and hasattr(value, "forward"):
         return "pass it with its words in the order of their numbers, as a pair: (module, words)"
-    if callable(given):
+    if callable(value):
         return "pass it with its words, as a pair: (function, words); it maps sentences to log probabilities"
     return "load_model(reference) loads one, FunctionModel makes one"
 
 
-def as_models(given: Any) -> dict[str, Any]:
-    """Models by name: a mapping as it is, a list by the names of the models, those of one name as its seeds.
+def as_models(models: Any) -> dict[str, Any]:
+    """Return models by name: a mapping unchanged, a list by the names of the models; equal names are its seeds.
 
     Raises:
         InputError: something is no model (code ``not-a-model``), or there is only one (``too-few-models``).
     """
     result: dict[str, Any] = {}
-    if isinstance(given, Mapping):
-        for name, value in given.items():
+    if isinstance(models, Mapping):
+        for name, value in models.items():
             many = isinstance(value, Sequence) and not isinstance(value, str)
             result[name] = [as_model(each) for each in value] if many else as_model(value)
     else:
-        for model in given if isinstance(given, (list, tuple)) else [given]:
+        for model in models if isinstance(models, (list, tuple)) else [models]:
             result.setdefault(as_model(model).name, []).append(model)
     if len(result) < 2:
         raise InputError(
-            f"expecting two models of different names or more, got {len(result)}; compare(model, text) compares one"
+            f"expecting two or more models with different names, got {len(result)}; compare(model, text) compares one"
             " with the truth",
             code="too-few-models",
         )
     return result
 
 
-def _is_truth(given: Any) -> bool:
-    return hasattr(given, "exact") and hasattr(given, "terminals")
+def _is_truth(value: Any) -> bool:
+    return hasattr(value, "exact") and hasattr(value, "terminals")
 
 
-def _kind(given: Any) -> str:
-    return f"{type(given).__name__}" if not isinstance(given, type) else f"the class {given.__name__}"
+def _kind(value: Any) -> str:
+    return f"{type(value).__name__}" if not isinstance(value, type) else f"the class {value.__name__}"

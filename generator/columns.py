@@ -1,6 +1,6 @@
-"""Sentences as columns: kept as numbers, four bytes a word, as Arrow columns, and read from the files of a corpus.
+"""Sentences as columns: numbers in memory, four bytes a word, Arrow columns, and columns from the files of a corpus.
 
-No Python string is made of a word on the way.
+No Python string is created per token.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: words, (T,) numbers into them of all tokens of some sentences, (n,) lengths of the sentences
 Part = tuple[Sequence[str], NDArray[np.integer], NDArray[np.integer]]
-COLUMN_LIMIT = 2**31 - 1  #: bytes in one string column of one shard
+COLUMN_LIMIT = 2**31 - 1  #: most bytes in one string column of one shard
 #: the columns of corpora and samples
 COLUMNS: dict[str, Kind] = {
     "text": "text",
@@ -42,11 +42,11 @@ COLUMNS: dict[str, Kind] = {
 
 
 class Rows(Sequence[IntArray]):
-    """Arrays of whole numbers of different lengths, kept one after the other in one array.
+    """Arrays of integers of different lengths, stored one after the other in one array.
 
     Args:
         flat: (T,) the entries of all rows.
-        lengths: (n,) of the rows; their sum is T.
+        lengths: (n,) lengths of the rows; their sum is T.
     """
 
     def __init__(self, flat: Int32Array, lengths: NDArray[np.integer]) -> None:
@@ -58,7 +58,7 @@ class Rows(Sequence[IntArray]):
 
     @classmethod
     def of(cls, rows: Iterable[NDArray[np.integer]]) -> Rows:
-        """Keep rows in this form; a `Rows` is returned as it is."""
+        """Return rows in this form; a `Rows` is returned unchanged."""
         if isinstance(rows, Rows):
             return rows
         listed = list(rows)
@@ -71,7 +71,7 @@ class Rows(Sequence[IntArray]):
         return np.diff(self.offsets)
 
     def filled(self) -> Rows:
-        """Without the empty rows."""
+        """Return the rows that are not empty."""
         lengths = self.lengths
         return Rows(self.flat, lengths[lengths > 0])
 
@@ -83,7 +83,7 @@ class Rows(Sequence[IntArray]):
     @overload
     def __getitem__(self, number: slice) -> list[IntArray]: ...
     def __getitem__(self, number: int | slice) -> IntArray | list[IntArray]:
-        """One row, or a list of rows."""
+        """Return one row, or a list of rows."""
         if isinstance(number, slice):
             return [self[i] for i in range(*number.indices(len(self)))]
         if not -len(self) <= number < len(self):
@@ -93,10 +93,10 @@ class Rows(Sequence[IntArray]):
 
 
 class CodedSentences(Sequence[list[str]]):
-    """Sentences of which each different word is kept once.
+    """Sentences that store each type once.
 
     Args:
-        words: the different words.
+        words: the types.
         rows: numbers into ``words``, one row a sentence.
     """
 
@@ -106,7 +106,7 @@ class CodedSentences(Sequence[list[str]]):
 
     @classmethod
     def join(cls, parts: Iterable[Part]) -> Self:
-        """One after the other; each part has its own numbers, and a word may stand in many."""
+        """Return the parts one after the other; each has its own numbers, and a word may be in several."""
         numbers: dict[str, int] = {}
         flat, lengths = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.int64)]
         for words, codes, sizes in parts:
@@ -117,7 +117,7 @@ class CodedSentences(Sequence[list[str]]):
 
     @classmethod
     def of(cls, sentences: Iterable[Sequence[str]]) -> CodedSentences:
-        """Keep sentences, words or text, in this form; a `CodedSentences` is returned as it is."""
+        """Return sentences, as words or text, in this form; a `CodedSentences` is returned unchanged."""
         if isinstance(sentences, CodedSentences):
             return sentences
         numbers: dict[str, int] = {}
@@ -130,11 +130,11 @@ class CodedSentences(Sequence[list[str]]):
 
     @classmethod
     def split(cls, texts: Iterable[pyarrow.ChunkedArray], spelling: Mapping[str, str]) -> Self:
-        """Cut texts at single spaces.
+        """Split texts at single spaces.
 
         Args:
             texts: columns of text, one sentence an entry.
-            spelling: words to be replaced, and by what.
+            spelling: words to replace, with their replacements.
         """
         return cls.join(part for column in texts for part in _parts(column, spelling))
 
@@ -144,7 +144,7 @@ class CodedSentences(Sequence[list[str]]):
         return self.rows.lengths
 
     def counts(self) -> IntArray:
-        """Return how often each of ``words`` occurs; they are counted once."""
+        """Return the number of occurrences of each of ``words``; they are counted once."""
         return self._counts
 
     @cached_property
@@ -161,7 +161,7 @@ class CodedSentences(Sequence[list[str]]):
     @overload
     def __getitem__(self, number: slice) -> list[list[str]]: ...
     def __getitem__(self, number: int | slice) -> list[str] | list[list[str]]:
-        """The words of one sentence, or of some."""
+        """Return the words of one sentence, or of some."""
         words = self.words
         if isinstance(number, slice):
             return [[words[i] for i in row.tolist()] for row in self.rows[number]]
@@ -179,7 +179,7 @@ def _parts(column: pyarrow.ChunkedArray, spelling: Mapping[str, str]) -> Iterabl
 
 
 def packed(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], IntArray]:
-    """Names as UTF-8, one after the other, and their bounds, (n + 1,)."""
+    """Return names as UTF-8, one after the other, and their bounds, (n + 1,)."""
     encoded = [name.encode() for name in names]
     bounds = np.zeros(len(names) + 1, dtype=np.int64)
     np.cumsum([len(name) for name in encoded], out=bounds[1:])
@@ -187,17 +187,17 @@ def packed(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], IntArray]:
 
 
 def strings(data: NDArray[np.uint8], bounds: IntArray) -> pyarrow.Array:
-    """UTF-8 bytes, cut at ``bounds`` (n + 1,), as an array of n strings."""
+    """Return UTF-8 bytes, cut at ``bounds`` (n + 1,), as an array of n strings."""
     import pyarrow as pa
 
     return pa.Array.from_buffers(pa.string(), len(bounds) - 1, [None, offsets(bounds).buffers()[1], pa.py_buffer(data)])
 
 
 def offsets(bounds: IntArray) -> pyarrow.Array:
-    """Bounds (n + 1,) as Arrow takes them.
+    """Return bounds (n + 1,) for Arrow.
 
     Raises:
-        InputError: they lie beyond what one column holds.
+        InputError: they exceed the limit of one column.
     """
     import pyarrow as pa
 
@@ -209,34 +209,34 @@ def offsets(bounds: IntArray) -> pyarrow.Array:
 def read_columns(
     path: Path, columns: list[str], *, rows: int | None = None, tree: Kind = COLUMNS["tree"]
 ) -> pyarrow.Table:
-    """Read some columns of one shard, checksums compared.
+    """Read some columns of one shard, with checksums.
 
     Args:
-        path: of the shard.
+        path: path of the shard.
         columns: names in `COLUMNS`.
-        rows: how many it has, as the record says.
-        tree: of the column ``tree``: numbers, or text where that has brackets.
+        rows: number of rows in the record.
+        tree: type of the column ``tree``: numbers, or text for brackets.
 
     Raises:
-        InputError: the file is missing, damaged, has not these columns, or has another number of rows.
+        InputError: the file is missing, damaged, lacks these columns, or has another number of rows.
     """
     kinds = {name: tree if name == "tree" else COLUMNS[name] for name in columns}
     return read_table(path, kinds, what="this part of the corpus", remedy="sample the corpus again", rows=rows)
 
 
 def check_trees(table: pyarrow.Table, n_symbols: int, path: Path) -> None:
-    """Make sure that every row of the column ``tree`` is one tree over the words of the column ``text``.
+    """Check that every row of the column ``tree`` is one tree over the words of the column ``text``.
 
-    A row is the preorder of a tree if the nodes still to come, one at first, one less and as many more as a node has
-    children after each, are none at its end and not before.
+    A row is the preorder of a tree if the number of pending nodes, which starts at one and changes by the children of
+    each node less one, first reaches zero at its end.
 
     Args:
-        table: of one shard.
+        table: table of one shard.
         n_symbols: S.
-        path: of the shard.
+        path: path of the shard.
 
     Raises:
-        InputError: a row is not.
+        InputError: a row is not a tree.
     """
     import pyarrow.compute as pc
 

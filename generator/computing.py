@@ -1,4 +1,4 @@
-"""The device and precision that a call names for networks; `truesource.lmtrain.device` checks them."""
+"""The device and precision of networks in a call; `truesource.lmtrain.device` checks them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Literal, get_args
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
-DTYPE: Dtype = "float32"  #: precision of networks, if none is named
-DEVICE = r"^(auto|cpu|mps|cuda(:\d+)?)$"  #: how devices are written
+DTYPE: Dtype = "float32"  #: default precision of networks
+DEVICE = r"^(auto|cpu|mps|cuda(:\d+)?)$"  #: notation of devices
 
 
 @dataclass(frozen=True)
 class Computing:
-    """A device and a precision, as they are written; None: not named."""
+    """A device and a precision, as text; None: not set."""
 
     device: str | None = None
     dtype: str | None = None
@@ -27,13 +27,13 @@ _CURRENT: ContextVar[Computing] = ContextVar("computing", default=_UNNAMED)
 
 
 def current() -> Computing:
-    """Device and precision that the running block has set."""
+    """Return the device and precision set by the current block."""
     return _CURRENT.get()
 
 
 @contextmanager
 def named_computing(device: str | None = None, dtype: str | None = None) -> Iterator[None]:
-    """Name a device and a precision for a block; None: as around it."""
+    """Set a device and a precision for a block; None: as outside."""
     around = current()
     token = _CURRENT.set(Computing(device or around.device, dtype or around.dtype))
     try:
@@ -43,6 +43,6 @@ def named_computing(device: str | None = None, dtype: str | None = None) -> Iter
 
 
 def precision_parts() -> dict[str, object]:
-    """Part of a signature: the precision of the networks, where it is not float32."""
+    """Return the precision of the networks for signatures, if it is not float32."""
     dtype = current().dtype or DTYPE
     return {} if dtype == DTYPE else {"networks": dtype}

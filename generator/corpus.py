@@ -1,4 +1,4 @@
-"""A corpus: sentences and trees drawn from a grammar, in a folder that says exactly how."""
+"""A corpus: sentences and trees sampled from a grammar, in a folder that records exactly how."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Corpus:
-    """A folder of Parquet shards with a dataset card, made by `sample` or found by `load`.
+    """A folder of Parquet shards with a dataset card, created by `sample` or opened by `load`.
 
-    ``lengths`` is the condition it was drawn under: an oracle that scores it must use the same.
+    ``lengths`` is the length condition of sampling: an oracle that scores it must use the same.
     """
 
     path: Path  #: the folder
     record: Mapping[str, Any]  #: ``record.json``: the call, digests, versions, counts
 
-    # -- making one ---------------------------------------------------------------------------------
+    # -- construction ---------------------------------------------------------------------------------
 
     @classmethod
     def sample(
@@ -70,90 +70,86 @@ class Corpus:
         exact_correction: bool = False,
         license: str | None = None,  # noqa: A002
     ) -> Corpus:
-        """Draw splits of sentences and write them to the folder ``path``.
+        """Sample splits of sentences and write them to the folder ``path``.
 
-        The same arguments give the same bytes, whatever the number of ``workers``. A run that was killed
-        goes on where it stopped when called again: finished shards wait in ``.NAME.partial`` beside ``path``.
+        The same arguments give the same bytes for any number of ``workers``. A killed run resumes when called again:
+        finished shards are in ``.NAME.partial`` next to ``path``.
 
         Args:
             truth: the grammar, or a process.
-            splits: sentences of each split, such as ``{"train": 100_000, "dev": 5_000}``.
-            seed: whole number from 0 on.
-            path: folder to make.
+            splits: number of sentences of each split, such as ``{"train": 100_000, "dev": 5_000}``.
+            seed: integer >= 0.
+            path: folder to create.
             lengths: condition on the number of tokens; None for none.
-            overlap: what splits may share, see `truesource.generator.plan.Plan`: ``iid``, ``disjoint`` or ``unique``.
-            max_height: throw higher trees away, see `truesource.generator.sampler.Sampler`; None for no cap.
-            columns: what to write of each sentence.
-            shard_size: sentences per file; part of what fixes the bytes.
-            transform: order of the words in the text; corpora that differ in it alone have the same sentences in the
-                same places, and the same trees.
-            stratified: exactly as many sentences with the event of a tilted grammar as are expected, see
-                `truesource.generator.strata`.
-            workers: processes at work, or a Dask cluster.
-            force: replace a corpus that stands at ``path``.
-            exact_correction: of disjoint splits, sum the probabilities of all sentences they exclude, however many.
-            license: of the corpus, for its card, an SPDX identifier; None: that of the grammar, where it has one.
+            overlap: see `truesource.generator.plan.Plan`: ``iid``, ``disjoint`` or ``unique``.
+            max_height: reject higher trees, see `truesource.generator.sampler.Sampler`; None for no cap.
+            columns: columns to write.
+            shard_size: sentences per file; affects the bytes.
+            transform: order of the words in the text; corpora that differ only in it have the same sentences at the
+                same positions, and the same trees.
+            stratified: stratified sampling by the event of a tilted grammar, see `truesource.generator.strata`.
+            workers: number of processes, or a Dask cluster.
+            force: replace an existing corpus at ``path``.
+            exact_correction: for disjoint splits, sum the probabilities of all excluded sentences, however many.
+            license: licence of the corpus, for its card, an SPDX identifier; None: the licence of the grammar, if any.
 
         Raises:
-            InputError: a bad argument, an occupied ``path``, a range without sentences, a full disk.
+            InputError: an invalid argument, an occupied ``path``, a range without sentences, a full disk.
         """
         truth, lengths = as_truth(truth), as_lengths(lengths)
         plan = Plan(splits, seed, lengths, overlap, max_height, columns, shard_size, transform, stratified)
         at_work = Workers(workers) if isinstance(workers, int) else workers
-        asked: dict[str, Any] = {"force": force, "exact_correction": exact_correction, "license": license}
-        make_corpus(truth, plan, Path(path), workers=at_work, **asked)
+        options: dict[str, Any] = {"force": force, "exact_correction": exact_correction, "license": license}
+        make_corpus(truth, plan, Path(path), workers=at_work, **options)
         return cls.load(path)
 
     @classmethod
     def replay(
         cls, record: Mapping[str, Any] | str | Path, truth: Truth, path: str | Path, *, workers: int | Workers = 1
     ) -> Corpus:
-        """Make the corpus that ``record`` (or the ``record.json`` it names) tells of once more.
+        """Regenerate the corpus of ``record``, a record or the path of a ``record.json``.
 
         Raises:
-            InputError: ``truth`` is another grammar, or the bytes came out differently (other versions of
-                the libraries).
+            InputError: ``truth`` is another grammar, or the bytes differ (other versions of the libraries).
         """
-        known = read_corpus_record(Path(record)) if isinstance(record, str | Path) else check_corpus_record(record)
-        if truth.digest != known["grammar"]["digest"]:
-            raise InputError("the record was made from another grammar (the digests differ); load that one")
-        if known["drawn_by"] not in (Sampler.__name__, ProcessSampler.__name__):
-            raise InputError(
-                "this corpus retells another in the order of a variant; make both anew, as parallel corpora"
-            )
+        content = read_corpus_record(Path(record)) if isinstance(record, str | Path) else check_corpus_record(record)
+        if truth.digest != content["grammar"]["digest"]:
+            raise InputError("the record is from another grammar (the digests differ); load that grammar")
+        if content["drawn_by"] not in (Sampler.__name__, ProcessSampler.__name__):
+            raise InputError("this corpus reorders another one for a variant; regenerate both as parallel corpora")
         at_work = Workers(workers) if isinstance(workers, int) else workers
-        plan = Plan.from_record(known["call"])
-        make_corpus(truth, plan, Path(path), workers=at_work, license=known.get("license"))
-        made = cls.load(path)
-        if made.digest != known["digest"]:
+        plan = Plan.from_record(content["call"])
+        make_corpus(truth, plan, Path(path), workers=at_work, license=content.get("license"))
+        corpus = cls.load(path)
+        if corpus.digest != content["digest"]:
             raise InputError(
-                "the corpus came out with other bytes than the record says; it was made with"
-                f" {_listed(known['versions'])}, this is {_listed(made.record['versions'])}",
+                "the bytes of the corpus differ from the record, which was written with"
+                f" {_listed(content['versions'])}; this machine has {_listed(corpus.record['versions'])}",
                 path,
             )
-        return made
+        return corpus
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Open a corpus folder; sizes of its files are compared with the record, contents when read.
 
         Raises:
-            InputError: there is none, or it is incomplete or damaged.
+            InputError: it does not exist, or is incomplete or damaged.
         """
         path = Path(path)
         if not path.is_dir():
-            raise InputError("there is no such corpus folder", path)
+            raise InputError("there is no such corpus folder; check the path", path)
         refuse_other_kind(path, "corpus")
         record = read_corpus_record(path / "record.json")
         for shard in record["shards"]:
             file = path / "data" / shard["file"]
             if not file.is_file():
-                raise InputError("the corpus is incomplete, this file is missing; sample it again", file)
+                raise InputError("the corpus is incomplete: this file is missing; sample it again", file)
             if file.stat().st_size != shard["bytes"]:
-                raise InputError(f"the corpus is damaged, this file had {shard['bytes']} bytes; sample it again", file)
+                raise InputError(f"the corpus is damaged: this file had {shard['bytes']} bytes; sample it again", file)
         return cls(path, record)
 
-    # -- what it is ---------------------------------------------------------------------------------
+    # -- properties ---------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         splits = ", ".join(f"{name} {number:,}" for name, number in self.splits.items())
@@ -161,7 +157,7 @@ class Corpus:
         return f"Corpus({one_line(str(self.path))}: {splits} sentences{lengths})"
 
     def __len__(self) -> int:
-        """Number of sentences of all splits."""
+        """Return the number of sentences of all splits."""
         return sum(self.splits.values())
 
     def __getitem__(self, split: str) -> list[list[str]]:
@@ -177,24 +173,24 @@ class Corpus:
 
     @property
     def lengths(self) -> LengthRange | None:
-        """The condition on length it was drawn under, None for none."""
+        """Length condition of sampling, None for none."""
         text = self.record["call"]["lengths"]
         return None if text is None else LengthRange.parse(text)
 
     @property
     def transform(self) -> Transform | None:
-        """The order of the words of its text, None for that of the grammar."""
+        """Order of the words of its text, None for the order of the grammar."""
         text = self.record["call"].get("transform")
         return None if text is None else parse_transform(text)
 
     @property
     def license(self) -> str | None:
-        """Licence of the corpus, None where it is not known."""
+        """Licence of the corpus, None if unknown."""
         return self.record.get("license")
 
     @property
     def language(self) -> str | None:
-        """Code of its language, for cards; None where it is not known."""
+        """Code of its language, for cards; None if unknown."""
         return self.record.get("language")
 
     @property
@@ -210,23 +206,23 @@ class Corpus:
 
     @property
     def grammar_file(self) -> Path | None:
-        """File of the grammar or process that it was drawn from, in its folder; None if somebody removed it."""
+        """File of its grammar or process, in its folder; None if it was removed."""
         file = self.path / GRAMMAR
         return file if file.is_file() else None
 
     @cached_property
     def truth(self) -> Truth:
-        """The grammar or process that it was drawn from.
+        """The grammar or process that it was sampled from.
 
         Raises:
             InputError: the folder has no grammar (code ``no-grammar``), or another one (``other-grammar``).
         """
         if self.grammar_file is None:
-            raise InputError("this corpus folder has no grammar; name the grammar", self.path, code="no-grammar")
+            raise InputError("this corpus folder has no grammar; specify the grammar", self.path, code="no-grammar")
         truth = load_truth(self.grammar_file)
         if truth.digest != self.grammar_digest:
             raise InputError(
-                "the corpus was sampled from another grammar than this; sample it again, or name its grammar",
+                "the corpus was not sampled from this grammar; sample it again, or specify its grammar",
                 self.grammar_file,
                 code="other-grammar",
             )
@@ -234,7 +230,7 @@ class Corpus:
 
     @property
     def grammar_digest(self) -> str:
-        """Digest of the grammar it was drawn from (`PCFG.digest`)."""
+        """Digest of the grammar that it was sampled from (`PCFG.digest`)."""
         return str(self.record["grammar"]["digest"])
 
     @property
@@ -243,11 +239,11 @@ class Corpus:
         return str(self.record["digest"])
 
     def n_sentences(self, split: str) -> int:
-        """Number of sentences in a split."""
+        """Return the number of sentences in a split."""
         return int(self._split(split)["sentences"])
 
     def n_tokens(self, split: str) -> int:
-        """Number of words in a split, ends of sentences not counted."""
+        """Return the number of words in a split, ends of sentences not counted."""
         return int(self._split(split)["tokens"])
 
     def verify(self) -> None:
@@ -256,20 +252,20 @@ class Corpus:
         Raises:
             InputError: a file has changed.
         """
-        verify_shards(self.path, self.record["shards"], "the corpus is damaged, this file has changed; sample it again")
+        verify_shards(self.path, self.record["shards"], "the corpus is damaged: this file has changed; sample it again")
 
-    # -- what is in it ------------------------------------------------------------------------------
+    # -- content ------------------------------------------------------------------------------
 
     def sentences(self, split: str) -> list[list[str]]:
-        """The tokens of every sentence of a split."""
+        """Return the tokens of every sentence of a split."""
         return list(self.stream(split))
 
     def stream(self, split: str) -> Iterator[list[str]]:
-        """The tokens of the sentences, one after the other: a shard of the corpus in memory at a time."""
+        """Yield the tokens of the sentences; one shard of the corpus is in memory at a time."""
         return (tokens for table in self._tables(split, ["text"]) for tokens in self._tokens(table))
 
     def to_pandas(self, split: str) -> pd.DataFrame:
-        """A split as a data frame, a row a sentence: ``text``, ``n_tokens`` and ``logprob`` as the files have them.
+        """Return a split as a data frame, a row a sentence: ``text``, ``n_tokens`` and ``logprob`` as in the files.
 
         Raises:
             InputError: there is no such split.
@@ -277,29 +273,29 @@ class Corpus:
         import pandas as pd
 
         tables = self._tables(split, ["text", "n_tokens", "logprob"])
-        made: pd.DataFrame = pd.concat([table.to_pandas() for table in tables], ignore_index=True)
-        return made
+        frame: pd.DataFrame = pd.concat([table.to_pandas() for table in tables], ignore_index=True)
+        return frame
 
     def originals(self, split: str) -> Iterator[list[str]]:
-        """The tokens of the sentences as the grammar makes them: without the transform, where the text has one."""
+        """Yield the tokens of the sentences in the order of the grammar, without any transform of the text."""
         return (tokens for table in self._tables(split, ["text"]) for tokens in self._originals(table))
 
     def coded(self, split: str) -> CodedSentences:
-        """The tokens with each different word kept once: four bytes each, for splits of millions of sentences."""
+        """Return the tokens with each type stored once: four bytes each, for splits of millions of sentences."""
         texts = (table.column("text") for table in self._tables(split, ["text"]))
         return CodedSentences.split(texts, self._key["original_words"])
 
     def token_counts(self, split: str) -> IntArray:
-        """Tokens of each sentence, its end not counted, (n,)."""
+        """Return tokens of each sentence, its end not counted, (n,)."""
         counts = [table.column("n_tokens").to_numpy() for table in self._tables(split, ["n_tokens"])]
         return np.concatenate(counts).astype(np.int64)
 
     def log_probs(self, split: str) -> FloatArray:
-        """Log probability of each sentence with its derivation, not conditioned on length, nats, (n,)."""
+        """Return the log probability of each sentence with its derivation, not conditioned on length, nats, (n,)."""
         return np.concatenate([table.column("logprob").to_numpy() for table in self._tables(split, ["logprob"])])
 
     def languages(self, split: str) -> IntArray:
-        """Number of the language of each document, in the order of `sentences`, as the truth lists them.
+        """Return the number of the language of each document, in the order of `sentences`, as in the truth.
 
         Raises:
             InputError: the sentences are no documents of finitely many languages.
@@ -309,12 +305,12 @@ class Corpus:
         return np.concatenate([table.column("language").to_numpy() for table in self._tables(split, ["language"])])
 
     def trees(self, split: str, coarse: bool = True, binarised: bool = False) -> Iterator[Tree]:
-        """The derivation of every sentence of a split, its words in the order of the grammar (as in `originals`).
+        """Yield the derivation of every sentence of a split, its words in the order of the grammar (as `originals`).
 
         Args:
             split: name of the split.
-            coarse: treebank labels in place of the grammar's own symbols.
-            binarised: keep the ``@`` nodes that binarisation made.
+            coarse: treebank labels in place of the grammar's symbols.
+            binarised: keep the ``@`` nodes of binarisation.
 
         Raises:
             InputError: the corpus was sampled without trees, or its trees are text and so have only treebank labels and
@@ -346,9 +342,9 @@ class Corpus:
             yield from table.column("tree").to_pylist()
 
     def brackets(self, split: str, coarse: bool = True, binarised: bool = False) -> Iterator[str]:
-        """The trees as Penn brackets, each on one line as ``str(tree)`` has it, much faster than `trees`."""
+        """Yield the trees as Penn brackets, each on one line like ``str(tree)``, much faster than `trees`."""
         self._require_trees(split, coarse, binarised)
-        # of a word with white space in it the text has another spelling
+        # the text has another spelling of words with white space
         if self._key["original_words"] or (self.transform is not None and self.trees_as == "ids"):
             return map(str, self.trees(split, coarse, binarised))
         if self.trees_as == "text":

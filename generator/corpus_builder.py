@@ -1,7 +1,7 @@
-"""Making a folder of shards, and a corpus in particular: in processes, on a cluster, or by several jobs.
+"""Build a folder of shards, such as a corpus: in processes, on a cluster, or by several jobs.
 
-Every shard is made and written once, and a killed run goes on from what it finished. ``.NAME.partial`` holds the shards
-in ``data/`` and, in ``.work/``, the call, and notes on each finished shard.
+Every shard is written once, and a killed run resumes after its finished shards. ``.NAME.partial`` holds the shards in
+``data/`` and, in ``.work/``, the call, and notes on each finished shard.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from truesource.generator.process_sampler import sampler_of
 from truesource.generator.sampler import TruthSampler
 from truesource.generator.shard_writer import (
     EXACT_UP_TO,
-    Drawing,
     Hashes,
+    ShardSampler,
     Spelling,
     deal,
     estimated,
@@ -60,24 +60,24 @@ Entries = list[dict[str, Any]]
 
 
 class Writer(Protocol):
-    """Writes the shards of one folder, each to ``data/`` of its partial folder."""
+    """A writer of the shards of one folder, each to ``data/`` of its partial folder."""
 
     def finished(self, shard: Shard) -> dict[str, Any] | None:
-        """Record of a shard, if its file is still what was written."""
+        """Return the record of a shard, if its file is unchanged since it was written."""
 
     def write(self, shard: Shard) -> dict[str, Any]:
-        """Make a shard, write it and record it; gives ``file``, ``sentences`` and what else the record says of it."""
+        """Create a shard, write it and record it; return ``file``, ``sentences`` and other entries of the record."""
 
 
 def place_of(path: Path) -> Path:
-    """The partial folder of ``path``."""
+    """Return the partial folder of ``path``."""
     path = path.absolute()
     return path.with_name(f".{path.name}.partial")
 
 
 @contextmanager
 def writing(path: Path, what: str) -> Iterator[None]:
-    """Turn a disk that cannot be written to into one sentence about ``what`` is made at ``path``.
+    """Turn an error of a disk that is not writable into one sentence about ``what`` at ``path``.
 
     Raises:
         InputError: in place of an `OSError` inside.
@@ -87,30 +87,30 @@ def writing(path: Path, what: str) -> Iterator[None]:
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise InputError(
-            f"cannot write the {what}: {reason}; what stood there is untouched,"
-            f" and the same call goes on from {place_of(path).name}",
+            f"cannot write the {what}: {reason}; existing files are untouched,"
+            f" and the same call resumes from {place_of(path).name}",
             path,
             code="unwritable",
         ) from error
 
 
 def is_made(path: Path, record: Mapping[str, Any]) -> bool:
-    """Return True if the result of this very call stands at ``path``."""
+    """Return True if the result of this call is at ``path``."""
     try:
-        there = read_record(path / "record.json", dict[str, Any], remedy="make it again")
+        there = read_record(path / "record.json", dict[str, Any], remedy="regenerate it")
     except InputError:
         return False
     return all(there.get(name) == value for name, value in record.items())
 
 
 def prepare(partial: Path, plan: Mapping[str, Any], *, what: str, keep_other: bool) -> None:
-    """Keep a partial folder of the same call; start an empty one otherwise.
+    """Keep a partial folder of the same call; otherwise start with an empty one.
 
     Args:
         partial: the folder.
-        plan: of the call.
-        what: is made, for messages.
-        keep_other: refuse what another call has begun, rather than throw it away, as jobs that share the work must.
+        plan: plan of the call.
+        what: name of the result, for messages.
+        keep_other: refuse a partial folder of another call instead of deleting it, as jobs that share the work must.
 
     Raises:
         InputError: there is one of another call, and ``keep_other`` is true.
@@ -118,11 +118,11 @@ def prepare(partial: Path, plan: Mapping[str, Any], *, what: str, keep_other: bo
     plan_file = partial / ".work" / "plan.json"
     if not holds(plan_file, plan):
         if partial.exists():
-            if keep_other and plan_file.exists():  # without, nothing was begun
+            if keep_other and plan_file.exists():  # without it, nothing was begun
                 keys = differing_keys(plan_file, plan)
                 differ = f" ({', '.join(keys)} differ)" if keys else ""
                 raise InputError(
-                    f"holds parts of another {what}{differ}; delete it, or repeat the call that began it",
+                    f"it holds parts of another {what}{differ}; delete it, or repeat the call that began it",
                     partial,
                     code="exists",
                 )
@@ -132,9 +132,9 @@ def prepare(partial: Path, plan: Mapping[str, Any], *, what: str, keep_other: bo
 
 
 def differing_keys(file: Path, plan: Mapping[str, Any]) -> list[str]:
-    """The keys of a plan, or of the record of a call, that have another value in a file; none of a damaged file."""
+    """Return keys of a plan, or of a call's record, whose value differs in a file; none of a damaged file."""
     try:
-        there = read_record(file, dict[str, Any], remedy="make it again")
+        there = read_record(file, dict[str, Any], remedy="regenerate it")
     except InputError:
         return []
     return [key for key in plan if there.get(key) != plan[key]]
@@ -152,18 +152,18 @@ def make_folder(
     keep: bool = False,
     keep_other: bool = False,
 ) -> bool:
-    """Make the folder ``path`` in its partial folder, where the shards of an earlier call with this record are kept.
+    """Build the folder ``path`` in its partial folder, which keeps the shards of an earlier call with this record.
 
     Args:
-        path: folder to make.
-        record: of the call.
-        what: is made, for messages, such as ``corpus``.
-        share: of a job that writes only some of the shards; the last job to end makes the folder. None: all.
-        force: replace what stands at ``path``.
-        write: writes the missing shards of a job; gives the entries of all, or None while some are missing.
+        path: folder to create.
+        record: record of the call.
+        what: name of the result, for messages, such as ``corpus``.
+        share: share of a job that writes only some of the shards; the last job completes the folder. None: all.
+        force: replace an existing folder at ``path``.
+        write: writes the missing shards of a job; returns the entries of all, or None while some are missing.
         finish: given the entries of all shards, writes the rest into the partial folder and settles it (`settle`).
-        keep: a folder of this very call that stands at ``path`` is left as it is, as it is between jobs.
-        keep_other: refuse what another call has begun, rather than throw it away, as jobs always do.
+        keep: leave an existing result of this call at ``path`` unchanged, as between jobs.
+        keep_other: refuse a partial folder of another call instead of deleting it, as jobs always do.
 
     Returns:
         Whether the folder is complete; False while shards of other jobs are missing.
@@ -174,7 +174,7 @@ def make_folder(
 
     def complete() -> None:
         entries = write(Share())
-        assert entries is not None  # all shards are of this job
+        assert entries is not None  # all shards belong to this job
         finish(entries)
 
     with writing(path, what):
@@ -184,7 +184,7 @@ def make_folder(
                 return True
             refuse_occupied(path, force, what, "record.json")
             partial = place_of(path)
-            if is_made(partial, record) and not (partial / ".work" / "plan.json").exists():  # stopped before the move
+            if is_made(partial, record) and not (partial / ".work" / "plan.json").exists():  # killed before the move
                 _move(partial, path)
                 return True
             prepare(place_of(path), record, what=what, keep_other=keep_other or share is not None)
@@ -202,32 +202,32 @@ def make_folder(
 def write_missing(
     drawing: Writer, shards: Sequence[Shard], workers: Workers, share: Share, *, doing: str = "sampling sentences"
 ) -> Entries:
-    """Write the shards of this job that are not there yet; give the entries of all that are, in order.
+    """Write the missing shards of this job; return the entries of all existing ones, in order.
 
     Args:
-        drawing: writes one.
-        shards: of all jobs.
-        workers: who writes.
-        share: of this job.
-        doing: names the work beside its progress.
+        drawing: writer of a shard.
+        shards: shards of all jobs.
+        workers: processes or cluster.
+        share: share of this job.
+        doing: name of the work next to its progress.
     """
     entries = {shard.name: drawing.finished(shard) for shard in shards}
-    own = [shard for k, shard in enumerate(shards) if share.owns(k)]
-    missing = [shard for shard in own if entries[shard.name] is None]
-    made = len(own) - len(missing)
-    with meter(doing, total=sum(shard.sentences for shard in own)) as progress:
-        progress.skip(sum(shard.sentences for shard in own) - sum(shard.sentences for shard in missing))
+    shards_of_job = [shard for k, shard in enumerate(shards) if share.owns(k)]
+    missing = [shard for shard in shards_of_job if entries[shard.name] is None]
+    written = len(shards_of_job) - len(missing)
+    with meter(doing, total=sum(shard.sentences for shard in shards_of_job)) as progress:
+        progress.skip(sum(shard.sentences for shard in shards_of_job) - sum(shard.sentences for shard in missing))
         for entry in run_each(drawing.write, missing, workers):
             entries[entry["file"]] = entry
-            made += 1
-            progress.advance(entry["sentences"], f"shard {made:,} of {len(own):,}")
+            written += 1
+            progress.advance(entry["sentences"], f"shard {written:,} of {len(shards_of_job):,}")
     if share.of > 1:  # others may have finished meanwhile
         entries = {s.name: entries[s.name] or drawing.finished(s) for s in shards}
     return [entry for entry in entries.values() if entry is not None]
 
 
 def settle(partial: Path, path: Path, files: set[str]) -> None:
-    """Clear the traces of work and move the finished folder to its place."""
+    """Remove the traces of work and move the finished folder to its path."""
     for file in (partial / "data").iterdir():
         if file.name not in files:
             file.unlink()
@@ -254,28 +254,28 @@ def make_corpus(
     keep: bool = False,
     license: str | None = None,  # noqa: A002
 ) -> bool:
-    """Draw the shards of ``plan`` into the folder ``path``; those that stand in its partial folder are kept.
+    """Sample the shards of ``plan`` into the folder ``path``; existing ones in its partial folder are kept.
 
     Args:
         source: the grammar or process, or a sampler under the conditions of ``plan``.
-        plan: what is asked for.
-        path: folder to make.
-        workers: who draws.
-        share: of a job that draws only some of the shards; the last job to end makes the folder. None: all.
-        force: replace a corpus that stands at ``path``.
-        exact_correction: of disjoint splits, sum the probability of what they exclude however long it takes.
-        keep: a corpus of this very call that stands at ``path`` is left as it is, as it is between jobs.
-        license: of the corpus, for its card, an SPDX identifier; None: that of the grammar, where it has one.
+        plan: the request.
+        path: folder to create.
+        workers: processes or cluster.
+        share: share of a job that samples only some of the shards; the last job completes the folder. None: all.
+        force: replace an existing corpus at ``path``.
+        exact_correction: for disjoint splits, sum the probability of excluded sentences however long it takes.
+        keep: leave an existing corpus of this call at ``path`` unchanged, as between jobs.
+        license: licence of the corpus, for its card, an SPDX identifier; None: the licence of the grammar, if any.
 
     Returns:
         Whether the folder is complete; False while shards of other jobs are missing.
 
     Raises:
-        InputError: a bad ``license``, an occupied ``path``, a range without sentences, a full disk, another run at
-            work on it; or ``plan`` asks a process for trees, for a highest tree, or for another order of words.
+        InputError: an invalid ``license``, an occupied ``path``, a range without sentences, a full disk, another run at
+            work on it; or ``plan`` needs trees, a highest tree, or another order of words from a process.
     """
     if path.name in ("", ".."):
-        raise InputError("name the folder to make", path)
+        raise InputError("this path has no name; use a folder name", path)
     require_room(plan.splits, plan.shard_size, path)
     if isinstance(source, TruthSampler):
         sampler = source
@@ -284,12 +284,12 @@ def make_corpus(
     truth = sampler.truth
     plan = _without_trees(truth, plan)
     require_text_room(truth, plan, path)
-    drawing = Drawing(
+    drawing = ShardSampler(
         sampler, Spelling.of(truth), plan.columns, place_of(path), plan.seed, plan.shard_size, transform=plan.transform
     )
     record = _call_record(sampler, plan)
     about = _about(truth, license)
-    making = cache(lambda: _Making(drawing, plan, workers, exact_correction))  # once the partial folder is there
+    making = cache(lambda: _CorpusInProgress(drawing, plan, workers, exact_correction))  # after the partial folder
     return make_folder(
         path,
         record,
@@ -303,7 +303,7 @@ def make_corpus(
 
 
 def _without_trees(truth: Truth, plan: Plan) -> Plan:
-    """The plan of a corpus of a truth: that of a process writes no trees."""
+    """Return the plan of a corpus of a truth: without trees for a process."""
     if offers(truth, "parses"):
         return plan
     if plan.transform is not None:
@@ -313,13 +313,13 @@ def _without_trees(truth: Truth, plan: Plan) -> Plan:
     return replace(plan, columns=replace(plan.columns, trees="none"))
 
 
-class _Making:
-    """The shards of a plan, split after split, with what is known of sentences that may not come again."""
+class _CorpusInProgress:
+    """The shards of a plan, split after split, and the sentences that must not recur."""
 
-    def __init__(self, drawing: Drawing, plan: Plan, workers: Workers, exact_correction: bool) -> None:
+    def __init__(self, drawing: ShardSampler, plan: Plan, workers: Workers, exact_correction: bool) -> None:
         self.drawing, self.plan, self.workers = drawing, plan, workers
         self.exact_correction = exact_correction
-        #: for the record: of the whole corpus, and of each split
+        #: entries of the record: for the whole corpus, and for each split
         self.found: dict[str, Any] = {}
         self.corrections: dict[str, Any] = {}
         shards = plan_shards(plan.splits, plan.shard_size)
@@ -330,40 +330,40 @@ class _Making:
         self.shards = shards
 
     def write(self, share: Share) -> Entries | None:
-        """Write the shards of a job; the entries of all, or None while some are missing."""
+        """Write the shards of a job; return the entries of all, or None while some are missing."""
         if self.plan.overlap != "disjoint":
             entries = write_missing(self.drawing, self.shards, self.workers, share)
             return entries if len(entries) == len(self.shards) else None
         done: Entries = []
-        known: Hashes = np.empty(0, dtype=np.uint64)
+        earlier: Hashes = np.empty(0, dtype=np.uint64)
         mass: float | None = 0.0
         complete = True
         for split, group in groupby(self.shards, lambda shard: shard.split):
             shards = list(group)
-            drawing = replace(self.drawing, excluded=known if len(known) else None)
+            drawing = replace(self.drawing, excluded=earlier if len(earlier) else None)
             entries = write_missing(drawing, shards, self.workers, share)
             complete &= len(entries) == len(shards)
             done += entries
-            if complete and len(known):
+            if complete and len(earlier):
                 self.corrections[split] = self._correction(entries, mass)
             if split != self.shards[-1].split:
-                tasks, known = new_sentences(drawing, shards, known)
-                wanted = (self.exact_correction or len(known) <= EXACT_UP_TO) and self.plan.max_height is None
+                tasks, earlier = new_sentences(drawing, shards, earlier)
+                sum_exactly = (self.exact_correction or len(earlier) <= EXACT_UP_TO) and self.plan.max_height is None
                 if complete and mass is not None:
-                    mass = mass + exact_mass(drawing, tasks, self.workers) if wanted else None
+                    mass = mass + exact_mass(drawing, tasks, self.workers) if sum_exactly else None
         return done if complete else None
 
     @staticmethod
     def _correction(entries: Entries, mass: float | None) -> dict[str, Any]:
-        kept = sum(entry["sentences"] for entry in entries)
-        drawn = sum(entry["drawn"] for entry in entries)
+        allowed = sum(entry["sentences"] for entry in entries)
+        sampled = sum(entry["drawn"] for entry in entries)
         exact: dict[str, Any] = {"probability": mass, "interval": None, "exact": True}
-        result = estimated(drawn, kept) if mass is None else exact
+        result = estimated(sampled, allowed) if mass is None else exact
         excluded = min(result["probability"], 1.0 - 1e-15)
-        return {**result, "drawn": drawn, "log_correction": -math.log1p(-excluded)}
+        return {**result, "drawn": sampled, "log_correction": -math.log1p(-excluded)}
 
 
-def _finish(making: _Making, entries: Entries, record: dict[str, Any], path: Path) -> None:
+def _finish(making: _CorpusInProgress, entries: Entries, record: dict[str, Any], path: Path) -> None:
     """Write the record and the card; move the folder to its place."""
     partial, truth, plan = making.drawing.partial, making.drawing.sampler.truth, making.plan
     full = {**record, **_conditions(making.drawing.sampler, plan), **making.found}
@@ -379,7 +379,7 @@ def _finish(making: _Making, entries: Entries, record: dict[str, Any], path: Pat
 
 
 def _about(truth: Truth, license: str | None) -> dict[str, str]:  # noqa: A002
-    """Licence and language of a corpus, as far as they are known."""
+    """Return the licence and language of a corpus, as far as known."""
     result = {}
     if license is not None:
         result["license"] = checked_license(license)
@@ -410,7 +410,7 @@ def _call_record(sampler: TruthSampler, plan: Plan) -> dict[str, Any]:
 
 
 def _conditions(sampler: TruthSampler, plan: Plan) -> dict[str, Any]:
-    """Exact numbers on the conditions on length and height under the grammar."""
+    """Return exact numbers on the conditions on length and height under the grammar."""
     lengths = plan.lengths
     condition = None
     if lengths is not None:
@@ -429,15 +429,15 @@ def _conditions(sampler: TruthSampler, plan: Plan) -> dict[str, Any]:
 
 
 def _transform_record(transform: Transform | None) -> dict[str, Any]:
-    """Record of what is exact of a transformed text; empty for others."""
+    """Return what is exact for a transformed text, for the record; empty for others."""
     if transform is None:
         return {}
     exact = ["sentence", "masked token", *(["causal token"] if transform.has_grammar else [])]
     return {"transform": {"spec": str(transform), "exact": exact, "trees": "original order"}}
 
 
-def _summary(making: _Making, entries: Entries) -> dict[str, Any]:
-    """Counts, overlap and digests for the record."""
+def _summary(making: _CorpusInProgress, entries: Entries) -> dict[str, Any]:
+    """Return counts, overlap and digests for the record."""
     splits = list(making.plan.splits)
     reference = "train" if "train" in splits else splits[0]
     of_split: dict[str, list[Shard]] = {split: [] for split in splits}
@@ -447,10 +447,10 @@ def _summary(making: _Making, entries: Entries) -> dict[str, Any]:
     overlap = shares(hashes, reference)
     counts: dict[str, Any] = {}
     for split in splits:
-        own = [entry for entry in entries if entry["split"] == split]
+        entries_of = [entry for entry in entries if entry["split"] == split]
         counts[split] = {
-            "sentences": sum(entry["sentences"] for entry in own),
-            "tokens": sum(entry["tokens"] for entry in own),
+            "sentences": sum(entry["sentences"] for entry in entries_of),
+            "tokens": sum(entry["tokens"] for entry in entries_of),
             "different": len(np.unique(hashes[split])),
             "overlap": overlap.get(split),
             "excluded": making.corrections.get(split),

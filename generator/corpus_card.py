@@ -1,4 +1,4 @@
-"""The dataset card of a corpus: the ``README.md`` that says what it is and lets `datasets` load it."""
+"""The dataset card of a corpus: the ``README.md`` that describes it and lets `datasets` load it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from truesource.grammar.support.printable import markdown, markdown_code
 _ROWS = {
     "split": "| `split` | string | the name of the split |",
     "ids trees": "| `tree` | list of int16 or int32 | nodes of the derivation in preorder, `3 * symbol + children`:"
-    " symbols are numbered as in `symbols.json`, children are 2, 1, or 0 where a word stands under the node |",
+    " symbols are numbered as in `symbols.json`, children are 2, 1, or 0 for a node above a word |",
     "text trees": "| `tree` | string | the derivation as a Penn bracketing with treebank labels; in words and labels,"
-    r" brackets, white space and `\\` before `x` are written as their number, `\\x28` for an opening bracket |",
-    "string_logprob": "| `string_logprob` | float64 | log probability of the sentence, all its derivations together,"
+    r" brackets, white space and `\\` before `x` are escaped by their code, `\\x28` for an opening bracket |",
+    "string_logprob": "| `string_logprob` | float64 | log probability of the sentence, summed over its derivations,"
     " not conditioned on length, nats |",
     "language": "| `language` | int32 | number, from 0 on, of the language of the document in `languages` of the truth;"
-    " where it may change within a document, that of the last string |",
+    " if it may change within a document, the language of the last string |",
     "ids": "| `ids` | list of int32 | the tokens, numbered as `words` of `symbols.json` |",
 }
 _BRACKETS = """trees = corpus.brackets("{split}")                                  # Penn brackets, treebank labels
 """
-_SYMBOLS = """trees = corpus.brackets("{split}", coarse=False, binarised=True)    # as the grammar has them
+_SYMBOLS = """trees = corpus.brackets("{split}", coarse=False, binarised=True)    # symbols of the grammar
 """
 _DATASETS = """
 from datasets import load_dataset
@@ -39,10 +39,10 @@ frame = pandas.read_parquet("path/to/this/folder/data", filters=[("split", "==",
 
 
 def corpus_card(name: str, record: dict[str, Any]) -> str:
-    """The card of a corpus.
+    """Return the card of a corpus.
 
     Args:
-        name: of the folder.
+        name: name of the folder.
         record: content of ``record.json``.
     """
     splits = record["splits"]
@@ -77,7 +77,7 @@ distribution is known exactly.
 
 {_condition(condition)}{_height_cap(record["height_cap"])}{_transform_text(record.get("transform"))}
 {_overlap(record)}
-| split | sentences | tokens | different sentences | of them in {reference} too | sentences in {reference} too |
+| split | sentences | tokens | different sentences | of them also in {reference} | sentences also in {reference} |
 | --- | ---: | ---: | ---: | ---: | ---: |
 {chr(10).join(rows)}
 
@@ -85,10 +85,10 @@ distribution is known exactly.
 | column | type | meaning |
 | --- | --- | --- |
 | `text` | string | the tokens, separated by one space |
-| `n_tokens` | int32 | how many tokens, end of sentence not counted |
-| `logprob` | float64 | log probability of sentence and derivation together, not conditioned on length, nats |
+| `n_tokens` | int32 | number of tokens, without the end of sentence |
+| `logprob` | float64 | log probability of sentence and derivation, not conditioned on length, nats |
 {"".join(row + chr(10) for name, row in _ROWS.items() if name in present)}
-## Where it comes from
+## Source
 - {_truth(record)}; SHA-256
   `{record["grammar"]["digest"]}`
 - seed: {call["seed"]}, in shards of {call["shard_size"]:,} sentences
@@ -114,7 +114,7 @@ def _truth(record: dict[str, Any]) -> str:
 
 def _file(record: dict[str, Any]) -> str:
     if "process" in record["grammar"] and "language" not in record:
-        return " again.\nThe process is code of one's own, which is no file of this folder."
+        return " again.\nThe process is custom code, which is not in this folder."
     if "process" in record["grammar"]:
         return " again. `load_truth` of\n`truesource.grammar.truth` reads `grammar.npz`, which names the process."
     return " again. The grammar\nitself is `grammar.npz`."
@@ -129,10 +129,10 @@ def _loading(call: dict[str, Any], split: str) -> str:
 
 def _condition(condition: dict[str, Any] | None) -> str:
     if condition is None:
-        return "Sentences of every length are in, as the grammar makes them: it is exactly `P(sentence)`.\n"
+        return "Sentences have every length of the grammar: the distribution is exactly `P(sentence)`.\n"
     low, high = condition["low"], condition["high"]
     return (
-        f"Only sentences of {low} to {high} tokens (both inclusive) are in: the distribution is exactly\n"
+        f"Only sentences of {low} to {high} tokens (both inclusive) are included: the distribution is exactly\n"
         f"`P(sentence | {low} <= tokens <= {high})`, drawn without rejection. The grammar gives this range\n"
         f"the probability {condition['probability']:.10g} (log {condition['log_probability']:.12g} nats).\n"
     )
@@ -142,7 +142,7 @@ def _height_cap(cap: dict[str, Any] | None) -> str:
     if cap is None:
         return ""
     return (
-        f"\nTrees higher than {cap['max_height']} (binarised, words counted) were thrown away and drawn again, as\n"
+        f"\nTrees higher than {cap['max_height']} (binarised, words counted) were rejected and redrawn, as\n"
         f"in the published pipeline: {1.0 - cap['probability']:.3g} of the probability. The mean length is\n"
         f"{cap['mean_tokens']:.4f} tokens, {cap['mean_tokens_without']:.4f} without the cap. An oracle without it\n"
         f"gives every sentence up to {-cap['log_probability']:.3g} nats too little.\n"
@@ -153,15 +153,15 @@ def _transform_text(transform: dict[str, Any] | None) -> str:
     if transform is None:
         return ""
     tokens = (
-        "Each token given those before it has\nthe probability that the mirrored grammar gives it."
+        "Each token given the previous ones has\nits probability in the mirrored grammar."
         if "causal token" in transform["exact"]
-        else "The probability of a token given those\nbefore it is not known."
+        else "The probability of a token given the\nprevious ones is unknown."
     )
     return (
-        "\nThe words of each sentence of n words stand in an order that depends on n alone, the transform\n"
-        f"{markdown_code(transform['spec'])} of the sentence that the grammar made. A sentence has exactly the\n"
-        "probability of its original, and a token given all others has exactly that of the same word there.\n"
-        f"{tokens} The columns `tree` and `logprob` are those of the original, in the order of the\n"
+        "\nThe words of each sentence of n words are in an order that depends only on n, the transform\n"
+        f"{markdown_code(transform['spec'])} of a sentence of the grammar. A sentence has exactly the\n"
+        "probability of its original, and a token given all others has exactly its probability there.\n"
+        f"{tokens} The columns `tree` and `logprob` belong to the original, in the order of the\n"
         "grammar: the leaves of a tree are not the words of `text` from left to right (`Corpus.trees` and\n"
         "`Corpus.originals` restore them).\n"
     )
@@ -175,15 +175,15 @@ def _overlap(record: dict[str, Any]) -> str:
             "several splits.\n"
         )
     if kind == "unique":
-        drawn, repeated = record["unique"]["drawn"], record["unique"]["repeated"]
+        sampled, repeated = record["unique"]["drawn"], record["unique"]["repeated"]
         return (
-            f"No sentence occurs twice. {drawn:,} sentences were drawn; the {repeated:,} that repeated an earlier one\n"
-            f"({repeated / drawn:.2%}) were left out, and the others dealt to the splits at random. So frequent\n"
-            "sentences are rarer here than in the language, and the probabilities above are not those of this sample.\n"
+            f"No sentence occurs twice. {sampled:,} sentences were drawn; {repeated:,} repeated an earlier one and\n"
+            f"were discarded ({repeated / sampled:.2%}); the others were dealt to the splits at random. So frequent\n"
+            "sentences are rarer here than in the language, and the probabilities above do not apply to this sample.\n"
         )
     lines = [
-        "No split has a sentence of an earlier one (within a split, sentences may repeat). A split that leaves out a\n"
-        "set S of sentences follows `P(sentence) / (1 - P(S))`: that is a constant to add to every log probability.\n\n"
+        "No split has a sentence of an earlier one (within a split, sentences may repeat). A split that excludes a\n"
+        "set S of sentences follows `P(sentence) / (1 - P(S))`: add this constant to every log probability.\n\n"
         "| split | P(S) | add, nats per sentence |\n| --- | ---: | ---: |\n"
     ]
     for split, n in record["splits"].items():

@@ -25,7 +25,7 @@ from truesource.grammar.support.records import (
 )
 
 FORMAT = "truesource corpus"
-GRAMMAR = "grammar.npz"  #: in a corpus folder
+GRAMMAR = "grammar.npz"  #: grammar file in a corpus folder
 FORMAT_VERSION = 4
 _WHAT, _REMEDY = "the record of this corpus", "sample the corpus again"
 
@@ -45,7 +45,7 @@ Transform = Annotated[str, AfterValidator(_transform)]  #: such as ``block-shuff
 
 @with_config(STRICT)
 class Call(TypedDict):
-    """Settings that were asked for; see `truesource.generator.plan.Plan`."""
+    """Requested settings; see `truesource.generator.plan.Plan`."""
 
     splits: dict[str, Positive]
     seed: Annotated[int, Field(ge=0)]
@@ -63,7 +63,7 @@ class Call(TypedDict):
 
 @with_config(STRICT)
 class Condition(TypedDict):
-    """The length range, and the probability that the grammar gives it."""
+    """The length range, and its probability under the grammar."""
 
     low: Count
     high: Count
@@ -73,7 +73,7 @@ class Condition(TypedDict):
 
 @with_config(STRICT)
 class HeightCap(TypedDict):
-    """The highest trees, their probability, and mean lengths with and without the cap."""
+    """The cap on tree heights, its probability, and mean lengths with and without it."""
 
     max_height: Positive
     probability: Probability
@@ -84,7 +84,7 @@ class HeightCap(TypedDict):
 
 @with_config(STRICT)
 class TransformRecord(TypedDict):
-    """Order of the words of the text, which probabilities are exact, and of which text the trees are."""
+    """Order of the words of the text, exact probabilities, and the text of the trees."""
 
     spec: Transform
     exact: list[Literal["sentence", "masked token", "causal token"]]
@@ -92,8 +92,8 @@ class TransformRecord(TypedDict):
 
 
 @with_config(STRICT)
-class Excluded(TypedDict):
-    """Mass that a disjoint split leaves out; see `truesource.generator.shard_writer`."""
+class ExclusionRecord(TypedDict):
+    """Mass that a disjoint split excludes; see `truesource.generator.shard_writer`."""
 
     probability: Probability
     interval: tuple[float, float] | None
@@ -104,7 +104,7 @@ class Excluded(TypedDict):
 
 @with_config(STRICT)
 class Shares(TypedDict):
-    """Shares of a split that also occur in the reference split: of its different sentences, and of all."""
+    """Shares of a split that also occur in the reference split: of its types, and of all sentences."""
 
     types: Probability
     tokens: Probability
@@ -118,7 +118,7 @@ class SplitRecord(TypedDict):
     tokens: Count
     different: NotRequired[Positive]
     overlap: NotRequired[Shares | None]
-    excluded: NotRequired[Excluded | None]
+    excluded: NotRequired[ExclusionRecord | None]
 
 
 @with_config(STRICT)
@@ -135,8 +135,8 @@ class ShardEntry(TypedDict):
 
 
 @with_config(STRICT)
-class Unique(TypedDict):
-    """Counts of unique splits: sentences drawn, and how many of them repeated an earlier one."""
+class UniqueRecord(TypedDict):
+    """Counts of unique splits: sentences drawn, and repetitions of earlier ones."""
 
     drawn: Count
     repeated: Count
@@ -144,7 +144,7 @@ class Unique(TypedDict):
 
 @with_config(STRICT)
 class GrammarOfCorpus(TypedDict):
-    """Digest and sizes of the grammar; of a process its reference too."""
+    """Digest and sizes of the grammar; for a process also its reference."""
 
     digest: str
     process: NotRequired[str]
@@ -174,7 +174,7 @@ class CorpusRecord(TypedDict):
     transform: NotRequired[TransformRecord]
     condition: NotRequired[Condition | None]
     height_cap: NotRequired[HeightCap | None]
-    unique: NotRequired[Unique]
+    unique: NotRequired[UniqueRecord]
     splits: dict[str, SplitRecord]
     overlap_with: NotRequired[str]
     shards: list[ShardEntry]
@@ -184,7 +184,7 @@ class CorpusRecord(TypedDict):
 
 @with_config(STRICT)
 class SymbolKey(TypedDict):
-    """``symbols.json``: symbols by number with their treebank labels, and what is spelled differently in the files."""
+    """``symbols.json``: symbols by number with their treebank labels, and respelled symbols and words."""
 
     symbols: list[str]
     labels: list[str]
@@ -199,14 +199,14 @@ def read_corpus_record(file: Path) -> dict[str, Any]:
     Raises:
         InputError: it is missing, damaged, of another version, or contradicts itself.
     """
-    absent = "this is not a finished corpus, record.json is missing; name the folder of one, or sample it again"
+    absent = "this is not a finished corpus: record.json is missing; use the folder of one, or sample it again"
     head = read_record(file, _Head, what=_WHAT, remedy=_REMEDY, absent=absent)
     _check_version(head["format_version"], file)
     return _completed(read_record(file, CorpusRecord, what=_WHAT, remedy=_REMEDY), file)
 
 
 def check_corpus_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Check a record that is in memory, as `read_corpus_record` does."""
+    """Check a record in memory, as `read_corpus_record` does."""
     text = json.dumps(dict(record))
     _check_version(decode_record(text, _Head, what=_WHAT, remedy=_REMEDY)["format_version"], None)
     return _completed(decode_record(text, CorpusRecord, what=_WHAT, remedy=_REMEDY), None)
@@ -217,16 +217,16 @@ def read_symbol_key(file: Path, digest: str | None) -> SymbolKey:
 
     Args:
         file: its path.
-        digest: its digest, as the record of the corpus has it; None: the record has none.
+        digest: its digest in the record of the corpus; None: the record has none.
 
     Raises:
         InputError: it is missing or damaged.
     """
     key = read_record(file, SymbolKey, what="the table of symbols", remedy=_REMEDY)
     if digest not in (None, digest_json(key)):
-        raise InputError(f"the table of symbols is damaged: it is not the one of record.json; {_REMEDY}", file)
+        raise InputError(f"the table of symbols is damaged: it differs from the digest in record.json; {_REMEDY}", file)
     if len(key["symbols"]) != len(key["labels"]):
-        raise InputError(f"the table of symbols is damaged: not one label a symbol; {_REMEDY}", file)
+        raise InputError(f"the table of symbols is damaged: symbols and labels differ in number; {_REMEDY}", file)
     return key
 
 
@@ -236,7 +236,7 @@ def _check_version(version: int, file: Path | None) -> None:
 
 
 def _completed(record: CorpusRecord, file: Path | None) -> dict[str, Any]:
-    """The record with None for what is absent; its counts must agree."""
+    """Return the record with None for missing entries; its counts must agree."""
     result = dict.fromkeys(record["splits"], (0, 0))
     for shard in record["shards"]:
         sentences, tokens = result.get(shard["split"], (0, 0))

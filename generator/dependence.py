@@ -1,7 +1,7 @@
-"""Checks of custom models: a probability depends on the words before it alone, never on later words or other sentences.
+"""Checks of custom models: a probability must depend only on earlier words, not on later words or other sentences.
 
 A custom model is a function or a class that is not part of truesource. Its answers for some sentences of a text are
-compared with those for their beginnings, for the same beginnings with other endings, in other batches and orders, and
+compared with answers for their prefixes, for the same prefixes with other endings, in other batches and orders, and
 with its answers for the whole text. `truesource.generator.model_checks` calls this before a model is measured.
 """
 
@@ -23,25 +23,25 @@ from truesource.generator.language_model import LanguageModel
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 
-#: Nats by which one probability may differ between two calls. Float32 rounds to 6e-8: a network of 12 layers with
+#: Largest difference in nats of one probability between two calls. Float32 rounds to 6e-8: a network of 12 layers with
 #: logits of up to 30 differs between batches by about 1e-5, on GPUs by up to 3e-4; half precision by more than 1e-2.
 SAME = 1e-3
-NOISE = 5.0  #: a difference of so many times what two equal calls differ by is no chance
+NOISE = 5.0  #: a difference counts if it is this many times the difference of two equal calls
 LIKELY = 1e-4  #: entries of a distribution are compared if one of the two probabilities is at least this
-SENTENCES = 8  #: of a sample
-SHARE = 125  #: one sentence in so many is in the sample of a large text
-MOST = 32  #: sentences of a sample at most
-WORDS = 24  #: of a sentence that are read of longer ones
+SENTENCES = 8  #: sentences of a sample
+SHARE = 125  #: one sentence in this many is in the sample of a large text
+MOST = 32  #: most sentences of a sample
+WORDS = 24  #: most words of a sentence that are read
 ENOUGH = 24  #: positions after which a model counts as checked
-REPEATS = 4  #: calls that tell chance from dependence
+REPEATS = 4  #: calls that separate chance from dependence
 FIRSTS = 24  #: words whose probabilities are summed
 FEW = 2  #: sentences whose distributions are compared with scores
-CELLS = 2_000_000  #: numbers of the distributions of a sample, about
-TREE = 256  #: sentences whose common beginnings are compared
-DEPTH = 4  #: words of these
+CELLS = 2_000_000  #: approximate size of the distributions of a sample, in numbers
+TREE = 256  #: sentences whose common prefixes are compared
+DEPTH = 4  #: words of these prefixes
 
 Words = Sequence[str]
-Answers = list[FloatArray]  #: (n+1,) or (n+1, E) of each sentence; NaN: not known
+Answers = list[FloatArray]  #: (n+1,) or (n+1, E) of each sentence; NaN: unknown
 Ask = Callable[[list[list[str]]], Answers]
 log = logging.getLogger("truesource.generator")
 
@@ -50,36 +50,36 @@ log = logging.getLogger("truesource.generator")
 class _CheckState:
     """State of the checks of one model object."""
 
-    positions: dict[str, int] = field(default_factory=dict)  #: compared with beginnings, by method
-    agrees: bool = False  #: its scores are those of its distributions
-    settled: bool = False  #: it is random, cannot be checked or says so, and the user has read that
+    positions: dict[str, int] = field(default_factory=dict)  #: number compared with prefixes, by method
+    agrees: bool = False  #: its scores agree with its distributions
+    settled: bool = False  #: it is random or cannot be checked, and the user was told
 
 
 _states: dict[int, tuple[weakref.ref[object], _CheckState]] = {}
 
 
 def is_due(model: LanguageModel, method: str) -> bool:
-    """Return True if a model is custom and not checked yet; note once if it says that it cannot be checked."""
+    """Return True if a model is custom and not checked yet; note once if it declares itself unchecked."""
     if not is_custom(model):
         return False
     state = state_of(model)
     if not state.settled and getattr(model, "unchecked", False):
-        _settle(model, "it says that it cannot be (unchecked)")
+        _settle(model, "it is declared unchecked")
     return not state.settled and state.positions.get(method, 0) < ENOUGH
 
 
 def is_custom(model: object) -> bool:
-    """Return True if a model is code of a user: its class is not part of truesource, or it calls a user's function."""
+    """Return True if a model is user code: its class is not part of truesource, or it calls a user's function."""
     return is_foreign(model) or bool(getattr(model, "of_ones_own", False))
 
 
 def is_unchecked(model: object) -> bool:
-    """Return True if nothing shows that each number of a model depends on earlier words of its sentence alone."""
+    """Return True if nothing shows that the numbers of a model depend only on earlier words of their sentence."""
     return bool(getattr(model, "unchecked", False)) or (is_custom(model) and state_of(model).settled)
 
 
 def state_of(model: object) -> _CheckState:
-    """Return the state of a model object; objects without weak references begin anew at each call."""
+    """Return the state of a model object; objects without weak references get a new one at each call."""
     entry = _states.get(id(model))
     if entry is not None and entry[0]() is model:
         return entry[1]
@@ -95,21 +95,21 @@ def _settle(model: LanguageModel, reason: str) -> None:
     if not state.settled:
         state.settled = True
         log.warning(
-            "whether %s looks ahead is not checked: %s; its numbers are right only if each depends on the words before"
-            " it alone",
+            "whether %s looks ahead is not checked: %s; its numbers are valid only if each depends only on the words"
+            " before it",
             model.name,
             reason,
         )
 
 
 class _Pair(NamedTuple):
-    """Two answers that should be the same at the first positions."""
+    """Two answers that should agree at the first positions."""
 
     words: list[str]  #: a sentence
-    other: list[str]  #: the same sentence, or one that begins alike
+    other: list[str]  #: the same sentence, or one with the same beginning
     one: FloatArray
     two: FloatArray
-    common: int  #: positions
+    common: int  #: number of common positions
 
 
 class DependenceCheck:
@@ -123,7 +123,7 @@ class DependenceCheck:
             method: ``score`` or ``distributions``, which begins the messages.
             sentences: the text; for distributions, all of one length.
             ask: answers of the method for sentences in one call, nats: (n+1,) log probabilities of each sentence, or
-                (n+1, E); masked models have no end. NaN: not known.
+                (n+1, E); masked models have no end. NaN: unknown.
         """
         self._model, self._method, self._sentences, self._ask = model, method, sentences, ask
         self._state = state_of(model)
@@ -136,14 +136,14 @@ class DependenceCheck:
             size = min(size, max(2, CELLS // events))
         self.sample = _spread(sentences, size)
         self.texts = [list(sentences[i])[: WORDS if self._causal else None] for i in self.sample]
-        self._missing = ""  #: why the model has no answers
-        self.answers: Answers = []  #: for the sample, in a call of their own
+        self._missing = ""  #: reason why the model has no answers
+        self.answers: Answers = []  #: for the sample, in a separate call
 
     def before(self, needed: bool = True) -> None:
-        """Compare a sample with its beginnings, with other endings, and with one sentence alone.
+        """Compare a sample with its prefixes, with other endings, and with one sentence alone.
 
         Args:
-            needed: whether it is the method that is measured; else a model that has no answer is not noted.
+            needed: whether this method is measured; otherwise a model without an answer is not noted.
 
         Raises:
             InputError: see `_judge`.
@@ -159,7 +159,7 @@ class DependenceCheck:
             answers, alone = self._ask(texts), self._ask([self.texts[single]])[0]
             first_words = self._ask(firsts) if firsts else []
         except InputError as error:  # such as of a model that reads the scores of one text from a file
-            if needed:  # noted after the text is scored, which may be what fails
+            if needed:  # noted after the text is scored, which may fail itself
                 self._missing = f"it has no answer for sentences outside the text ({error.reason})"
             return
         self.answers = answers[: len(self.texts)]
@@ -174,13 +174,13 @@ class DependenceCheck:
         self._state.positions[self._method] = self._state.positions.get(self._method, 0) + compared
 
     def after(self, answers: Answers) -> None:
-        """Compare the sample with the answers in the whole text, and sentences of the text that begin alike.
+        """Compare the sample with the answers in the whole text, and sentences of the text with common prefixes.
 
         Args:
-            answers: of scores for all sentences; of distributions for those of the sample.
+            answers: scores of all sentences, or distributions of the sample.
 
         Raises:
-            InputError: see `_judge`; or the words that follow a beginning have more than probability 1 together.
+            InputError: see `_judge`; or the words after a prefix have total probability above 1.
         """
         if self._missing:
             _settle(self._model, self._missing)
@@ -213,7 +213,7 @@ class DependenceCheck:
         """Compare a few distributions of the sample with the scores of the same model, once.
 
         Args:
-            ask: its scores of sentences.
+            ask: function that scores sentences.
 
         Raises:
             InputError: they differ by more than `SAME` (code ``scores-disagree``).
@@ -224,8 +224,8 @@ class DependenceCheck:
         columns = {word: i for i, word in enumerate(self._model.vocabulary or ())}
         try:
             scores = ask(texts)
-        except InputError as error:  # distributions are what is measured
-            log.info("the scores of %s are not compared with its distributions: %s", self._model.name, error.reason)
+        except InputError as error:  # the distributions are measured
+            log.info("the scores of %s were not compared with its distributions: %s", self._model.name, error.reason)
             return
         for i, (words, score, table) in enumerate(zip(texts, scores, self.answers, strict=False)):
             at = [columns.get(word, len(columns)) for word in words] + [len(columns) + 1]
@@ -238,27 +238,27 @@ class DependenceCheck:
                 raise InputError(
                     f"{self._model.name}.score and {self._model.name}.distributions disagree: {_token(words, position)}"
                     f" of the sentence {_quoted(words)} has the log probability {score[position]:.6g} in the one and"
-                    f" {expected[position]:.6g} in the other; they have to be the same",
+                    f" {expected[position]:.6g} in the other; they must be equal",
                     source_of(self._model),
                     code="scores-disagree",
                 )
         self._state.agrees = True
 
     def _first_words(self) -> list[str]:
-        """Words whose probabilities at the beginning of a sentence are summed: the most frequent ones of the sample."""
+        """Return the words whose sentence-initial probabilities are summed: the sample's most frequent ones."""
         if not self._causal or self._rows or getattr(self._model, "reading", None) is not None:
             return []
         counts = Counter(word for words in self.texts for word in words)
-        known = self._model.vocabulary
-        if known is not None:
-            counts = Counter({word: counts[word] for word in known})
+        vocabulary = self._model.vocabulary
+        if vocabulary is not None:
+            counts = Counter({word: counts[word] for word in vocabulary})
         return [word for word, _ in counts.most_common(FIRSTS)]
 
     def _probes(self, random: Random) -> Iterator[tuple[int, list[str], int]]:
-        """Yield beginnings of the sample and other sentences that begin alike.
+        """Yield prefixes of the sample and other sentences with common prefixes.
 
-        Each with the number of its sentence in the sample, and the length of what they share. Distributions are of
-        sentences of one length in a call, so all of them are cut at one place.
+        Each has the number of its sentence in the sample, and the length of the common prefix. Distributions are of
+        sentences of one length in a call, so all of them are cut at one position.
         """
         longest = max(map(len, self.texts))
         cut = random.randint(1, max(1, longest - 1))
@@ -276,7 +276,7 @@ class DependenceCheck:
                 yield i, words[:at] + [donor[(begin + k) % len(donor)] for k in range(size)], at
 
     def _judge(self, pairs: Sequence[_Pair]) -> None:
-        """Decide why answers differ that should not.
+        """Decide why answers differ that should agree.
 
         Raises:
             InputError: they depend on later words (code ``looks-ahead``) or on other sentences (``mixes-rows``).
@@ -302,28 +302,28 @@ class DependenceCheck:
             raise InputError(
                 f"{name} looks ahead: {self._place(words, position)} changes by {ahead:.3g} nats if the sentence is"
                 f" {_quoted(other)} instead; use only the words before a position, or set unchecked=True if the numbers"
-                " of the model cannot be those of a causal model",
+                " of the model are not meant to be causal",
                 source_of(self._model),
                 code="looks-ahead",
             )
         if sizes[worst] > limit:
             raise InputError(
                 f"{name} mixes sentences: {self._place(words, position)} changes by {sizes[worst]:.3g} nats with the"
-                " other sentences that are scored with it or before it; score each by itself, mask padding, and compute"
+                " other sentences scored with it or before it; score each by itself, mask padding, and compute"
                 " in float32",
                 source_of(self._model),
                 code="mixes-rows",
             )
         self._state.settled = True
         log.warning(
-            "%s gives the same sentence other probabilities at each call (apart by up to %.3g nats a token), so its"
-            " numbers are those of one draw; switch off what is random in it, such as dropout, or fix its seed",
+            "%s is not deterministic (scores of one sentence differ by up to %.3g nats per token); disable dropout or"
+            " fix the seed",
             self._model.name,
             max(noise, sizes[worst]),
         )
 
     def _place(self, words: list[str], position: int) -> str:
-        """Name a position of a sentence, for messages."""
+        """Return the name of a position of a sentence, for messages."""
         number = next((i for i, text in enumerate(self._sentences) if list(text) == words), None)
         which = "the sentence" if number is None or self._rows else f"sentence {number + 1}"
         what = "the distribution at" if self._rows else "the log probability of"
@@ -331,13 +331,13 @@ class DependenceCheck:
 
 
 class _Tree:
-    """Sentences of a text by their beginnings."""
+    """Sentences of a text by their prefixes."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
-        self._known = None if model.vocabulary is None else frozenset(model.vocabulary)
+        self._vocabulary = None if model.vocabulary is None else frozenset(model.vocabulary)
         self._children: dict[tuple[int, str | None], int] = {}
-        self._first: list[tuple[list[str], FloatArray, int]] = [([], np.empty(0), 0)]  #: of each node
+        self._first: list[tuple[list[str], FloatArray, int]] = [([], np.empty(0), 0)]  #: example of each node
         self._sums: dict[int, float] = {}
         self._unknown: set[int] = set()
         self.pairs: list[_Pair] = []
@@ -362,8 +362,8 @@ class _Tree:
             self.pairs.append(_Pair(text, other, answer, first, shared))
 
     def _count(self, node: int, word: str | None, value: float) -> None:
-        """Add a probability to the sum of its context; all unknown words have one together."""
-        if self._known is not None and word is not None and word not in self._known:
+        """Add a probability to the sum of its context; all unknown words together have one."""
+        if self._vocabulary is not None and word is not None and word not in self._vocabulary:
             if node in self._unknown:
                 return
             self._unknown.add(node)
@@ -371,7 +371,7 @@ class _Tree:
             self._sums[node] = self._sums.get(node, 0.0) + float(np.exp(value))
 
     def require_probabilities(self) -> None:
-        """Stop where the words that follow one beginning in the text have more than probability 1 together.
+        """Refuse a text in which the words after one prefix have total probability above 1.
 
         Raises:
             InputError: they do (code ``not-log-probabilities``).
@@ -379,27 +379,27 @@ class _Tree:
         node = max(self._sums, key=lambda n: self._sums[n], default=0)
         text, _, position = self._first[node]
         after = "at the beginning" if node == 0 else f"after {_quoted(text[: position + 1])}"
-        _require_sum(self._model, self._sums.get(node, 0.0), f"the words that the text has {after}")
+        _require_sum(self._model, self._sums.get(node, 0.0), f"the words in the text {after}")
 
 
 def _require_sum(model: LanguageModel, total: float, words: str) -> None:
     if total > 1.0 + SAME:
         raise InputError(
             f"{model.name}.score: the probabilities of {words} sum to {total:.4g}, more than 1; subtract the logsumexp"
-            " over all words, and do not use the word that is predicted",
+            " over all words, and do not use the predicted word",
             source_of(model),
             code="not-log-probabilities",
         )
 
 
 def same_length(sentences: Sequence[Words], most: int) -> list[Words]:
-    """Return some of the sentences that are as long as the one in the middle."""
+    """Return some of the sentences with the median length."""
     length = len(sentences[len(sentences) // 2]) if sentences else 0
     return [words for words in sentences if len(words) == length][:most]
 
 
 def source_of(model: LanguageModel) -> Path | None:
-    """Return the file of a user's code: of the function that a model calls, or of its class; None: unknown."""
+    """Return the file of user code: of the function that a model calls, or of its class; None: unknown."""
     return file_of(getattr(model, "function", model))
 
 
@@ -411,7 +411,7 @@ def _spread(sentences: Sequence[Words], size: int) -> list[int]:
 
 
 def _gaps(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Return the differences of two answers, nats, (n,): of distributions, those of their likely entries."""
+    """Return the differences of two answers, nats, (n,); for distributions, of their likely entries."""
     size = min(len(one), len(other))
     one, other = one[:size], other[:size]
     with np.errstate(invalid="ignore"):

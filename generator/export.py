@@ -1,4 +1,4 @@
-"""A corpus in the files that other training code reads: shards of token numbers, lines of JSON, lines of numbers."""
+"""A corpus in files for other training code: shards of token numbers, lines of JSON, lines of numbers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from truesource.grammar.support.printable import meter
 
 ExportFormat = Literal["bin", "jsonl", "ids"]
 ENDINGS: Mapping[ExportFormat, str] = {"bin": ".bin", "jsonl": ".jsonl.gz", "ids": ".ids"}
-END = "<end>"  #: in the vocabulary; its number is the last
+END = "<end>"  #: in the vocabulary, with the last number
 META = "meta.json"
-AT_ONCE = 10_000  #: sentences that are written in one step
+AT_ONCE = 10_000  #: sentences written in one step
 
 
 def export(
@@ -33,22 +33,22 @@ def export(
     words: Sequence[str] = (),
     bounds: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
-    """Write splits of a corpus into a new folder, with ``meta.json``, whole or not at all; the same bytes each time.
+    """Write splits of a corpus into a new folder, with ``meta.json``, all or nothing; the same bytes each time.
 
-    ``bin``: the numbers of all tokens in one row, each sentence followed by the end, as uint16, or uint32 where there
-    are more tokens, little-endian. ``ids``: the numbers of the words of a sentence a line. ``jsonl``: an object with
-    the key ``text`` a line, compressed.
+    ``bin``: the numbers of all tokens in one row, each sentence followed by the end, as uint16, or uint32 for more
+    tokens, little-endian. ``ids``: the numbers of the words of a sentence a line. ``jsonl``: an object with the key
+    ``text`` a line, compressed.
 
     Args:
-        corpus: to read.
-        folder: to make; one that exists is replaced.
+        corpus: corpus to read.
+        folder: folder to create or replace.
         to: the format.
-        splits: to write; None: all.
-        words: that have the first numbers, in this order; the other words of the corpus follow in code point order.
-        bounds: of splits, the exact cross-entropy of their tokens and ends in nats a token, for ``meta.json``.
+        splits: splits to write; None: all.
+        words: words that get the first numbers, in this order; the others follow in code point order.
+        bounds: exact cross-entropy of tokens and ends of each split, nats a token, for ``meta.json``.
 
     Returns:
-        What is in ``meta.json``.
+        Content of ``meta.json``.
 
     Raises:
         InputError: there is no such split, a word is spelled like the end, or contains white space (``jsonl``).
@@ -85,16 +85,16 @@ def export(
 
 
 def _vocabulary(corpus: Corpus, words: Sequence[str]) -> list[str]:
-    """The words of all splits, those given first, and the end.
+    """Return the given words, the other words of all splits, and the end.
 
     Raises:
         InputError: a word is spelled like the end.
     """
-    known = set(words)
-    found = {word for name in corpus.splits for word in corpus.coded(name).words}
-    if END in known | found:
+    first = set(words)
+    in_corpus = {word for name in corpus.splits for word in corpus.coded(name).words}
+    if END in first | in_corpus:
         raise InputError(f"a word of the corpus is spelled {END}, which is the end of a sentence here; rename it")
-    return [*words, *sorted(found - known), END]
+    return [*words, *sorted(in_corpus - first), END]
 
 
 def _write_split(
@@ -121,7 +121,7 @@ def _write_split(
 
 
 def _rows(sentences: CodedSentences, some: range, numbers: Mapping[str, int]) -> Iterator[NDArray[np.int64]]:
-    """The numbers of the words of some sentences."""
+    """Yield the numbers of the words of some sentences."""
     renumbered = np.array([numbers[word] for word in sentences.words], dtype=np.int64)
     for i in some:
         yield renumbered[sentences.rows[i]]

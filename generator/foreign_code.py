@@ -1,4 +1,4 @@
-"""Errors of code of others, as one sentence with the last line of theirs."""
+"""Errors of user code, as one sentence with the last line of its traceback."""
 
 from __future__ import annotations
 
@@ -12,45 +12,45 @@ from typing import Any
 
 from truesource.grammar.support.errors import InputError
 
-#: what a module of ours is called; models of all others are checked, see `truesource.generator.abilities`
+#: prefix of our modules; models of all others are checked, see `truesource.generator.abilities`
 _OURS = "truesource."
 
 
 class _Messages:
-    """Standard error, as code of others has it in place of the standard output; it cannot be closed."""
+    """Standard error in place of the standard output of user code; it cannot be closed."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(sys.stderr, name)
 
     def close(self) -> None:
-        """Do nothing: errors are still to be printed."""
+        """Do nothing: errors are printed later."""
 
 
 @contextmanager
 def contained(numpy_errors: dict[str, Any] | None = None) -> Iterator[None]:
-    """Undo what code of others changes for the whole process: streams, working folder, numpy's handling of errors.
+    """Undo what user code changes for the whole process: streams, working folder, numpy's handling of errors.
 
-    What it prints goes to standard error: the standard output may be that of ``--json -``.
+    Its output goes to standard error, since ``--json -`` may use the standard output.
 
     Args:
-        numpy_errors: of a generator, the same at each of its steps: what it has changed of numpy's handling of errors,
-            which it finds again at the next one.
+        numpy_errors: for a generator, the same mapping at each of its steps: its changes of numpy's handling of
+            errors, restored at the next step.
     """
     import numpy as np
 
-    kept = {} if numpy_errors is None else numpy_errors
+    changes = {} if numpy_errors is None else numpy_errors
 
     stderr, folder = sys.stderr, None
     with suppress(OSError):  # the folder has been removed
         folder = Path.cwd()
     ours: dict[str, Any] = {**np.geterr()}
-    np.seterr(**kept)
+    np.seterr(**changes)
     before = np.geterr()
     try:
         with redirect_stdout(_Messages()):
             yield
     finally:
-        kept.update({kind: do for kind, do in np.geterr().items() if do != before[kind]})  # type: ignore[literal-required]
+        changes.update({kind: do for kind, do in np.geterr().items() if do != before[kind]})  # type: ignore[literal-required]
         np.seterr(**ours)
         sys.stderr = stderr
         if folder is not None:
@@ -72,14 +72,14 @@ def code_errors(
     code: str = "code-failed",
     numpy_errors: dict[str, Any] | None = None,
 ) -> Iterator[None]:
-    """Turn what code of others raises inside the block into one sentence, with the last line of theirs.
+    """Turn an error of user code inside the block into one sentence, with the last line of its traceback.
 
-    What it changes for the whole process is undone, see `contained`. An interrupt (Ctrl-C) passes.
+    Changes for the whole process are undone, see `contained`. An interrupt (Ctrl-C) passes.
 
     Args:
         what: the code that runs, such as ``gru.py:GRU``.
         source: its file; None: unknown.
-        code: of the error.
+        code: code of the error.
         numpy_errors: see `contained`.
 
     Raises:
@@ -95,7 +95,7 @@ def code_errors(
     except (MemoryError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        if isinstance(error, GeneratorExit) and not _comes_from(error, source):  # a generator of ours is closed
+        if isinstance(error, GeneratorExit) and not _comes_from(error, source):  # our own generator is closed
             raise
         line = None if source is None else line_of(error, source)
         raise InputError(f"{what} raises {said(error)}", source, line, code=code) from error
@@ -112,7 +112,7 @@ def _comes_from(error: BaseException, source: Path | None) -> bool:
 
 
 def line_of(error: BaseException, source: Path) -> int | None:
-    """The line of a file that raised an exception; None: the file is not in its traceback."""
+    """Return the line of a file that raised an exception; None: the file is not in its traceback."""
     same = {str(source), str(source.resolve())}
     if isinstance(error, SyntaxError) and error.filename in same:
         return error.lineno
@@ -125,10 +125,10 @@ def line_of(error: BaseException, source: Path) -> int | None:
 
 
 def said(error: BaseException) -> str:
-    """Type and message of an exception, on one line of at most 200 characters."""
+    """Return the type and message of an exception, on one line of at most 200 characters."""
     try:
         text = " ".join(str(error).split())
-    except BaseException:  # its class is code of others, too
+    except BaseException:  # its class is user code, too
         text = ""
     result = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return result if len(result) <= 200 else f"{result[:199]}…"
@@ -140,7 +140,7 @@ def is_foreign(thing: object) -> bool:
 
 
 def file_of(thing: object) -> Path | None:
-    """The file that a function, or the class of an object, is defined in; None: it has none."""
+    """Return the file that defines a function, or the class of an object; None: it has none."""
     for candidate in (inspect.unwrap(thing) if callable(thing) else thing, type(thing)):
         try:
             result = inspect.getsourcefile(candidate)  # type: ignore[arg-type] # refused below

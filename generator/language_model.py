@@ -1,6 +1,6 @@
-"""The interface of language models, the truth included: which positions count, and scores.
+"""The interface of language models, including the truth: scores, and the positions that count.
 
-It stands here because this is the lowest package that both model training and evaluation see.
+It is here because this is the lowest package that both model training and evaluation import.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PRESETS = ("default", "paper")
-END = "</s>"  #: the end of a sentence, wherever tokens are listed or stored
+END = "</s>"  #: the end of a sentence, in lists and files of tokens
 
 
 @dataclass(frozen=True, slots=True)
 class ScoringFrame:
     """The positions to score. Positions 0..n-1 are the words, position n is the end of the sentence.
 
-    Only a causal model has an end-of-sentence position, whatever ``eos`` says. Without ``first`` position 0 never
-    counts, since nothing stands before it: of an empty sentence that is the end.
+    Only a causal model has an end-of-sentence position, for any ``eos``. Without ``first`` position 0 never counts,
+    since nothing precedes it: for an empty sentence that is the end.
     """
 
     eos: bool = True  #: the end of the sentence is predicted and counted
@@ -39,7 +39,7 @@ class ScoringFrame:
         return f"eos:{eos}|first:{first}|unk:{self.unk}|unit:nats"
 
     def counts(self, position: IntArray, length: IntArray, unknown: BoolArray) -> BoolArray:
-        """(T,) whether each position counts.
+        """Return whether each position counts, (T,).
 
         Args:
             position: (T,) in its sentence.
@@ -54,19 +54,19 @@ class ScoringFrame:
         return counted
 
 
-EVERY_POSITION = ScoringFrame()  #: the default of scores
+EVERY_POSITION = ScoringFrame()  #: default of scores
 
 
 def preset_frame(name: str, objective: Objective) -> ScoringFrame:
-    """A frame by name: ``default`` counts everything, ``paper`` what Jumelet & Zuidema (2023) count.
+    """Return a frame by name: ``default`` counts everything, ``paper`` the positions of Jumelet & Zuidema (2023).
 
-    Their masked score leaves out unknown words only; their causal one the first word and the end as well.
+    Their masked score excludes only unknown words, their causal one also the first word and the end.
 
     Raises:
         InputError: there is no such preset.
     """
     if name not in PRESETS:
-        raise InputError(f"unknown frame {name!r}; there are {', '.join(PRESETS)}")
+        raise InputError(f"unknown frame {name!r}; choose one of {', '.join(PRESETS)}")
     if name == "default":
         return ScoringFrame()
     return ScoringFrame(eos=False, first=objective != "causal", unk="skip")
@@ -76,15 +76,15 @@ def preset_frame(name: str, objective: Objective) -> ScoringFrame:
 class TokenScores:
     """Log probability of every scored position of some sentences, in sentence order, then position order.
 
-    A sentence to which the model gives probability zero (or whose score is undefined) has no rows here:
-    its number stands in ``impossible``, so that no infinity travels. ``log_prob`` is finite throughout.
+    A sentence of probability zero under the model (or with an undefined score) has no rows here: its number is in
+    ``impossible``. ``log_prob`` is finite throughout.
     """
 
     log_prob: FloatArray  #: (T,) nats
     sentence: Int32Array  #: (T,) number of the sentence in the input
     position: Int32Array  #: (T,) 0 to n; n is the end of the sentence
     impossible: Int32Array  #: numbers of sentences without rows
-    n_sentences: int  #: how many sentences were given
+    n_sentences: int  #: number of scored sentences
     frame: ScoringFrame
 
     def __post_init__(self) -> None:
@@ -99,7 +99,7 @@ class TokenScores:
         return f"TokenScores({len(self.log_prob):,} tokens of {self.n_sentences:,} sentences{lost}; {total:.2f} nats)"
 
     def to_pandas(self) -> pd.DataFrame:
-        """A row a position: ``sentence``, ``position``, ``log_prob`` (nats)."""
+        """Return a row a position: ``sentence``, ``position``, ``log_prob`` (nats)."""
         import pandas as pd
 
         return pd.DataFrame({"sentence": self.sentence, "position": self.position, "log_prob": self.log_prob})
@@ -117,48 +117,47 @@ class LanguageModel(Protocol):
 
     @property
     def objective(self) -> Objective:
-        """True if tokens are predicted from the left context, from all others, or from any others."""
+        """Context of a predicted token: the left context, all other tokens, or any set of others."""
 
     @property
     def vocabulary(self) -> tuple[str, ...] | None:
-        """The words it tells apart; all others are ``<unk>`` to it. None: every word of the language."""
+        """The words that it distinguishes; all others are ``<unk>`` to it. None: every word of the language."""
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
-        """Log probabilities of the positions that ``frame`` counts."""
+        """Return log probabilities of the positions that ``frame`` counts."""
 
 
 @dataclass(frozen=True)
 class LogDistributions:
-    """Expectations of a model at one position of W sentences of one length.
+    """Predicted distributions of a model at one position of W sentences of one length.
 
-    Columns are the words of the model's ``vocabulary`` in its order, then ``<unk>``, then, for a causal
-    model, the end of the sentence. What a model gives to tokens that no sentence contains is in no column,
-    so the probabilities of a row sum to at most 1.
+    Columns are the words of the model's ``vocabulary`` in its order, then ``<unk>``, then, for a causal model, the end
+    of the sentence. The probability of tokens that no sentence contains is in no column, so a row sums to at most 1.
     """
 
     position: int  #: 0 to n; n is the end of the sentence (causal only)
-    log_prob: FloatArray  #: (W, V+2) causal, (W, V+1) masked; nats; -inf where the model expects nothing
+    log_prob: FloatArray  #: (W, V+2) causal, (W, V+1) masked; nats; -inf for probability zero
 
 
 class DistributionModel(LanguageModel, Protocol):
-    """A language model of whole words whose full distributions can be had."""
+    """A language model of whole words with full distributions."""
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """Expectations at every position of some sentences, position by position.
+        """Yield predicted distributions at every position of some sentences, position by position.
 
         Args:
-            sentences: all of one length n >= 1; no more than memory allows at (W, V) numbers a position.
+            sentences: all of one length n >= 1; their (W, V) numbers a position must fit in memory.
 
         Yields:
             Positions 0 to n of a causal model (n is the end), 0 to n-1 of a masked one, in order.
 
         Raises:
-            InputError: the model cuts words into pieces, or takes no sentences of this length.
+            InputError: the model splits words into pieces, or accepts no sentences of this length.
         """
 
 
 def check_sentences(sentences: Sequence[Sequence[str]]) -> None:
-    """Refuse strings where lists of words are expected: Python would read their characters as words.
+    """Refuse strings in place of lists of words: Python would read their characters as words.
 
     Raises:
         InputError: ``sentences`` or one of them is a string.
@@ -168,19 +167,19 @@ def check_sentences(sentences: Sequence[Sequence[str]]) -> None:
     for number, sentence in enumerate(sentences, start=1):
         if isinstance(sentence, str):
             raise InputError(
-                f"sentence {number} is the string {sentence[:60]!r}, not a list of words; split it, say with .split()"
+                f"sentence {number} is the string {sentence[:60]!r}, not a list of words; split it, as with .split()"
             )
 
 
-def real_numbers(given: Any, what: str, dtype: Any = np.float64) -> Any:
-    """An array of what somebody's model gives.
+def real_numbers(values: Any, what: str, dtype: Any = np.float64) -> Any:
+    """Return the output of a custom model as an array.
 
     Raises:
         InputError: the numbers are complex, of which numpy would keep the real part (code ``complex``).
     """
-    array = np.asarray(given)
+    array = np.asarray(values)
     if np.iscomplexobj(array):
-        raise InputError(f"{what} is complex; give real numbers", code="complex")
+        raise InputError(f"{what} is complex; return real numbers", code="complex")
     return array.astype(dtype, copy=False)
 
 
@@ -209,10 +208,10 @@ def assemble_scores(rows: Sequence[FloatArray], unknown: Sequence[BoolArray], fr
 def framed_scores(
     log_prob: FloatArray, unknown: BoolArray, sizes: IntArray, lengths: IntArray, frame: ScoringFrame
 ) -> TokenScores:
-    """Scores in a frame, from one array for all sentences.
+    """Return scores in a frame, from one array for all sentences.
 
     Args:
-        log_prob: (T,) of every position, sentence after sentence, nats.
+        log_prob: (T,) log probability of every position, sentence after sentence, nats.
         unknown: (T,) true where the model reads ``<unk>``.
         sizes: (S,) positions of each sentence, the end included if it is predicted.
         lengths: (S,) words of each sentence.
@@ -227,8 +226,8 @@ def framed_scores(
     if np.isnan(log_prob).any():
         first = int(np.isnan(log_prob).argmax())
         raise InputError(
-            f"the log probability of token {position[first] + 1} of sentence {sentence[first] + 1} is NaN; give -inf to"
-            " what is impossible",
+            f"the log probability of token {position[first] + 1} of sentence {sentence[first] + 1} is NaN; use -inf for"
+            " impossible tokens",
             code="not-log-probabilities",
         )
     impossible = np.zeros(len(sizes), dtype=bool)

@@ -1,4 +1,4 @@
-"""Checks of what models of others return: scores and distributions that are those of probabilities."""
+"""Checks of the output of custom models: scores and distributions must be valid probabilities."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from truesource.generator.language_model import (
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 
-ROUNDING = 1e-6  #: by which a log probability, or the sum of a row of probabilities, may exceed its maximum
+ROUNDING = 1e-6  #: tolerance above the maximum of a log probability, or of the sum of a row of probabilities
 
 
 def checked_scores(model: LanguageModel, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
-    """Scores of a model, checked; those of a custom one also for what they depend on, once per object.
+    """Return scores of a model, checked; for a custom model also its dependence on other words, once per object.
 
     Raises:
         InputError: it is not `TokenScores` of these sentences in this frame (code ``not-scores``), a value is greater
             than 0 (``not-log-probabilities``) or complex (``complex``), the model raises (``code-failed``), its scores
-            depend on later words (``looks-ahead``) or on the other sentences (``mixes-rows``), or they are not those of
-            its distributions (``scores-disagree``).
+            depend on later words (``looks-ahead``) or on the other sentences (``mixes-rows``), or disagree with its
+            distributions (``scores-disagree``).
     """
     _require_order(model)
     if not is_due(model, "score"):
@@ -50,7 +50,7 @@ def checked_scores(model: LanguageModel, sentences: Sequence[Sequence[str]], fra
 
 
 def score_rows(model: LanguageModel, sentences: list[list[str]], frame: ScoringFrame) -> Answers:
-    """Log probabilities of each sentence, (n+1,) causal, (n,) masked, nats; NaN where they are not known.
+    """Return log probabilities of each sentence, (n+1,) causal, (n,) masked, nats; NaN if unknown.
 
     Raises:
         InputError: as `checked_scores`.
@@ -70,7 +70,7 @@ def _rows_of(scores: TokenScores, sentences: Sequence[Sequence[str]], model: Lan
 
 
 def table_rows(model: Any, sentences: list[list[str]], columns: int | None = None) -> Answers:
-    """Log distributions of each sentence, (n+1, E) causal, (n, E) masked, nats; one call for each length.
+    """Return log distributions of each sentence, (n+1, E) causal, (n, E) masked, nats; one call for each length.
 
     Raises:
         InputError: as `checked_distributions`.
@@ -86,10 +86,10 @@ def table_rows(model: Any, sentences: list[list[str]], columns: int | None = Non
 
 
 def _check_tables(model: LanguageModel, sentences: list[list[str]], scores: Ask) -> None:
-    """Check the distributions of a model that is to be scored, if it has them, on a few sentences.
+    """Check the distributions of a model before it is scored, if it has them, on a few sentences.
 
     Raises:
-        InputError: they depend on what they must not, or its scores are not theirs; see `checked_scores`.
+        InputError: they depend on other words, or disagree with its scores; see `checked_scores`.
     """
     if model.vocabulary is None or not offers(model, "distributions") or not is_due(model, "distributions"):
         return
@@ -100,17 +100,17 @@ def _check_tables(model: LanguageModel, sentences: list[list[str]], scores: Ask)
 
 
 def _require_order(model: LanguageModel) -> None:
-    """Stop before a vocabulary that is a set, whose order is chance."""
+    """Refuse a vocabulary that is a set, whose order is arbitrary."""
     if isinstance(model.vocabulary, set | frozenset):
         raise InputError(
-            f"the vocabulary of {model.name} is a set, whose order is chance; give a list, such as sorted(words)",
+            f"the vocabulary of {model.name} is a set, whose order is arbitrary; use a list, such as sorted(words)",
             file_of(model),
             code="vocabulary",
         )
 
 
 def _scores(model: LanguageModel, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
-    """Scores of a model, which have to be log probabilities."""
+    """Return scores of a model, which must be log probabilities."""
     if not is_foreign(model):
         return model.score(sentences, frame)
     source = file_of(model)
@@ -118,8 +118,8 @@ def _scores(model: LanguageModel, sentences: Sequence[Sequence[str]], frame: Sco
         scores = model.score(sentences, frame)
     if not isinstance(scores, TokenScores):
         raise InputError(
-            f"{model.name}.score returned {type(scores).__name__}; it has to return TokenScores, which"
-            " truesource.assemble_scores makes of one array of log probabilities per sentence",
+            f"{model.name}.score returned {type(scores).__name__}; it must return TokenScores, which"
+            " truesource.assemble_scores builds from one array of log probabilities per sentence",
             source,
             code="not-scores",
         )
@@ -143,18 +143,18 @@ def _scores(model: LanguageModel, sentences: Sequence[Sequence[str]], frame: Sco
 def checked_distributions(
     model: DistributionModel, sentences: Sequence[Sequence[str]], columns: int | None = None
 ) -> Iterator[LogDistributions]:
-    """Distributions of a model, checked; values that exceed 0 by rounding are set to 0.
+    """Yield distributions of a model, checked; values that exceed 0 by rounding are set to 0.
 
     Args:
         model: any.
-        sentences: of one length.
-        columns: events that a row has to have; None: those of the model's vocabulary.
+        sentences: sentences of one length.
+        columns: number of events in a row; None: from the model's vocabulary.
 
     Raises:
         InputError: a block is of another position or shape (code ``not-distributions``), a value is NaN or greater
             than 0, a row sums to more than 1 (``not-log-probabilities``), a value is complex (``complex``), the model
             raises (``code-failed``), or it is custom and its distributions depend on later words (``looks-ahead``) or
-            on the other sentences (``mixes-rows``), or are not those of its scores (``scores-disagree``).
+            on the other sentences (``mixes-rows``), or disagree with its scores (``scores-disagree``).
     """
     _require_order(model)
     if not is_due(model, "distributions"):
@@ -174,7 +174,7 @@ def checked_distributions(
 def _tables(
     model: DistributionModel, sentences: Sequence[Sequence[str]], columns: int | None
 ) -> Iterator[LogDistributions]:
-    """Distributions of a model, checked one by one."""
+    """Yield distributions of a model, checked one by one."""
     if not is_foreign(model):
         yield from model.distributions(sentences)
         return
@@ -193,7 +193,7 @@ def _tables(
         events = "the vocabulary, <unk> and the end" if causal else "the vocabulary and <unk>"
         if not isinstance(block, LogDistributions):
             raise InputError(
-                f"{where} is {type(block).__name__}; it has to be LogDistributions", source, code="not-distributions"
+                f"{where} is {type(block).__name__}; it must be LogDistributions", source, code="not-distributions"
             )
         table = real_numbers(block.log_prob, where)
         if block.position != expected or table.shape != (len(sentences), columns):
@@ -205,24 +205,24 @@ def _tables(
             )
         yield LogDistributions(expected, checked_table(table, where))
         expected += 1
-    wanted = len(sentences[0]) + causal if sentences else 0
-    if expected != wanted:
+    n_positions = len(sentences[0]) + causal if sentences else 0
+    if expected != n_positions:
         raise InputError(
             f"{model.name}.distributions gave {expected} positions of sentences of {len(sentences[0])} words, expected"
-            f" {wanted}",
+            f" {n_positions}",
             source,
             code="not-distributions",
         )
 
 
 def checked_table(table: FloatArray, where: str) -> FloatArray:
-    """Rows of log probabilities, values that exceed 0 by rounding set to 0.
+    """Return rows of log probabilities, values that exceed 0 by rounding set to 0.
 
     Raises:
         InputError: a value is NaN or greater than 0, or a row sums to more than 1.
     """
     if table.size:
-        require_log_probability(float(table.max()), where)  # the maximum is NaN where a value is
+        require_log_probability(float(table.max()), where)  # the maximum is NaN if a value is
         sums = np.exp(table).sum(axis=1)
         if sums.max() > 1.0 + ROUNDING:
             raise InputError(
@@ -234,13 +234,13 @@ def checked_table(table: FloatArray, where: str) -> FloatArray:
 
 
 def require_log_probability(value: float, where: str) -> None:
-    """Stop before a number that is not a log probability.
+    """Refuse a number that is not a log probability.
 
     Raises:
         InputError: it is NaN, or exceeds 0 by more than rounding (code ``not-log-probabilities``).
     """
     if np.isnan(value):
-        raise InputError(f"{where} is NaN; give -inf to what is impossible", code="not-log-probabilities")
+        raise InputError(f"{where} is NaN; use -inf for impossible tokens", code="not-log-probabilities")
     if value > ROUNDING:
         raise InputError(
             f"{where} is {value:.6g}, which is greater than 0, so these are not log probabilities; subtract the"
@@ -250,7 +250,7 @@ def require_log_probability(value: float, where: str) -> None:
 
 
 def shape_of(table: FloatArray) -> str:
-    """``3x5``, for messages."""
+    """Return ``3x5``, for messages."""
     return "x".join(map(str, table.shape)) or "of a single number"
 
 

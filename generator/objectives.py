@@ -1,4 +1,4 @@
-"""Objectives: what a word is predicted from, and the orders in which words become known."""
+"""Objectives: the context of a predicted word, and the orders in which words become known."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Literal, get_args
 if TYPE_CHECKING:
     from truesource.grammar.support.arrays import IntArray
 
-Objective = Literal["causal", "masked", "any-order"]  #: what a word is predicted from: those before, all, or any others
+Objective = Literal["causal", "masked", "any-order"]  #: context: previous, all other, or any other words
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
-ORDERS = 1  #: random orders that each sentence is scored in
+ORDERS = 1  #: number of random orders in which each sentence is scored
 
 
 def ranks(sentence: Sequence[str]) -> IntArray:
-    """When each word becomes known, in random orders: (ORDERS, n) of 0 to n-1, each once a row.
+    """Return when each word becomes known, in random orders: (ORDERS, n) of 0 to n-1, each once a row.
 
-    The orders depend on the words alone, so that a model and the truth, asked one after the other, see the same ones
-    in whatever text the sentence stands.
+    The orders depend only on the words, so that a model and the truth use the same ones in any text.
     """
     import numpy as np
 

@@ -1,9 +1,8 @@
-"""Parallel corpora: those of one grammar and of its controlled variants, sentence by sentence.
+"""Parallel corpora: corpora of one grammar and of its controlled variants, sentence by sentence.
 
-Where a variant only
-reorders children, its corpus has the very derivations of the original, told in its own order. Where it changes
-probabilities and no rules, both are drawn with the same random numbers: changes of words alone keep the tree of every
-sentence, other changes keep what they can.
+If a variant only reorders children, its corpus has the same derivations as the original, in its own order. If it
+changes probabilities and no rules, both are sampled with the same random numbers: changes of words only keep the tree
+of every sentence, other changes keep as much as possible.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.records import STRICT, FileName, read_record
 from truesource.grammar.variants import Change, Variant, file_names, measure
 
-FILE = "variants.json"  #: in a folder of parallel corpora
+FILE = "variants.json"  #: record in a folder of parallel corpora
 ORIGINAL = "original"  #: the corpus of the grammar itself
-TOLERANCE = 1e-9  #: relative; of probabilities that a reordering leaves as they are
+TOLERANCE = 1e-9  #: relative tolerance of probabilities that a reordering preserves
 
 
 class RetoldSampler(Sampler):
-    """Draws derivations of a variant by drawing those of the original and reordering them.
+    """Draws derivations of a variant by drawing and reordering derivations of the original.
 
-    The result follows the variant exactly, since rules that become one add their probabilities.
+    The result follows the variant exactly, since probabilities of merged rules are added.
 
     Args:
-        original: of the original grammar, under the conditions wanted.
-        variant: made from that grammar; `is_reordering` must hold.
+        original: sampler of the original grammar, under the required conditions.
+        variant: variant of that grammar; `is_reordering` must hold.
     """
 
     def __init__(self, original: Sampler, variant: Variant) -> None:
@@ -52,11 +51,11 @@ class RetoldSampler(Sampler):
 
     def draw(self, n: int, state: NDArray[np.uint64], *, max_nodes: int = MAX_NODES) -> Derivations:
         """Draw as `Sampler.draw` does: row i is derivation i of the original sampler in the same state."""
-        drawn, first = self.original.draw(n, state, max_nodes=max_nodes), self.original
-        rules = reorder(drawn.rules, drawn.ends, first.n_binary, first.first_lexical, self.swapped)
+        derivations, first = self.original.draw(n, state, max_nodes=max_nodes), self.original
+        rules = reorder(derivations.rules, derivations.ends, first.n_binary, first.first_lexical, self.swapped)
         rules = self.target[rules]
-        log_prob = np.add.reduceat(self.logp[rules], drawn.ends[:-1]) if n else np.empty(0)
-        return Derivations(rules, drawn.ends, drawn.n_tokens, log_prob)
+        log_prob = np.add.reduceat(self.logp[rules], derivations.ends[:-1]) if n else np.empty(0)
+        return Derivations(rules, derivations.ends, derivations.n_tokens, log_prob)
 
 
 def is_reordering(original: PCFG, variant: Variant) -> bool:
@@ -80,27 +79,27 @@ def sample_variants(
     keep: bool = False,
     license: str | None = None,  # noqa: A002
 ) -> tuple[list[Variant], dict[str, Corpus | None]]:
-    """Make the corpora ``original`` and one a change in ``folder``, with ``variants.json``.
+    """Sample the corpora ``original`` and one a change in ``folder``, with ``variants.json``.
 
     Args:
         pcfg: the original grammar.
-        changes: what is varied, each by itself.
-        plan: of every corpus; ``iid`` splits.
-        folder: to make the corpora in.
-        workers: who draws.
-        share: of a job that draws only some of the shards.
-        force: replace corpora that stand there.
-        keep: leave those as they are that this very call has made.
-        license: as of `truesource.generator.corpus.Corpus.sample`.
+        changes: the changes, each applied to the original.
+        plan: plan of every corpus; ``iid`` splits.
+        folder: folder of the corpora.
+        workers: processes or cluster.
+        share: share of a job that samples only some of the shards.
+        force: replace existing corpora.
+        keep: leave existing corpora of this call unchanged.
+        license: as in `truesource.generator.corpus.Corpus.sample`.
 
     Returns:
-        The variants, and each corpus by its name; None where shards of other jobs are missing.
+        The variants, and each corpus by its name; None while shards of other jobs are missing.
 
     Raises:
         InputError: as `truesource.generator.corpus.Corpus.sample`, or splits are not independent.
     """
     if plan.overlap != "iid":
-        raise InputError("parallel corpora have iid splits; leaving sentences out would spoil the correspondence")
+        raise InputError("parallel corpora need iid splits: excluding sentences would break the correspondence")
     folder = Path(folder)
     before = measure(pcfg, plan.lengths)
     variants = [change(pcfg, plan.lengths, original=before) for change in changes]
@@ -112,18 +111,18 @@ def sample_variants(
             samplers[name] = RetoldSampler(original, variant)
         else:
             samplers[name] = Sampler(variant.pcfg, plan.lengths, max_height=plan.max_height)
-    made: dict[str, Corpus | None] = {}
-    asked: dict[str, Any] = {"share": share, "force": force, "keep": keep, "license": license}
+    corpora: dict[str, Corpus | None] = {}
+    options: dict[str, Any] = {"share": share, "force": force, "keep": keep, "license": license}
     for name, sampler in samplers.items():
         path = folder / name
-        finished = make_corpus(sampler, plan, path, workers=workers or Workers(), **asked)
-        made[name] = Corpus.load(path) if finished else None
+        finished = make_corpus(sampler, plan, path, workers=workers or Workers(), **options)
+        corpora[name] = Corpus.load(path) if finished else None
     entries = [
         {"corpus": name, "retold": isinstance(samplers[name], RetoldSampler), **variant.as_dict()}
         for name, variant in zip(names, variants, strict=True)
     ]
     write_json(folder / FILE, {"original": before.as_dict(), "variants": entries})
-    return variants, made
+    return variants, corpora
 
 
 @with_config(STRICT)
@@ -137,10 +136,10 @@ class _Record(TypedDict):
 
 
 def parallel_corpora(folder: str | Path) -> list[str]:
-    """The names of the corpora that `sample_variants` made, ``original`` first; each is that of a folder.
+    """Return the names of the corpora of `sample_variants`, ``original`` first; each is the name of a folder.
 
     Raises:
-        InputError: there is no record of them, or it is damaged.
+        InputError: their record is missing or damaged.
     """
     record = read_record(Path(folder) / FILE, _Record, remedy="sample the variants again")
     return [ORIGINAL, *(entry["corpus"] for entry in record["variants"])]

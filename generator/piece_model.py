@@ -1,6 +1,6 @@
 """The interface of models of pieces: their tokenisers, scores piece by piece, and sums over all segmentations.
 
-The protocols speak of plain strings and arrays, so an evaluator needs no tokeniser library.
+The protocols use plain strings and arrays, so an evaluator needs no tokeniser library.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ PieceKind = Literal["unigram", "bpe", "wordpiece"]
 
 @dataclass(frozen=True)
 class PieceInventory:
-    """The pieces that can stand in a text, spelt in one alphabet in which a text is the plain joining of its pieces.
+    """The pieces of a text, spelled in one alphabet in which a text is the concatenation of its pieces.
 
     In that alphabet white space is ``marker``, a single character, whatever the tokeniser itself writes: a piece of
-    WordPiece that begins a word is spelt with it, one with ``##`` without it. Special tokens are not among the pieces.
+    WordPiece that begins a word is spelled with it, one with ``##`` without it. Special tokens are not among the
+    pieces.
     """
 
     kind: PieceKind
-    pieces: tuple[str, ...]  #: (P,) spellings, all different, none empty
-    ids: IntArray  #: (P,) the model's number of each
+    pieces: tuple[str, ...]  #: (P,) spellings, all distinct, none empty
+    ids: IntArray  #: (P,) the model's number of each piece
     scores: FloatArray | None  #: (P,) log probabilities of a unigram model, nats; None: the tokeniser has none
-    marker: str  #: one character; stands where a word begins, or where it ends if ``marker_ends``
+    marker: str  #: one character at the start of words, or at their end if ``marker_ends``
     marker_ends: bool = False
-    digest: str = ""  #: of all of the above, for signatures
-    byte_tokens: int = 0  #: tokens of single bytes that the tokeniser falls back on, which no segmentation contains
+    digest: str = ""  #: digest of all of the above, for signatures
+    byte_tokens: int = 0  #: number of fallback tokens of single bytes, which are in no segmentation
 
     def __post_init__(self) -> None:
         if self.ids.shape != (len(self.pieces),) or (self.scores is not None and self.scores.shape != self.ids.shape):
@@ -39,32 +40,32 @@ class PieceInventory:
     def part(self) -> str:
         """Part of signatures: the pieces, and ``no-bytes`` if the model could also spell texts with byte tokens.
 
-        Sums over segmentations are then of the lattice of pieces: a lower bound of P(text) over all sequences that
-        decode to it.
+        Sums over segmentations then use the lattice of pieces: a lower bound of P(text) over all sequences that decode
+        to it.
         """
         return f"{self.digest[:8]}{'/no-bytes' if self.byte_tokens else ''}"
 
 
 @dataclass(frozen=True)
 class PieceText:
-    """A text as a tokeniser reads it."""
+    """A text as read by a tokeniser."""
 
-    original: str  #: as it was given; words, characters and bytes are counted on it
+    original: str  #: original text, for counts of words, characters and bytes
     spelling: str  #: normalised, in the alphabet of the inventory
     canonical: (
-        IntArray  #: canonical tokenisation, as indices into the inventory's pieces; empty where a part is unreadable
+        IntArray  #: canonical tokenisation, as indices into the inventory's pieces; empty if a part is unreadable
     )
-    altered: bool  #: whether the tokeniser changes the text (more than writing its marker)
-    unreadable: tuple[str, ...]  #: characters, or stretches, that no piece spells; such a text has no probability
+    altered: bool  #: whether the tokeniser changes the text (beyond its marker)
+    unreadable: tuple[str, ...]  #: characters, or runs, that no piece spells; such a text has no probability
 
     @property
     def n_words(self) -> int:
-        """Words between white space, of the original."""
+        """Number of words between white space in the original."""
         return len(self.original.split())
 
 
 class PieceTokenizer(Protocol):
-    """A tokeniser as a sum over segmentations sees it."""
+    """The tokeniser interface for sums over segmentations."""
 
     @property
     def inventory(self) -> PieceInventory:
@@ -79,54 +80,54 @@ class PieceTokenizer(Protocol):
 
 
 class IncrementalScorer(Protocol):
-    """A causal model that reads several texts at once, piece by piece, and remembers each.
+    """A causal model that reads several texts at once, piece by piece, and caches each.
 
-    A context is a number that stands for ``<bos>`` and the pieces read since. Where the model's memory is finite
-    (n-grams), equal memories are one context; a network has one for each text, however often it is reached.
+    A context is a number for ``<bos>`` and the pieces read since. If the model's memory is finite (n-grams), equal
+    memories are one context; a network has one for each text, however often it is reached.
     """
 
     @property
     def steps(self) -> int:
-        """Token-steps so far: tokens that the model was run at, ``<bos>`` included; n-grams count look-ups.
+        """Token-steps so far: tokens at which the model was run, ``<bos>`` included; n-grams count look-ups.
 
-        A network reads a token when something is asked that follows it; one that is given up before costs nothing.
-        Padding that the network is run at counts too.
+        A network reads a token only when a continuation is scored; one that is dropped before costs nothing. Padding in
+        runs of the network counts, too.
         """
 
     def begin(self) -> int:
-        """The context of the empty text."""
+        """Return the context of the empty text."""
 
     def extend(self, contexts: IntArray, tokens: IntArray) -> IntArray:
-        """(R,) contexts each continued by one token (the model's numbers); contexts may repeat.
+        """Return (R,) contexts each extended by one token (the model's numbers); contexts may repeat.
 
         Raises:
-            InputError: a text becomes longer than the model's positions.
+            InputError: a text exceeds the model's positions.
         """
 
     def log_prob(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
-        """(R,) log probability of each token after its context, nats, float64; costs no steps but those put off."""
+        """Return (R,) log probabilities of each token after its context, nats, float64; costs only deferred steps."""
 
     def log_any(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
-        """(R,) log probability that one of some tokens follows each context, nats; as `log_prob` costs.
+        """Return (R,) log probabilities that one of some tokens follows each context, nats; costs as `log_prob`.
 
         Args:
             contexts: (R,).
-            tokens: (K,) different ones, at least one, the same after every context.
+            tokens: (K,) distinct tokens, at least one, the same after every context.
         """
 
     def log_end(self, contexts: IntArray) -> FloatArray:
-        """(R,) log probability that the text ends after each context, nats; 0 for a model without an end."""
+        """Return (R,) log probabilities that the text ends after each context, nats; 0 for a model without an end."""
 
     def keep(self, contexts: IntArray) -> None:
-        """Forget all contexts but these."""
+        """Drop all contexts except these."""
 
 
 @dataclass(frozen=True)
 class PathSums:
-    """Result of a pass over a lattice: its states, which are a position and a context, in order of position."""
+    """Result of a pass over a lattice: its states, a position and a context each, in order of position."""
 
     context: IntArray  #: (R,)
-    log_p: FloatArray  #: (R,) log of the summed probability of the paths that lead there, nats
+    log_p: FloatArray  #: (R,) log of the summed probability of the paths to the state, nats
     first: IntArray  #: (n+2,) states of position i are first[i] to first[i+1] - 1
     steps: int  #: token-steps of the pass
 
@@ -136,13 +137,13 @@ class LatticeScorer(Protocol):
     """A scorer of finite memory that passes over a whole lattice in one call."""
 
     def sum_paths(self, source: IntArray, first: IntArray, tokens: IntArray, most: int) -> PathSums:
-        """Sum over all paths of a lattice from the empty text on.
+        """Return the sum over all paths of a lattice from the empty text on.
 
         Args:
-            source: (A,) position that each arc comes from; arcs are sorted by their end.
+            source: (A,) start position of each arc; arcs are sorted by their end.
             first: (n+2,) arcs that end at position i are ``first[i]`` to ``first[i+1] - 1``.
             tokens: (A,) the model's number of the piece of each arc.
-            most: states after which the pass stops; the later positions then have none.
+            most: number of states after which the pass stops; later positions then have none.
         """
 
 
@@ -155,36 +156,36 @@ class TokenisedModel(Protocol):
 
     @property
     def longest(self) -> int | None:
-        """The most tokens the model reads, the one before a text included (the end is not read); None: any number."""
+        """Most tokens that the model reads, including the one before a text (the end is not read); None: any number."""
 
     @property
     def around(self) -> tuple[int, int]:
-        """Number of tokens stand before a text and after it: 1 or 0 each."""
+        """Numbers of tokens before a text and after it: 1 or 0 each."""
 
     @property
     def chosen_before(self) -> str | None:
-        """The token before a text, for signatures, where the user chose it; None: the model's own."""
+        """Token before a text, for signatures, if the user chose it; None: the model's own."""
 
     @property
     def pieces(self) -> PieceTokenizer:
         """Tokeniser of the model.
 
         Raises:
-            InputError: its texts are no joinings of pieces (the message says why).
+            InputError: its texts are no concatenations of pieces (the message says why).
         """
 
     def log_probs(self, rows: Sequence[IntArray]) -> FloatArray:
-        """(R,) log probability of each row of tokens (the model's numbers) and the end after it, nats, float64.
+        """Return (R,) log probabilities of each row of tokens (the model's numbers) and the end, nats, float64.
 
         Raises:
-            InputError: a row is longer than the model's positions.
+            InputError: a row exceeds the model's positions.
         """
 
     def token_steps(self, rows: Sequence[IntArray]) -> int:
-        """Token-steps of `log_probs` of these rows: tokens that the model is run at.
+        """Return token-steps of `log_probs` of these rows: tokens at which the model is run.
 
-        Those before the texts count, and so does padding; n-grams count look-ups.
+        Tokens before the texts count, and so does padding; n-grams count look-ups.
         """
 
     def incremental_scorer(self) -> IncrementalScorer:
-        """Begin to read texts piece by piece."""
+        """Start to read texts piece by piece."""

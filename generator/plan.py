@@ -1,16 +1,16 @@
-"""Plan of a corpus: splits, columns, the files it is cut into, and a transform of its sentences.
+"""Plan of a corpus: splits, columns, shards, and a transform of its sentences.
 
-Transforms are bijections of the sentences of one length, which put the words of a text into another order. They are
-those of Kallini et al. (2024), "Mission: Impossible Language Models", as far as they depend on nothing but the length n
-of a sentence. Word p of the transformed sentence is word ``order[p]`` of the original, so for every transform
+Transforms are bijections of the sentences of one length that reorder the words of a text. They are from Kallini et al.
+(2024), "Mission: Impossible Language Models", as far as they depend only on the length n of a sentence. Word p of the
+transformed sentence is word ``order[p]`` of the original, so for every transform
 
 - a sentence has the log probability of its original: ``P_T(w) = P(undo(w))``, end of the sentence included, under
   every length condition;
 - ``P_T(word p | all other words, n) = P(word order[p] of undo(w) | all other words, n)``: the condition names the same
-  words at the same places of the original.
+  words at the same positions of the original.
 
-``P_T(word p | words before it)`` sums over the words that come later, whose places in the original are anywhere; it is
-known where the transformed language has a grammar again: a reversal mirrors every rule.
+``P_T(word p | words before it)`` sums over later words, whose positions in the original are arbitrary; it is known if
+the transformed language again has a grammar: a reversal mirrors every rule.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-SHARD_SIZE = 50_000  #: sentences
-SHARES = "train=.96,dev=.01,test=.01,eval=.02"  #: of the splits of a corpus, unless a call asks for others
-LONG = 1000  #: tokens; `truesource sample` warns of a longer mean length where no range of lengths is asked for
+SHARD_SIZE = 50_000  #: sentences of a shard
+SHARES = "train=.96,dev=.01,test=.01,eval=.02"  #: default shares of the splits of a corpus
+LONG = 1000  #: tokens; `truesource sample` warns of a longer mean length without a range of lengths
 _SENTENCE = 1  #: bytes of a sentence of unknown length on the disk at least, and
 _TOKEN = 0.75  #: of each token after the first in packed text, a little less than languages of few rules take
 _TOKEN_OF_TREE = 0.5  #: of each of these in packed trees, likewise
-_MANY = 10**8  #: sentences from which on their mean length is worth computing for an estimate
-_DRAWN = 32  #: in memory while its file is drawn
-_FILE = 1000  #: bytes of a file on the disk at least, and in memory
+_MANY = 10**8  #: number of sentences above which their mean length is computed for an estimate
+_DRAWN = 32  #: bytes of a sentence in memory while its file is sampled
+_FILE = 1000  #: least bytes of a file on the disk, and in memory
 
 
 class Transform(Settings):
@@ -60,23 +60,23 @@ class Transform(Settings):
 
     @abstractmethod
     def permutation(self, n: int) -> IntArray:
-        """Return which word of the original stands at each place of a sentence of ``n`` words, (n,)."""
+        """Return the number of the original word at each position of a sentence of ``n`` words, (n,)."""
 
     def grammar(self, pcfg: PCFG) -> PCFG | None:
-        """The grammar of the transformed language, None where there is none to be had."""
+        """Return the grammar of the transformed language, None if it has none."""
         return None
 
     @property
     def has_grammar(self) -> bool:
-        """True if `grammar` gives one, and so the probability of each token given those before it."""
+        """True if `grammar` returns one, and hence token probabilities given the previous tokens."""
         return type(self).grammar is not Transform.grammar
 
     def apply(self, words: Sequence[T]) -> list[T]:
-        """A sentence of the original language in the new order."""
+        """Return a sentence of the original language in the new order."""
         return [words[i] for i in order(self, len(words)).tolist()]
 
     def undo(self, words: Sequence[T]) -> list[T]:
-        """The original of a sentence."""
+        """Return the original of a sentence."""
         result = list(words)
         for word, i in zip(words, order(self, len(words)).tolist(), strict=True):
             result[i] = word
@@ -87,18 +87,18 @@ class Transform(Settings):
 
 
 class Reversal(Transform):
-    """The last word first."""
+    """The words in reverse order."""
 
     name = "reversal"
 
     def permutation(self, n: int) -> IntArray:
-        """Order of the words, as `Transform.permutation` describes it."""
+        """Return the order of the words, as `Transform.permutation` describes it."""
         import numpy as np
 
         return np.arange(n)[::-1]
 
     def grammar(self, pcfg: PCFG) -> PCFG:
-        """Every binary rule with its children in the other order; ``meta["transform"]`` says so."""
+        """Return the grammar with children of binary rules exchanged; ``meta["transform"]`` records it."""
         mirrored = replace(pcfg, binary=pcfg.binary[:, [0, 2, 1]])
         return mirrored.with_meta(transform={"spec": str(self), "original": pcfg.digest})
 
@@ -110,7 +110,7 @@ class OddEven(Transform):
     first: Literal["odd", "even"] = Field("odd", description="Which words come first; they are counted from 1.")
 
     def permutation(self, n: int) -> IntArray:
-        """Order of the words, as `Transform.permutation` describes it."""
+        """Return the order of the words, as `Transform.permutation` describes it."""
         import numpy as np
 
         odd, even = np.arange(0, n, 2), np.arange(1, n, 2)
@@ -118,14 +118,14 @@ class OddEven(Transform):
 
 
 class BlockShuffle(Transform):
-    """One random order inside each block of ``size`` words; a last, shorter block has another one."""
+    """One random order inside each block of ``size`` words; a last, shorter block has another order."""
 
     name = "block-shuffle"
     size: int = Field(3, ge=2, description="Number of words in a block.")
     seed: int = Field(DEFAULT_SEED, ge=0, description="Random seed of the order in a block.")
 
     def permutation(self, n: int) -> IntArray:
-        """Order of the words, as `Transform.permutation` describes it."""
+        """Return the order of the words, as `Transform.permutation` describes it."""
         import numpy as np
 
         whole, rest = divmod(n, self.size)
@@ -142,7 +142,7 @@ class LengthShuffle(Transform):
     seed: int = Field(DEFAULT_SEED, ge=0, description="Random seed of the order for each sentence length.")
 
     def permutation(self, n: int) -> IntArray:
-        """Order of the words, as `Transform.permutation` describes it."""
+        """Return the order of the words, as `Transform.permutation` describes it."""
         return shuffled(n, self.seed)
 
 
@@ -169,21 +169,21 @@ def parse_transform(text: str) -> Transform:
 
 @cache
 def order(transform: Transform, n: int) -> IntArray:
-    """`Transform.permutation`, kept and read-only."""
+    """Return `Transform.permutation`, cached and read-only."""
     result = transform.permutation(n)
     result.flags.writeable = False
     return result
 
 
 def text_order(transform: Transform, lengths: NDArray[np.integer]) -> IntArray:
-    """Order of the words of all sentences of a text, one after the other.
+    """Return the order of the words of all sentences of a text, one after the other.
 
     Args:
-        transform: of the text.
+        transform: transform of the text.
         lengths: (S,) words of each sentence, T together.
 
     Returns:
-        (T,) for each place of the transformed text, the place in the original text.
+        (T,) for each position of the transformed text, the position in the original text.
     """
     import numpy as np
 
@@ -196,9 +196,9 @@ def text_order(transform: Transform, lengths: NDArray[np.integer]) -> IntArray:
 
 
 def shuffled(n: int, seed: int) -> IntArray:
-    """A random order of ``n`` things, (n,): uniform among all but the order that they have; same on every machine.
+    """Return a random order of ``n`` things, (n,): uniform except the identity; same on every machine.
 
-    Only the raw bits of the generator are used: numpy keeps those the same in all its versions.
+    Only the raw bits of the generator are used: they are the same in all versions of numpy.
     """
     import numpy as np
 
@@ -210,33 +210,33 @@ def shuffled(n: int, seed: int) -> IntArray:
 
 
 Overlap = Literal["iid", "disjoint", "unique"]
-#: how derivations are written: as numbers, all of each; as Penn brackets with treebank labels; not at all
+#: form of derivations: complete, as numbers; as Penn brackets with treebank labels; none
 Trees = Literal["ids", "text", "none"]
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of a corpus besides ``text``, ``n_tokens`` and ``logprob``.
+    """Columns of a corpus in addition to ``text``, ``n_tokens`` and ``logprob``.
 
     Raises:
-        InputError: ``trees`` is another name.
+        InputError: ``trees`` has another value.
     """
 
     trees: Trees = "ids"  #: the derivation of each sentence, see `truesource.generator.sampler`
-    string_logprob: bool = False  #: log probability of the sentence, all its derivations together; slow
+    string_logprob: bool = False  #: log probability of the sentence, summed over its derivations; slow
     ids: bool = False  #: the words as numbers of ``symbols.json``
     split: bool = True  #: the name of the split
 
     def __post_init__(self) -> None:
         if self.trees not in get_args(Trees):
-            raise InputError(f"trees is one of {', '.join(get_args(Trees))}, got {self.trees!r}")
+            raise InputError(f"trees must be one of {', '.join(get_args(Trees))}, got {self.trees!r}")
 
 
 def split_sizes(text: str, total: int) -> dict[str, int]:
-    """Return the sentences of each split, whole numbers that add up to ``total``, from ``train=.98,dev=.01,test=.01``.
+    """Return the sentences of each split, integers that sum to ``total``, from ``train=.98,dev=.01,test=.01``.
 
     Raises:
-        InputError: the text is written otherwise, the shares do not sum to 1, or a split would be empty.
+        InputError: the text has another form, the shares do not sum to 1, or a split would be empty.
     """
     shares: dict[str, float] = {}
     for part in text.split(","):
@@ -260,26 +260,26 @@ def split_sizes(text: str, total: int) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings that fix the bytes of a corpus, besides the grammar.
+    """Settings that determine the bytes of a corpus, in addition to the grammar.
 
-    ``overlap`` says what splits may share. ``iid``: every sentence is drawn by itself, as the grammar has it. In
-    ``disjoint`` splits no sentence of an earlier split occurs (within a split, sentences repeat): the first split is
-    i.i.d., a later one follows ``P(. | not in the earlier ones)``. In ``unique`` ones no sentence occurs twice at all:
-    the first different sentences of one i.i.d. stream, dealt to the splits at random; frequent sentences are then
-    underrepresented, alike in all splits.
+    ``overlap`` is the condition on shared sentences. ``iid``: every sentence is sampled independently. In ``disjoint``
+    splits no sentence of an earlier split occurs (within a split, sentences repeat): the first split is i.i.d., a later
+    one follows ``P(. | not in the earlier ones)``. In ``unique`` splits no sentence occurs twice at all: they are the
+    first distinct sentences of one i.i.d. stream, dealt to the splits at random; frequent sentences are then
+    underrepresented, equally in all splits.
 
     Raises:
-        InputError: something asked for cannot be.
+        InputError: an impossible request.
     """
 
-    splits: Mapping[str, int]  #: sentences of each
+    splits: Mapping[str, int]  #: sentences of each split
     seed: int
     lengths: LengthRange | None = None
     overlap: Overlap = "iid"
     max_height: int | None = None
     columns: Columns = field(default_factory=Columns)
     shard_size: int = SHARD_SIZE
-    transform: Transform | None = None  #: order of the words in the text; trees stay those of the original sentences
+    transform: Transform | None = None  #: order of the words in the text; trees belong to the original sentences
     stratified: bool = False  #: see `truesource.generator.strata`
 
     def __post_init__(self) -> None:
@@ -289,15 +289,15 @@ class Plan:
             raise InputError("a corpus needs at least one split, such as train")
         for name, n in self.splits.items():
             if not re.fullmatch(r"[A-Za-z0-9_]+", name):
-                raise InputError(f"a split is named with letters, digits and _, got {name!r}")
+                raise InputError(f"the name of a split must have letters, digits and _, got {name!r}")
             if n < 1:
-                raise InputError(f"the split {name!r} asks for {n} sentences; it needs at least one")
+                raise InputError(f"the split {name!r} has {n} sentences; it needs at least one")
         if self.overlap not in get_args(Overlap):
-            raise InputError(f"overlap is one of {', '.join(get_args(Overlap))}, got {self.overlap!r}")
+            raise InputError(f"overlap must be one of {', '.join(get_args(Overlap))}, got {self.overlap!r}")
         if self.stratified and (self.overlap != "iid" or self.max_height is not None):
-            raise InputError("a stratified corpus has independent splits (overlap iid), and trees of any height")
+            raise InputError("a stratified corpus needs independent splits (overlap iid), and trees of any height")
         if self.shard_size < 1:
-            raise InputError(f"the shard size is 1 or more, got {self.shard_size}")
+            raise InputError(f"the shard size must be 1 or more, got {self.shard_size}")
         random_state(self.seed)
 
     def as_record(self) -> dict[str, Any]:
@@ -316,7 +316,7 @@ class Plan:
 
     @classmethod
     def from_record(cls, call: Mapping[str, Any]) -> Plan:
-        """The plan that ``record.json`` tells of."""
+        """Return the plan recorded in ``record.json``."""
         fields = {name: call[name] for name in ("splits", "seed", "overlap", "max_height", "shard_size")}
         lengths = None if call["lengths"] is None else LengthRange.parse(call["lengths"])
         columns = Columns(*(call[name] for name in ("trees", "string_logprob", "ids", "split")))
@@ -334,22 +334,22 @@ class Shard:
     of: int  #: shards of its split
     sentences: int
     stream: tuple[int, int]  #: numbers of split and shard: the key of its random numbers
-    #: blocks of a common stream and (b,) which sentences of each, in place of a stream of its own
+    #: blocks of a common stream and (b,) which sentences of each, in place of an own stream
     picks: tuple[tuple[int, BoolArray], ...] | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:
-        """File name, in the pattern that `datasets` knows."""
+        """File name, in a pattern that `datasets` recognises."""
         return f"{self.split}-{self.number:05d}-of-{self.of:05d}.parquet"
 
 
 def require_room(splits: Mapping[str, int], shard_size: int, folder: Path) -> None:
-    """Refuse sentences that do not fit memory and disk, before any is drawn.
+    """Refuse sentences that do not fit memory and disk, before sampling.
 
     Args:
         splits: sentences of each split.
         shard_size: sentences per file.
-        folder: that is to be made.
+        folder: folder to create.
 
     Raises:
         NoRoomError: there is less space (code ``too-large``).
@@ -365,12 +365,12 @@ def require_room(splits: Mapping[str, int], shard_size: int, folder: Path) -> No
 
 
 def require_text_room(truth: Truth, plan: Plan, folder: Path) -> None:
-    """Refuse sentences that do not fit the disk by the mean length of the truth, before any is drawn.
+    """Refuse sentences that do not fit the disk by the mean length of the truth, before sampling.
 
     Args:
-        truth: the truth that they are drawn from.
-        plan: how many are drawn, under which conditions, and with which columns.
-        folder: that is to be made.
+        truth: the truth.
+        plan: number, conditions and columns of the sentences.
+        folder: folder to create.
 
     Raises:
         NoRoomError: there is less space (code ``too-large``).
@@ -384,11 +384,11 @@ def require_text_room(truth: Truth, plan: Plan, folder: Path) -> None:
     trees = plan.columns.trees != "none"
     size = max(_SENTENCE, tokens * (_TOKEN + (_TOKEN_OF_TREE if trees else 0.0)))
     what = f"{approximate(n)} sentences{' with trees' if trees else ''}"
-    require_disk(what, n * size, folder, f"sample fewer sentences{', or leave out trees' if trees else ''}")
+    require_disk(what, n * size, folder, f"sample fewer sentences{', or omit trees' if trees else ''}")
 
 
 def plan_shards(splits: Mapping[str, int], shard_size: int) -> list[Shard]:
-    """Cut every split into shards of ``shard_size`` sentences, the last one smaller."""
+    """Divide every split into shards of ``shard_size`` sentences, the last one smaller."""
     shards = []
     for i, (split, n) in enumerate(splits.items()):
         of = -(-n // shard_size)
@@ -398,23 +398,23 @@ def plan_shards(splits: Mapping[str, int], shard_size: int) -> list[Shard]:
 
 
 def sentences_for(truth: Truth, tokens: int, lengths: LengthRange | None = None, max_height: int | None = None) -> int:
-    """Return how many sentences have ``tokens`` tokens on average, by the exact mean length; at least 1.
+    """Return the number of sentences with ``tokens`` expected tokens, by the exact mean length; at least 1.
 
-    A fixed number of sentences keeps them independent, which stopping at a number of tokens would not.
+    A fixed number of sentences keeps them independent; stopping at a number of tokens would not.
 
     Raises:
-        InputError: ``tokens`` is below 1, or no sentence can be made.
+        InputError: ``tokens`` is below 1, or there is no sentence.
     """
     if tokens < 1:
-        raise InputError(f"asking for {tokens} tokens; a corpus needs at least one")
+        raise InputError(f"a corpus needs at least one token, got {tokens}")
     mean = mean_length(truth, lengths, max_height)
     if not math.isfinite(mean):
-        raise InputError("sentences of this grammar have no finite mean length; give sentences, or a length range")
+        raise InputError("sentences of this grammar have no finite mean length; set sentences, or a length range")
     return max(1, round(tokens / mean))
 
 
 def mean_length(truth: Truth, lengths: LengthRange | None, max_height: int | None) -> float:
-    """Exact mean number of tokens of a sentence, under both conditions.
+    """Return the exact mean number of tokens of a sentence, under both conditions.
 
     Raises:
         InputError: no sentence meets them, or there is a cap on heights and the truth has no trees.

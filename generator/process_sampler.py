@@ -1,4 +1,4 @@
-"""Exact sampling from a process: many strings at once, word by word, each from the law after those before it."""
+"""Exact sampling from a process: many strings at once, word by word, each from its next-word distribution."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.room import require_items
 from truesource.grammar.truth import Truth
 
-LONGEST_MEAN = 100_000  #: words on average above which a range of lengths is asked for
+LONGEST_MEAN = 100_000  #: mean number of words above which a range of lengths is required
 
 
 def sampler_of(truth: Truth, lengths: LengthRange | None = None, *, max_height: int | None = None) -> TruthSampler:
-    """The sampler of a truth; arguments and errors are those of `Sampler`.
+    """Return the sampler of a truth; arguments and errors as in `Sampler`.
 
     Raises:
-        InputError: also where there is a cap on heights, and the truth has no trees.
+        InputError: also if there is a cap on heights, and the truth has no trees.
     """
     if not isinstance(truth, Process):
         return Sampler(require(truth, "parses", "a sampler"), lengths, max_height=max_height)
@@ -35,19 +35,19 @@ def sampler_of(truth: Truth, lengths: LengthRange | None = None, *, max_height: 
 
 
 class ProcessSampler(TruthSampler):
-    """TruthSampler strings of a process, from ``P`` or from ``P(. | low <= length <= high)``.
+    """Sampler of strings of a process, from ``P`` or from ``P(. | low <= length <= high)``.
 
-    A derivation is the row of its word numbers. Under a length range no string is thrown away: the law is that of
+    A derivation is the row of its word numbers. Under a length range no string is rejected: words are sampled from
     `truesource.grammar.process.Process.given`.
 
-    Of documents the language is drawn, too, given all words of each, which is the law of both together.
+    For documents the language is drawn, too, given all words of each, which gives the joint distribution.
 
     Args:
-        process: to draw from.
+        process: process to sample from.
         lengths: condition on the number of words; None for none.
 
     Raises:
-        InputError: no string of the range can be made, or there is no range and strings are very long on average.
+        InputError: there is no string in the range, or no range and the mean length is very large.
     """
 
     def __init__(self, process: Process, lengths: LengthRange | None = None) -> None:
@@ -56,17 +56,17 @@ class ProcessSampler(TruthSampler):
             mean = process.exact.mean_length
             if not mean <= LONGEST_MEAN:
                 raise InputError(
-                    f"strings of {process.name} have {mean:,.0f} words on average; give a range of lengths, such as"
+                    f"strings of {process.name} have {mean:,.0f} words on average; specify a range of lengths, such as"
                     " 2..100"
                 )
         else:
             self.log_mass = float(np.log(process.exact.range_mass(lengths)))
 
     def draw(self, n: int, state: NDArray[np.uint64], *, max_nodes: int = MAX_NODES) -> Derivations:
-        """Draw ``n`` strings; ``state`` (from `random_state`) moves on.
+        """Draw ``n`` strings; ``state`` (from `random_state`) advances.
 
         Raises:
-            InputError: a string grew beyond ``max_nodes`` words.
+            InputError: a string exceeded ``max_nodes`` words.
         """
         require_items(n, "strings to draw", DRAWN)
         if n == 0:
@@ -86,19 +86,19 @@ class ProcessSampler(TruthSampler):
         while alive.size:
             if len(places) > most:
                 raise InputError(
-                    f"a string of {process.name} grew beyond {most:,} words; give a range of lengths, such as 2..100"
+                    f"a string of {process.name} exceeded {most:,} words; specify a range of lengths, such as 2..100"
                 )
-            drawn = process.draw(now, kernels.uniforms(len(alive), state))
-            log_prob[alive] += np.log(process.probability(now, drawn))
-            goes_on = drawn < end
-            if not goes_on.all():
+            sampled = process.draw(now, kernels.uniforms(len(alive), state))
+            log_prob[alive] += np.log(process.probability(now, sampled))
+            going = sampled < end
+            if not going.all():
                 if isinstance(process, DocumentProcess) and language is not None:
-                    ended = process.take(now, ~goes_on)
-                    language[alive[~goes_on]] = process.draw_language(ended, kernels.uniforms(len(ended.words), state))
-                now, alive, drawn = process.take(now, goes_on), alive[goes_on], drawn[goes_on]
+                    ended = process.take(now, ~going)
+                    language[alive[~going]] = process.draw_language(ended, kernels.uniforms(len(ended.words), state))
+                now, alive, sampled = process.take(now, going), alive[going], sampled[going]
             places.append(alive)
-            words.append(drawn)
-            now = process.read(now, drawn)
+            words.append(sampled)
+            now = process.read(now, sampled)
         rows = np.concatenate(places)
         n_tokens = np.bincount(rows, minlength=n)
         ends = np.concatenate([[0], np.cumsum(n_tokens)])
@@ -106,10 +106,10 @@ class ProcessSampler(TruthSampler):
         return Derivations(ordered.astype(np.int32), ends, n_tokens.astype(np.int32), log_prob, language)
 
     def _languages(self, n: int) -> IntArray | None:
-        """Room for the numbers of the languages of n documents; None where there are no such numbers."""
+        """Return an array for the numbers of the languages of n documents; None if there are none."""
         process = self._process
-        known = isinstance(process, DocumentProcess) and process.languages is not None
-        return np.zeros(n, dtype=np.int64) if known else None
+        numbered = isinstance(process, DocumentProcess) and process.languages is not None
+        return np.zeros(n, dtype=np.int64) if numbered else None
 
     @property
     def _process(self) -> Process:
@@ -120,7 +120,7 @@ class ProcessSampler(TruthSampler):
 class DocumentSampler(ProcessSampler):
     """Documents of languages that are not automata: the language of each string is drawn first, then its string.
 
-    Errors are those of `ProcessSampler`, and of the samplers of the languages.
+    Errors are as in `ProcessSampler`, and in the samplers of the languages.
     """
 
     def __init__(self, process: Process, lengths: LengthRange | None = None) -> None:
@@ -136,13 +136,13 @@ class DocumentSampler(ProcessSampler):
         again = kernels.uniforms(len(document), state) < self.pool.switch
         again[first[:-1]] = True
         place = kernels.uniforms(len(document), state)
-        drawn = np.minimum(np.searchsorted(np.cumsum(self.pool.prior), place, side="right"), len(self.pool.prior) - 1)
-        language = drawn[np.maximum.accumulate(np.where(again, np.arange(len(document)), 0))]
+        choice = np.minimum(np.searchsorted(np.cumsum(self.pool.prior), place, side="right"), len(self.pool.prior) - 1)
+        language = choice[np.maximum.accumulate(np.where(again, np.arange(len(document)), 0))]
         strings: list[list[str]] = [[]] * len(document)
         for k, sampler in enumerate(self.samplers):
-            own = np.flatnonzero(language == k)
-            found = sampler.sentences(sampler.draw(len(own), state, max_nodes=most)) if len(own) else []
-            for i, string in zip(own.tolist(), found, strict=True):
+            indices = np.flatnonzero(language == k)
+            sampled = sampler.sentences(sampler.draw(len(indices), state, max_nodes=most)) if len(indices) else []
+            for i, string in zip(indices.tolist(), sampled, strict=True):
                 strings[i] = string
         texts = [
             [word for i in range(first[d], first[d + 1]) for word in (SEPARATOR, *strings[i])][1:] for d in range(n)
@@ -157,7 +157,7 @@ class DocumentSampler(ProcessSampler):
         )
 
     def _counts(self, n: int, state: NDArray[np.uint64]) -> IntArray:
-        """Strings of n documents."""
+        """Return the numbers of strings of n documents."""
         count = self.documents.count
         if not count.geometric or count.mean == 1:
             return np.full(n, count.mean)

@@ -32,18 +32,18 @@ def sample(
 
     Args:
         truth: grammar or process, its file, or a language.
-        number: of sentences, all splits together.
-        path: folder to make; None: a temporary one, which goes with the corpus.
+        number: number of sentences in all splits together.
+        path: folder to create; None: a temporary one, deleted with the corpus.
         lengths: condition on the number of words, such as ``6..25`` or ``(6, 25)``; None: sentences of all lengths.
-        shares: share of the sentences that each split has.
-        seed: of the samples.
+        shares: share of the sentences in each split.
+        seed: seed of the samples.
         settings: further arguments of `Corpus.sample`, such as ``overlap``, ``columns`` or ``force``.
 
     Raises:
-        InputError: a bad argument, an occupied ``path``, or a range without sentences.
+        InputError: an invalid argument, an occupied ``path``, or a range without sentences.
     """
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise InputError(f"the number of sentences is 1 or more, got {number!r}")
+        raise InputError(f"the number of sentences must be 1 or more, got {number!r}")
     if not isinstance(shares, str):
         shares = ",".join(f"{name}={share!r}" for name, share in shares.items())
     splits = split_sizes(shares, number)

@@ -1,7 +1,7 @@
 """Exact sampling from a PCFG, ancestral or conditioned on length without rejection, and derivations as trees.
 
 The ``tree`` column of a corpus has the nodes of each derivation in preorder, each as ``3 * symbol + children``: the
-number of its symbol, and 2, 1 or 0 children that are symbols (0: a word stands under it). The words are those of the
+number of its symbol, and 2, 1 or 0 children that are symbols (0: it is above a word). The words are in the
 sentence, in order. This takes 2 to 3 bytes a token on disk, brackets take 6 to 7.
 """
 
@@ -30,32 +30,32 @@ from truesource.grammar.support.room import require_items
 from truesource.grammar.tree import Tree
 from truesource.grammar.truth import Truth
 
-DRAWN = 32  #: bytes of a sentence while it is drawn, at least
-MAX_NODES = 1_000_000  #: largest derivation drawn, in rules
-SMALLEST_MASS = 1e-290  #: below this probability of a length range, rounding would spoil the distribution
-SMALLEST_HEIGHT_MASS = 1e-3  #: below this share of trees under a height cap, drawing again takes too long
-_TREEBANK_STREAM = 0x7EEB  #: keeps a treebank apart from a corpus drawn with the same seed
+DRAWN = 32  #: least bytes of a sentence while it is sampled
+MAX_NODES = 1_000_000  #: largest sampled derivation, in rules
+SMALLEST_MASS = 1e-290  #: below this probability of a length range, rounding would distort the distribution
+SMALLEST_HEIGHT_MASS = 1e-3  #: below this share of trees under a height cap, rejection takes too long
+_TREEBANK_STREAM = 0x7EEB  #: separates a treebank from a corpus with the same seed
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Names of nodes, and the nodes that give their children to the node above."""
+    """Names of nodes, and the nodes that are replaced by their children."""
 
     names: tuple[str, ...]  #: (S,)
-    dropped: BoolArray  #: (S,); the root and symbols over words stay all the same
+    dropped: BoolArray  #: (S,); the root and symbols over words always remain
 
     @classmethod
     def of(cls, symbols: Sequence[str], labels: Sequence[str], *, coarse: bool, binarised: bool) -> Reading:
-        """Treebank labels if ``coarse``, else symbols; ``@`` nodes stay if ``binarised``."""
+        """Return treebank labels if ``coarse``, else symbols; ``@`` nodes remain if ``binarised``."""
         dropped = [label.startswith("@") and not binarised for label in labels]
         return cls(tuple(labels if coarse else symbols), np.array(dropped, dtype=np.bool_))
 
 
 def read_tree(codes: Sequence[int], tokens: Sequence[str], reading: Reading) -> Tree:
-    """The tree of one sentence."""
+    """Return the tree of one sentence."""
     names, dropped = reading.names, reading.dropped
     words = iter(reversed(tokens))
-    done: list[tuple[Tree | str, ...]] = []  # from the right, what is below a node is ready before it
+    done: list[tuple[Tree | str, ...]] = []  # from the right: subtrees are ready before their parent
     for i in range(len(codes) - 1, -1, -1):
         symbol, children = divmod(codes[i], 3)
         below: tuple[Tree | str, ...]
@@ -73,11 +73,11 @@ def read_tree(codes: Sequence[int], tokens: Sequence[str], reading: Reading) -> 
 
 
 def read_brackets(table: Any, names: tuple[NDArray[np.uint8], IntArray], dropped: BoolArray) -> Any:
-    """Penn brackets of every row of a table with columns text and tree, as an array of strings.
+    """Return Penn brackets of every row of a table with columns text and tree, as an array of strings.
 
     Args:
-        table: of one shard.
-        names: of symbols, escaped (`grammar.tree`), as `generator.columns.packed` gives them.
+        table: table of one shard.
+        names: names of symbols, escaped (`grammar.tree`), from `generator.columns.packed`.
         dropped: (S,), as in `Reading`.
     """
     import pyarrow as pa
@@ -100,20 +100,20 @@ class Derivations:
     ends: IntArray  #: (n+1,) row i is ends[i]:ends[i+1]
     n_tokens: Int32Array  #: (n,)
     log_prob: FloatArray  #: (n,) nats, of the derivation under the unconditioned grammar
-    language: IntArray | None = None  #: (n,) number of the language of each document, where these are finitely many
+    language: IntArray | None = None  #: (n,) number of the language of each document, if languages are finitely many
 
     def __len__(self) -> int:
         return len(self.n_tokens)
 
-    def take(self, kept: BoolArray) -> Derivations:
-        """The derivations where ``kept`` (n,) is true, in their order."""
+    def take(self, some: BoolArray) -> Derivations:
+        """Return the derivations with true ``some`` (n,), in their order."""
         sizes = np.diff(self.ends)
-        ends = np.concatenate([[0], np.cumsum(sizes[kept])])
-        language = None if self.language is None else self.language[kept]
-        return Derivations(self.rules[np.repeat(kept, sizes)], ends, self.n_tokens[kept], self.log_prob[kept], language)
+        ends = np.concatenate([[0], np.cumsum(sizes[some])])
+        language = None if self.language is None else self.language[some]
+        return Derivations(self.rules[np.repeat(some, sizes)], ends, self.n_tokens[some], self.log_prob[some], language)
 
     def ordered(self, order: IntArray) -> Derivations:
-        """The derivations in another order: row i is row ``order[i]``."""
+        """Return the derivations in another order: row i is row ``order[i]``."""
         sizes = np.diff(self.ends)[order]
         ends = np.concatenate([[0], np.cumsum(sizes)])
         within = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
@@ -135,12 +135,12 @@ class Derivations:
 
 
 class TruthSampler(ABC):
-    """TruthSampler the sentences of a truth, as derivations.
+    """Sampler of the sentences of a truth, as derivations.
 
     Args:
         truth: a grammar or a process.
         lengths: condition on the number of tokens; None for none.
-        left: (T,) word of each lexical rule; of other rules something else.
+        left: (T,) word of each lexical rule; other rules have other values.
         first_lexical: number of the first lexical rule.
     """
 
@@ -153,14 +153,14 @@ class TruthSampler(ABC):
 
     @abstractmethod
     def draw(self, n: int, state: NDArray[np.uint64], *, max_nodes: int = MAX_NODES) -> Derivations:
-        """Draw ``n`` derivations; ``state`` (from `random_state`) moves on.
+        """Draw ``n`` derivations; ``state`` (from `random_state`) advances.
 
         Raises:
-            InputError: a derivation grew beyond ``max_nodes`` rules.
+            InputError: a derivation exceeded ``max_nodes`` rules.
         """
 
     def sentences(self, derivations: Derivations) -> list[list[str]]:
-        """The words of each derivation."""
+        """Return the words of each derivation."""
         lexical = derivations.rules >= self.first_lexical
         terminals = self.truth.terminals
         words = [terminals[w] for w in self.left[derivations.rules[lexical]].tolist()]
@@ -169,29 +169,29 @@ class TruthSampler(ABC):
 
 
 class Sampler(TruthSampler):
-    """TruthSampler derivations of a grammar, from ``P`` or from ``P(. | low <= length <= high)``.
+    """Sampler of derivations of a grammar, from ``P`` or from ``P(. | low <= length <= high)``.
 
-    Under a length range no sample is thrown away: lengths are drawn from the exact pmf of the start
-    symbol, and each rule and split with the inside masses of the lengths below it. Memory is
-    8 bytes * (high + 1) * (binary + unary rules), used only for the symbols and lengths met.
+    Under a length range no sample is rejected: lengths are drawn from the exact pmf of the start symbol, and each rule
+    and split with the inside masses of the lengths below it. Memory is 8 bytes * (high + 1) * (binary + unary rules),
+    used only for occurring symbols and lengths.
 
     Args:
         pcfg: the grammar.
         lengths: condition on the number of tokens; None for none.
         start: symbol to expand; the grammar's start symbol by default.
-        max_height: throw away higher trees and draw again (Jumelet & Zuidema 2023, their released sampler); heights as
+        max_height: reject higher trees and draw again (Jumelet & Zuidema 2023, their released sampler); heights as
             in `truesource.grammar.inference.expected`. None for no cap.
 
     Raises:
-        InputError: no sentence of the range can be made, ``start`` is unknown, there is no range and
-            derivations of the grammar may grow without end, or nearly all trees are above ``max_height``.
+        InputError: there is no sentence in the range, ``start`` is unknown, there is no range and derivations of
+            the grammar may never end, or nearly all trees are above ``max_height``.
     """
 
     def __init__(
         self, pcfg: PCFG, lengths: LengthRange | None = None, *, start: str | None = None, max_height: int | None = None
     ) -> None:
         if start is not None and start not in pcfg.symbol_ids:
-            raise InputError(f"the grammar has no symbol {start!r}")
+            raise InputError(f"the grammar has no symbol {start!r}; choose another")
         self.pcfg = pcfg if start is None else replace(pcfg, start=pcfg.symbol_ids[start])
         self.n_binary, self.n_unary = len(pcfg.binary), len(pcfg.unary)
         left = np.concatenate([pcfg.binary[:, 1], pcfg.unary[:, 1], pcfg.lexical[:, 1]])
@@ -214,7 +214,7 @@ class Sampler(TruthSampler):
         result = height_mass(self.pcfg, max_height, self.lengths)
         if result < SMALLEST_HEIGHT_MASS:
             raise InputError(
-                f"only {result:.2g} of the trees have a height up to {max_height}, too few to draw; raise the cap"
+                f"only {result:.2g} of the trees have a height up to {max_height}, too few to sample; raise the cap"
             )
         self.log_height_mass = math.log(result)
 
@@ -230,14 +230,14 @@ class Sampler(TruthSampler):
         unary = slice(self.n_binary, self.first_lexical)
         weights[unary] *= mass[self.left[unary], 1]
         self._words = self._by_parent(self.n_binary, len(self.left), weights)
-        self._phrases = self._by_parent(0, self.first_lexical, weights)  # sums are filled as they are needed
+        self._phrases = self._by_parent(0, self.first_lexical, weights)  # sums are filled on demand
 
     def _refuse_endless(self) -> None:
         radius = self.pcfg.exact.spectral_radius
         if radius >= 1.0:
             raise InputError(
                 f"derivations of this grammar may never end (spectral radius {radius:.4f}, must be below 1);"
-                " give a range of lengths, or change its probabilities",
+                " specify a range of lengths, or change its probabilities",
                 code="inconsistent",
             )
 
@@ -245,10 +245,10 @@ class Sampler(TruthSampler):
         name = self.pcfg.symbols[self.start]
         possible = np.flatnonzero(self._possible(lengths.high + 20))
         if any(n in lengths for n in possible.tolist()):
-            return f"sentences of {lengths} tokens of {name!r} are too rare to draw; widen the range"
+            return f"sentences of {lengths} tokens of {name!r} are too rare to sample; widen the range"
         near = [*possible[possible < lengths.low][-3:], *possible[possible > lengths.high][:3]]
         listed = ", ".join(str(n) for n in near) or "none that short"
-        return f"{name!r} makes no sentence of {lengths} tokens; possible lengths near it: {listed}"
+        return f"{name!r} has no sentence of {lengths} tokens; possible lengths near it: {listed}"
 
     def _possible(self, high: int) -> BoolArray:
         """Return which lengths up to ``high`` the start symbol can have, however improbable, (high + 1,)."""
@@ -267,7 +267,7 @@ class Sampler(TruthSampler):
         return can[:, self.start]
 
     def _by_parent(self, begin: int, end: int, weights: FloatArray) -> Choices:
-        """The rules ``begin`` to ``end`` by parent, and their running weights, of ``weights`` (T,)."""
+        """Return the rules ``begin`` to ``end`` by parent, and their running weights, of ``weights`` (T,)."""
         parents = self.parent[begin:end]
         options = (np.argsort(parents, kind="stable") + begin).astype(np.int32)
         counts = np.bincount(parents, minlength=len(self.pcfg.symbols))
@@ -278,10 +278,10 @@ class Sampler(TruthSampler):
         return {**self.__dict__, "_rows": None}
 
     def draw(self, n: int, state: NDArray[np.uint64], *, max_nodes: int = MAX_NODES) -> Derivations:
-        """Draw ``n`` derivations; ``state`` (from `random_state`) moves on.
+        """Draw ``n`` derivations; ``state`` (from `random_state`) advances.
 
         Raises:
-            InputError: a derivation grew beyond ``max_nodes`` rules.
+            InputError: a derivation exceeded ``max_nodes`` rules.
         """
         require_items(n, "sentences to draw", DRAWN)
         if self.max_height is None:
@@ -289,9 +289,9 @@ class Sampler(TruthSampler):
         parts: list[Derivations] = []
         missing = n
         while missing or not parts:
-            drawn = self._draw(missing, state, max_nodes)
-            tall = kernels.heights(drawn.rules, drawn.ends, self.n_binary, self.first_lexical) > self.max_height
-            parts.append(drawn.take(~tall))
+            batch = self._draw(missing, state, max_nodes)
+            tall = kernels.heights(batch.rules, batch.ends, self.n_binary, self.first_lexical) > self.max_height
+            parts.append(batch.take(~tall))
             missing = int(tall.sum())
         return Derivations.joined(parts)
 
@@ -299,7 +299,7 @@ class Sampler(TruthSampler):
         numbered = NumberedRules(_plain(self.left), _plain(self.right), _plain(self.logp), self.n_binary, self.n_unary)
         tail = (self.start, n, state, max_nodes)
         if self.lengths is None:
-            drawn = kernels.draw_free(numbered, Choices(*map(_plain, self._choices)), *tail)
+            arrays = kernels.draw_free(numbered, Choices(*map(_plain, self._choices)), *tail)
         else:
             if self._rows is None:
                 shape = self.lengths.high + 1
@@ -307,25 +307,25 @@ class Sampler(TruthSampler):
                 self._rows = np.empty((shape, self.first_lexical)), ready
             sums, ready = self._rows
             phrases, words = (Choices(*map(_plain, some)) for some in (self._phrases, self._words))
-            drawn = kernels.draw_conditioned(
+            arrays = kernels.draw_conditioned(
                 *(numbered, phrases._replace(sums=sums), ready, words),
                 *(_plain(self._mass), _plain(self._sizes), self.lengths.low, self.lengths.high),
                 *tail,
             )
-        if not drawn[-1]:
+        if not arrays[-1]:
             raise InputError(
-                f"a derivation grew beyond {max_nodes} rules; the grammar's recursion is too probable,"
-                " give a range of lengths, or change its probabilities"
+                f"a derivation exceeded {max_nodes} rules: the grammar's recursion is too probable;"
+                " specify a range of lengths, or change its probabilities"
             )
-        return Derivations(*drawn[:-1])
+        return Derivations(*arrays[:-1])
 
     def trees(self, derivations: Derivations, *, coarse: bool = True, binarised: bool = False) -> Iterator[Tree]:
-        """Each derivation as a tree.
+        """Yield each derivation as a tree.
 
         Args:
-            derivations: from `draw`.
-            coarse: treebank labels (``PCFG.labels``) in place of the grammar's own symbols.
-            binarised: keep the ``@`` nodes that binarisation made.
+            derivations: result of `draw`.
+            coarse: treebank labels (``PCFG.labels``) in place of the grammar's symbols.
+            binarised: keep the ``@`` nodes of binarisation.
         """
         reading = Reading.of(self.pcfg.symbols, self.pcfg.labels, coarse=coarse, binarised=binarised)
         codes = self.node_codes(derivations)
@@ -333,7 +333,7 @@ class Sampler(TruthSampler):
             yield read_tree(codes[begin:end].tolist(), words, reading)
 
     def node_codes(self, derivations: Derivations) -> NDArray[Any]:
-        """Nodes of all derivations as `read_tree` takes them, (N,), int16 or, of many symbols, int32."""
+        """Return nodes of all derivations as `read_tree` takes them, (N,), int16 or, of many symbols, int32."""
         rules = derivations.rules
         children = (rules < self.first_lexical).astype(np.int32) + (rules < self.n_binary)
         kind = np.int16 if 3 * len(self.pcfg.symbols) <= np.iinfo(np.int16).max else np.int32
@@ -343,22 +343,22 @@ class Sampler(TruthSampler):
 def sample_treebank(
     pcfg: PCFG, n: int, seed: int, lengths: LengthRange | None = None, *, coarse: bool = True
 ) -> list[Tree]:
-    """Draw ``n`` trees, n-ary again (no ``@`` nodes), with treebank labels unless ``coarse`` is false.
+    """Draw ``n`` trees, n-ary (no ``@`` nodes), with treebank labels unless ``coarse`` is false.
 
-    Independent of a corpus drawn with the same seed.
+    They are independent of a corpus with the same seed.
 
     Raises:
         InputError: as `Sampler`; or ``n`` is below 1.
     """
     if n < 1:
-        raise InputError(f"asking for {n} trees; a treebank needs at least one")
+        raise InputError(f"a treebank needs at least one tree, got {n}")
     sampler = Sampler(pcfg, lengths)
     state = random_state(seed, _TREEBANK_STREAM)
     return list(sampler.trees(sampler.draw(n, state), coarse=coarse))
 
 
 def _plain(array: Any) -> NDArray[Any]:
-    """A read-only view of the base class, so that kernels see one type, memory-mapped or not."""
+    """Return a read-only view of the base class, so that kernels see one type, memory-mapped or not."""
     view = np.asarray(array).view()
     view.flags.writeable = False
     return view

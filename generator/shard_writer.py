@@ -1,4 +1,4 @@
-"""One shard of a corpus: its sentences drawn, told apart by their hashes, and written; and what splits share.
+"""One shard of a corpus: its sentences are sampled, identified by hashes, and written; and overlap between splits.
 
 A split whose sentences may not be in a set S follows ``P(w) / (1 - P(S))``: every sentence's log probability rises by
 ``-ln(1 - P(S))``, where P is conditioned on length as the corpus is.
@@ -37,29 +37,29 @@ from truesource.grammar.truth import Truth
 if TYPE_CHECKING:
     import pyarrow
 
-POOL = 0x900D  #: key of the stream that all splits of unique sentences are dealt from
-MOST_DRAWS = 1000  #: times the sentences wanted, until we give up finding new ones
-AT_ONCE = 2**24  #: draws whose hashes are held at once
-EXACT_UP_TO = 20_000  #: different sentences whose probabilities are summed without being asked to
+POOL = 0x900D  #: key of the stream from which all splits of unique sentences are dealt
+MOST_DRAWS = 1000  #: most draws for each required sentence
+AT_ONCE = 2**24  #: draws whose hashes are in memory at once
+EXACT_UP_TO = 20_000  #: most distinct sentences whose probabilities are summed by default
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """Spelling of words and symbols in files: no white space, no brackets in symbols, all different."""
+    """Spelling of words and symbols in files: no white space, no brackets in symbols, all distinct."""
 
     words: tuple[str, ...]  #: (V,)
     symbols: tuple[str, ...]  #: (S,)
-    labels: tuple[str, ...]  #: (S,) of the treebank; in brackets they are escaped
+    labels: tuple[str, ...]  #: (S,) treebank labels; in brackets they are escaped
 
     @classmethod
     def of(cls, truth: Truth) -> Spelling:
-        """Spell the words and symbols; nearly all stand as they are."""
+        """Return the spelling of words and symbols, nearly all unchanged."""
         words = _all_different([_no_space(word) for word in truth.terminals])
         symbols = _all_different([_no_bracket(_no_space(symbol)) for symbol in truth.symbols])
         return cls(words, symbols, truth.labels)
 
     def key(self, truth: Truth, *, ids: bool) -> SymbolKey:
-        """Key to read the files back: symbols by number with their treebank labels, words that are spelled differently.
+        """Return the key to read the files: symbols by number with their treebank labels, and respelled words.
 
         With ``ids`` also the words by number.
         """
@@ -105,11 +105,9 @@ def spell(
     transform: Transform | None = None,
     split: str = "train",
 ) -> pyarrow.Table:
-    """Derivations as a table: text, n_tokens, logprob and, as ``columns`` says, split, tree, string_logprob, ids.
+    """Return derivations as a table: text, n_tokens, logprob and, by ``columns``, split, tree, string_logprob, ids.
 
-    Of documents also language.
-
-    A transform changes the order of the words in text and ids, nothing else.
+    Documents also have language. A transform changes the order of the words in text and ids, nothing else.
     """
     import pyarrow as pa
 
@@ -146,7 +144,7 @@ def spell(
 
 
 def _brackets(text: pyarrow.Array, nodes: pyarrow.Array, spelling: Spelling) -> pyarrow.Array:
-    """Trees as Penn brackets with treebank labels, one a sentence."""
+    """Return trees as Penn brackets with treebank labels, one a sentence."""
     import pyarrow as pa
 
     reading = Reading.of(spelling.symbols, spelling.labels, coarse=True, binarised=False)
@@ -157,17 +155,17 @@ def _brackets(text: pyarrow.Array, nodes: pyarrow.Array, spelling: Spelling) -> 
 Hashes = NDArray[np.uint64]
 
 
-def among(hashes: Hashes, known: Hashes) -> BoolArray:
-    """Return which of ``hashes`` (n,) are in the sorted ``known``."""
-    if len(known) == 0:
+def among(hashes: Hashes, earlier: Hashes) -> BoolArray:
+    """Return which of ``hashes`` (n,) are in the sorted ``earlier``."""
+    if len(earlier) == 0:
         return np.zeros(len(hashes), dtype=np.bool_)
-    at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
-    return np.asarray(known[at] == hashes)
+    at = np.minimum(np.searchsorted(earlier, hashes), len(earlier) - 1)
+    return np.asarray(earlier[at] == hashes)
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """Settings and tools that every shard of one corpus is drawn with, and the partial folder it is written to.
+class ShardSampler:
+    """Settings and tools for sampling every shard of one corpus, and its partial folder.
 
     The folder holds the shards in ``data/`` and, in ``.work/``, a note and the sentence hashes of each finished one.
     """
@@ -180,30 +178,30 @@ class Drawing:
     block: int  #: sentences of a block of the common stream
     excluded: Hashes | None = None  #: sorted; sentences that may not occur
     transform: Transform | None = None  #: order of the words in the text
-    strata: Strata | None = None  #: how many sentences have an event
+    strata: Strata | None = None  #: number of sentences with an event
 
     # -- sentences ----------------------------------------------------------------------------------------
 
     def draw(self, shard: Shard) -> tuple[Derivations, int]:
-        """The derivations of a shard, and how many were drawn until none was excluded.
+        """Return the derivations of a shard, and the number of draws until none was excluded.
 
         Raises:
             InputError: nearly all sentences are excluded.
         """
         if shard.picks is not None:
-            return Derivations.joined([self.pool(b).take(kept) for b, kept in shard.picks]), shard.sentences
+            return Derivations.joined([self.pool(b).take(selected) for b, selected in shard.picks]), shard.sentences
         state = random_state(self.seed, *shard.stream)
         if self.strata is not None:
             return self._stratified(shard, self.strata, state)
         if self.excluded is None:
             return self.sampler.draw(shard.sentences, state), shard.sentences
         parts: list[Derivations] = []
-        missing, drawn = shard.sentences, 0
+        missing, n_drawn = shard.sentences, 0
         while missing:
-            if drawn > MOST_DRAWS * shard.sentences:
+            if n_drawn > MOST_DRAWS * shard.sentences:
                 raise InputError(
-                    f"of {drawn:,} sentences drawn for {shard.split}, only {shard.sentences - missing:,} do not stand"
-                    " in earlier splits; make those smaller, or let splits overlap"
+                    f"of {n_drawn:,} sentences drawn for {shard.split}, only {shard.sentences - missing:,} are not in"
+                    " earlier splits; make those smaller, or let splits overlap"
                 )
             some = self.sampler.draw(max(missing, min(shard.sentences, 1000)), state)
             new = ~among(self.hashes_of(some), self.excluded)
@@ -212,51 +210,51 @@ class Drawing:
             new[stop:] = False
             parts.append(some.take(new))
             missing -= int(new.sum())
-            drawn += stop
-        return Derivations.joined(parts), drawn
+            n_drawn += stop
+        return Derivations.joined(parts), n_drawn
 
     def _stratified(self, shard: Shard, strata: Strata, state: NDArray[np.uint64]) -> tuple[Derivations, int]:
-        """`draw` until there are enough sentences with the event, and enough without; these in a random order."""
+        """Draw until there are enough sentences with the event, and enough without; return them in random order."""
         with_event = strata.counts[shard.stream]
         missing = {True: with_event, False: shard.sentences - with_event}
         parts: dict[bool, list[Derivations]] = {True: [], False: []}
-        drawn = 0
+        n_drawn = 0
         while any(missing.values()):
-            if drawn > MOST_DRAWS * shard.sentences:
+            if n_drawn > MOST_DRAWS * shard.sentences:
                 raise InputError(
-                    f"of {drawn:,} sentences drawn for {shard.split}, too few are as they should be to have"
-                    f" {with_event:,} with the event among {shard.sentences:,}; ask for a larger split"
+                    f"of {n_drawn:,} sentences drawn for {shard.split}, too few have the right kind to get"
+                    f" {with_event:,} with the event among {shard.sentences:,}; choose a larger split"
                 )
             some = self.sampler.draw(max(sum(missing.values()), min(shard.sentences, 1000)), state)
             holds = strata.holds(self.sampler, some)
-            drawn += len(some)
-            for wanted, number in missing.items():
-                kept = holds == wanted
-                kept &= np.cumsum(kept) <= number
-                parts[wanted].append(some.take(kept))
-                missing[wanted] -= int(kept.sum())
-        return Derivations.joined(parts[True] + parts[False]).ordered(strata.order(shard)), drawn
+            n_drawn += len(some)
+            for has_event, number in missing.items():
+                selected = holds == has_event
+                selected &= np.cumsum(selected) <= number
+                parts[has_event].append(some.take(selected))
+                missing[has_event] -= int(selected.sum())
+        return Derivations.joined(parts[True] + parts[False]).ordered(strata.order(shard)), n_drawn
 
     def pool(self, block: int) -> Derivations:
-        """One block of the common stream."""
+        """Return one block of the common stream."""
         return self.sampler.draw(self.block, random_state(self.seed, POOL, block))
 
     def hashes_of(self, derivations: Derivations) -> Hashes:
-        """64 bits (n,) that tell the sentences apart; two of 10 million agree by chance once in 370,000 corpora."""
+        """Return 64-bit hashes (n,) of the sentences; two of 10 million collide once in 370,000 corpora."""
         left, first = self.sampler.left, self.sampler.first_lexical
         return np.asarray(sentence_hashes(derivations.rules, derivations.ends, left, first))
 
     # -- files --------------------------------------------------------------------------------------------
 
     def write(self, shard: Shard) -> dict[str, Any]:
-        """Draw a shard, write it and record it; gives what the record says of it.
+        """Sample a shard, write it and record it; return its record.
 
-        The file appears under its name only when complete. Its bytes depend on the plan and the shard, not on which
-        worker writes it.
+        The file appears under its name only when complete. Its bytes depend on the plan and the shard, not on the
+        worker.
         """
         import pyarrow.parquet as pq
 
-        derivations, drawn = self.draw(shard)
+        derivations, n_drawn = self.draw(shard)
         table = spell(self.sampler, derivations, self.spelling, self.columns, self.transform, shard.split)
         target = self.partial / "data" / shard.name
         with _whole(self._work(shard, "hashes")) as temporary:
@@ -276,7 +274,7 @@ class Drawing:
             "split": shard.split,
             "sentences": shard.sentences,
             "tokens": int(derivations.n_tokens.sum(dtype=np.int64)),
-            "drawn": drawn,
+            "drawn": n_drawn,
             "bytes": target.stat().st_size,
             "sha256": digest_file(target),
         }
@@ -284,18 +282,18 @@ class Drawing:
         return entry
 
     def finished(self, shard: Shard) -> dict[str, Any] | None:
-        """Record of a shard, if its file is still what was written."""
+        """Return the record of a shard, if its file is unchanged since it was written."""
         try:
-            entry = read_record(self._work(shard, "json"), ShardEntry, remedy="draw it again")
+            entry = read_record(self._work(shard, "json"), ShardEntry, remedy="sample it again")
             same = digest_file(self.partial / "data" / shard.name) == entry["sha256"]
         except (OSError, InputError):
             return None
-        told = entry["file"], entry["split"], entry["sentences"]
-        same = same and told == (shard.name, shard.split, shard.sentences)
+        identity = entry["file"], entry["split"], entry["sentences"]
+        same = same and identity == (shard.name, shard.split, shard.sentences)
         return dict(entry) if same and self._work(shard, "hashes").exists() else None
 
     def hashes(self, shard: Shard) -> Hashes:
-        """Hashes of the sentences of a shard, in order; drawn once more where another job has not written them yet."""
+        """Return hashes of the sentences of a shard, in order; recomputed if another job has not written them yet."""
         try:
             result = np.fromfile(self._work(shard, "hashes"), dtype="<u8").astype(np.uint64)
         except OSError:
@@ -308,7 +306,7 @@ class Drawing:
 
 @contextmanager
 def _whole(target: Path) -> Iterator[Path]:
-    """A temporary name that becomes ``target`` if the block succeeds; `OSError` travels."""
+    """Yield a temporary name that becomes ``target`` if the block succeeds; an `OSError` passes."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}")
     try:
         yield temporary
@@ -317,17 +315,17 @@ def _whole(target: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def deal(drawing: Drawing, shards: list[Shard], workers: Workers) -> tuple[list[Shard], dict[str, Any]]:
-    """Give each shard its sentences: the first different ones of a stream, in random splits, in the stream's order.
+def deal(drawing: ShardSampler, shards: list[Shard], workers: Workers) -> tuple[list[Shard], dict[str, Any]]:
+    """Deal sentences to each shard: the first distinct ones of a stream, in random splits, in the stream's order.
 
     Returns:
-        The shards with ``picks``, and for the record how many sentences were drawn and how many were repetitions.
+        The shards with ``picks``, and for the record the numbers of drawn and of repeated sentences.
 
     Raises:
         InputError: the language has too few sentences.
     """
-    wanted = sum(shard.sentences for shard in shards)
-    first = _first_occurrences(drawing, wanted, workers)
+    n_sentences = sum(shard.sentences for shard in shards)
+    first = _first_occurrences(drawing, n_sentences, workers)
     splits = list(dict.fromkeys(shard.split for shard in shards))
     sizes = [sum(shard.sentences for shard in shards if shard.split == split) for split in splits]
     of = np.repeat(np.arange(len(splits)), sizes)
@@ -339,77 +337,77 @@ def deal(drawing: Drawing, shards: list[Shard], workers: Workers) -> tuple[list[
         for shard in (shard for shard in shards if shard.split == split):
             dealt.append(replace(shard, picks=_picks(places[start : start + shard.sentences], drawing.block)))
             start += shard.sentences
-    drawn = int(first[-1]) + 1
-    return dealt, {"drawn": drawn, "repeated": drawn - wanted}
+    n_drawn = int(first[-1]) + 1
+    return dealt, {"drawn": n_drawn, "repeated": n_drawn - n_sentences}
 
 
 def _picks(places: IntArray, block: int) -> tuple[tuple[int, BoolArray], ...]:
     picks = []
     for b in np.unique(places // block).tolist():
-        kept = np.zeros(block, dtype=np.bool_)
-        kept[places[places // block == b] - b * block] = True
-        picks.append((b, kept))
+        selected = np.zeros(block, dtype=np.bool_)
+        selected[places[places // block == b] - b * block] = True
+        picks.append((b, selected))
     return tuple(picks)
 
 
-def _first_occurrences(drawing: Drawing, wanted: int, workers: Workers) -> IntArray:
-    """Places in the common stream of its first ``wanted`` different sentences, ascending, (wanted,).
+def _first_occurrences(drawing: ShardSampler, number: int, workers: Workers) -> IntArray:
+    """Return positions in the common stream of its first ``number`` distinct sentences, ascending, (number,).
 
-    What is found does not depend on how many blocks are drawn at once. Raises as `deal`.
+    The result does not depend on how many blocks are drawn at once. Raises as `deal`.
     """
-    known: Hashes = np.empty(0, dtype=np.uint64)  # sorted
+    earlier: Hashes = np.empty(0, dtype=np.uint64)  # sorted
     places: list[IntArray] = []
-    have, most = 0, -(-MOST_DRAWS * wanted // drawing.block)  # blocks drawn, and at most
-    more = -(-wanted // drawing.block)
-    with meter("finding different sentences", total=wanted) as progress:
+    have, most = 0, -(-MOST_DRAWS * number // drawing.block)  # blocks drawn, and at most
+    more = -(-number // drawing.block)
+    with meter("finding different sentences", total=number) as progress:
         while True:
             more = min(more, most - have, max(1, AT_ONCE // drawing.block))
             blocks = dict(run_each(partial(_hash_block, drawing), range(have, have + more), workers))
             stream = np.concatenate([blocks[b] for b in range(have, have + more)])
             result, at = np.unique(stream, return_index=True)
-            fresh = ~among(result, known)
-            progress.advance(min(len(known) + int(fresh.sum()), wanted) - min(len(known), wanted))
-            known = np.sort(np.concatenate([known, result[fresh]]))
+            fresh = ~among(result, earlier)
+            progress.advance(min(len(earlier) + int(fresh.sum()), number) - min(len(earlier), number))
+            earlier = np.sort(np.concatenate([earlier, result[fresh]]))
             places.append(np.sort(at[fresh]) + have * drawing.block)
             have += more
-            missing, new = wanted - len(known), len(places[-1])
+            missing, new = number - len(earlier), len(places[-1])
             if missing <= 0:
-                return np.concatenate(places)[:wanted].astype(np.int64)
-            # new sentences only become rarer; ten standard errors above the last rate
+                return np.concatenate(places)[:number].astype(np.int64)
+            # the rate of new sentences only falls; ten standard errors above the last rate
             at_best = (new + 10.0 * math.sqrt(new + 10.0)) / more * (most - have)
             if missing > at_best:
                 raise InputError(
-                    f"only {len(known):,} different sentences in {have * drawing.block:,} draws, {wanted:,} were asked"
-                    " for; ask for fewer, or let sentences repeat"
+                    f"only {len(earlier):,} distinct sentences in {have * drawing.block:,} draws, not {number:,};"
+                    " request fewer, or let sentences repeat"
                 )
             more = min(2 * have, -(-missing * more // max(1, new)))
 
 
-def _hash_block(drawing: Drawing, block: int) -> tuple[int, Hashes]:
+def _hash_block(drawing: ShardSampler, block: int) -> tuple[int, Hashes]:
     return block, drawing.hashes_of(drawing.pool(block))
 
 
-Task = tuple[Shard, BoolArray]  #: a shard, and which of its sentences occur there for the first time
+Task = tuple[Shard, BoolArray]  #: a shard, and which of its sentences occur for the first time in it
 
 
 def shares(hashes: Mapping[str, Hashes], reference: str) -> dict[str, dict[str, float]]:
-    """Return how much of every other split also stands in ``reference``.
+    """Return the share of every other split that is also in ``reference``.
 
-    Gives, for each split, ``types`` (share of its different sentences) and ``tokens`` (share of all its sentences),
-    both 0 to 1.
+    For each split, ``types`` (share of its distinct sentences) and ``tokens`` (share of all its sentences), both 0 to
+    1.
     """
-    known = np.unique(hashes[reference])
+    in_reference = np.unique(hashes[reference])
     result = {}
-    for split, own in hashes.items():
+    for split, in_split in hashes.items():
         if split != reference:
-            types = among(np.unique(own), known)
-            result[split] = {"types": float(types.mean()), "tokens": float(among(own, known).mean())}
+            types = among(np.unique(in_split), in_reference)
+            result[split] = {"types": float(types.mean()), "tokens": float(among(in_split, in_reference).mean())}
     return result
 
 
 def estimated(drawn: int, kept: int) -> dict[str, Any]:
-    """P(S) from ``drawn`` sentences of which ``kept`` were not in S, with the 95% interval of Wilson (1927), if any."""
-    from scipy.stats import binomtest  # takes half a second to import
+    """Return P(S) from ``drawn`` sentences, ``kept`` of them not in S, with any 95% interval of Wilson (1927)."""
+    from scipy.stats import binomtest  # importing it takes half a second
 
     test = binomtest(drawn - kept, drawn)
     result = test.proportion_ci(0.95, method="wilson")
@@ -420,22 +418,22 @@ def estimated(drawn: int, kept: int) -> dict[str, Any]:
     }
 
 
-def new_sentences(drawing: Drawing, shards: Sequence[Shard], known: Hashes) -> tuple[list[Task], Hashes]:
-    """Return where sentences that are not ``known`` occur for the first time, and all that are known then, sorted."""
+def new_sentences(drawing: ShardSampler, shards: Sequence[Shard], earlier: Hashes) -> tuple[list[Task], Hashes]:
+    """Return the first occurrences of sentences that are not in ``earlier``, and all sentences so far, sorted."""
     hashes = [drawing.hashes(shard) for shard in shards]
     joined = np.concatenate(hashes)
     first = np.zeros(len(joined), dtype=np.bool_)
     first[np.unique(joined, return_index=True)[1]] = True
-    first &= ~among(joined, known)
+    first &= ~among(joined, earlier)
     cuts = np.cumsum([len(part) for part in hashes])[:-1]
     tasks = list(zip(shards, np.split(first, cuts), strict=True))
-    return tasks, np.union1d(known, joined)
+    return tasks, np.union1d(earlier, joined)
 
 
-def exact_mass(drawing: Drawing, tasks: Sequence[Task], workers: Workers) -> float:
-    """P(S), given the length range, of the sentences of some tasks, each summed over all its derivations.
+def exact_mass(drawing: ShardSampler, tasks: Sequence[Task], workers: Workers) -> float:
+    """Return P(S), given the length range, of the sentences of some tasks, each summed over all its derivations.
 
-    What is found for a shard is kept in its folder, so a stopped run goes on.
+    The result of a shard is saved in its folder, so an interrupted run resumes.
     """
     total = sum(int(new.sum()) for _, new in tasks)
     masses: dict[str, float] = {}
@@ -446,11 +444,11 @@ def exact_mass(drawing: Drawing, tasks: Sequence[Task], workers: Workers) -> flo
     return float(np.sum([masses[shard.name] for shard, _ in tasks]))
 
 
-def _shard_mass(drawing: Drawing, task: Task) -> tuple[str, float, int]:
+def _shard_mass(drawing: ShardSampler, task: Task) -> tuple[str, float, int]:
     shard, new = task
     file = drawing.partial / ".work" / f"{shard.name}.mass.json"
     try:
-        mass = read_record(file, float, remedy="sum it again")
+        mass = read_record(file, float, remedy="recompute it")
     except InputError:
         sampler = drawing.sampler
         derivations = drawing.draw(shard)[0].take(new)

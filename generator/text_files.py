@@ -11,14 +11,14 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import TO_UTF8, read_text, read_text_lines
 from truesource.grammar.tree import Tree
 
-HEAD = 1000  #: lines that tell what a file is
+HEAD = 1000  #: lines that identify the kind of a file
 
 
 class TextSplits:
-    """Text files as a corpus that models are trained on.
+    """Text files as a corpus for training models.
 
     Args:
-        files: by name of the split, such as ``train`` and ``dev``.
+        files: files by name of the split, such as ``train`` and ``dev``.
 
     Raises:
         InputError: as `read_sentences`.
@@ -33,14 +33,14 @@ class TextSplits:
         return tuple(self._sentences)
 
     def sentences(self, split: str) -> list[list[str]]:
-        """The words of every sentence of a split."""
+        """Return the words of every sentence of a split."""
         return self._sentences[split]
 
 
 def read_sentences(path: str | Path) -> list[list[str]]:
-    """Read one sentence a line, tokens separated by ASCII white space; ``.gz`` is unpacked.
+    """Read one sentence a line, tokens separated by ASCII white space; ``.gz`` is uncompressed.
 
-    Other white space, such as a no-break space, is part of a word, as it is in treebanks.
+    Other white space, such as a no-break space, is part of a word, as in treebanks.
 
     Raises:
         InputError: the file is missing, is not UTF-8 text, is empty, has an empty line (line given), or is a treebank
@@ -54,7 +54,7 @@ def stream_sentences(path: str | Path) -> Iterator[list[str]]:
 
     Raises:
         InputError: the file is missing or a treebank (code ``treebank``), or a line is not UTF-8 text (line given),
-            once the line is reached.
+            when the line is reached.
     """
     lines = read_text_lines(path)
     head = list(islice(lines, HEAD))
@@ -63,7 +63,7 @@ def stream_sentences(path: str | Path) -> Iterator[list[str]]:
 
 
 def refuse_trees(lines: Sequence[str], path: str | Path) -> None:
-    """Refuse a treebank where a text is expected, as its first lines tell.
+    """Refuse a treebank in place of a text, by its first lines.
 
     Raises:
         InputError: the first line that is not blank begins a tree (code ``treebank``).
@@ -71,7 +71,7 @@ def refuse_trees(lines: Sequence[str], path: str | Path) -> None:
     first = next((line for line in lines if line.strip()), "")
     if not first.lstrip().startswith("("):
         return
-    from truesource.grammar.treebank.brackets import scan_lines  # with all of numpy, which settings do not need
+    from truesource.grammar.treebank.brackets import scan_lines  # imports numpy, which settings do not need
 
     try:
         _, tree = next(scan_lines(lines))
@@ -79,7 +79,7 @@ def refuse_trees(lines: Sequence[str], path: str | Path) -> None:
         return
     if isinstance(tree, Tree) and any(node.is_preterminal for node in tree.subtrees()) and tree.height() > 2:
         raise InputError(
-            "this is a treebank, but a text is expected; write its sentences as text by `truesource convert`, as in"
+            "expecting a text, got a treebank; convert it to text by `truesource convert`, as in"
             f" truesource convert {path} text.txt",
             path,
             code="treebank",
@@ -87,7 +87,7 @@ def refuse_trees(lines: Sequence[str], path: str | Path) -> None:
 
 
 def read_documents(path: str | Path) -> list[str]:
-    """Read one document a line, as it stands there, without the end of the line; ``.gz`` is unpacked.
+    """Read one document a line, unchanged, without the end of the line; ``.gz`` is uncompressed.
 
     Raises:
         InputError: the file is missing, is not UTF-8 text, is empty, has an empty line (line given), or is a treebank
@@ -106,12 +106,12 @@ def _read_lines(path: Path, what: str, long: str, space: str | None) -> list[str
     refuse_trees(lines[:HEAD], path)
     for number, line in enumerate(lines, start=1):
         if not line.strip(space):
-            raise InputError(f"an empty line; expecting one {what} a line", path, number)
+            raise InputError(f"this line is empty; expecting one {what} a line", path, number)
     return lines
 
 
 def line_of(sentence: Sequence[str]) -> str:
-    """A sentence as a line of text, which `split_words` reads back as the same words.
+    """Return a sentence as a line of text, which `split_words` reads back as the same words.
 
     Raises:
         InputError: a word is empty or contains white space.

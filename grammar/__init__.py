@@ -1,4 +1,4 @@
-"""Treebanks, probabilistic grammars and everything exact about them. Knows no other package of the suite."""
+"""Treebanks, probabilistic grammars and exact inference with them. Imports no other package of the suite."""
 
 if __name__ != "truesource.grammar":
-    raise ImportError("this package is a part of truesource: import truesource.grammar")
+    raise ImportError("this package is part of truesource; import truesource.grammar")

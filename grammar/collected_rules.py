@@ -1,4 +1,4 @@
-"""Rules collected while a file is read, and the grammar that they make."""
+"""Collect rules while a file is read, and assemble their grammar."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Tables = list[tuple[Int32Array, FloatArray]]
 
 
 class Rules:
-    """Rules as they are read: numbers of symbols and words, and weights. Equal rules add up."""
+    """Rules read so far: numbers of symbols and words, and weights. Weights of equal rules are added."""
 
     def __init__(self, first: Iterable[str] = ()) -> None:
         self.symbols: dict[str, int] = {}
@@ -33,20 +33,20 @@ class Rules:
             self.symbol(name)
 
     def symbol(self, name: str) -> int:
-        """Number of a symbol, a new one at its first use."""
+        """Return the number of a symbol; the first use assigns a new one."""
         return self.symbols.setdefault(name, len(self.symbols))
 
     def word(self, name: str) -> int:
-        """Number of a word, a new one at its first use."""
+        """Return the number of a word; the first use assigns a new one."""
         return self.words.setdefault(name, len(self.words))
 
     def add(self, kind: int, rule: tuple[int, ...], weight: float) -> None:
-        """One rule of a kind (0 binary, 1 unary, 2 lexical)."""
+        """Add one rule of a kind (0 binary, 1 unary, 2 lexical)."""
         self.columns[kind].extend(rule)
         self.weights[kind].append(weight)
 
     def tables(self) -> Tables:
-        """Rules (R, width) and weights (R,) of the three kinds, each rule once."""
+        """Return rules (R, width) and weights (R,) of the three kinds, each rule once."""
         result: Tables = []
         for column, weight, width in zip(self.columns, self.weights, (3, 2, 2), strict=True):
             rules = np.array(column, dtype=np.int32).reshape(-1, width)
@@ -62,9 +62,9 @@ class Rules:
 
 @dataclass(frozen=True)
 class RowScaling:
-    """The step from weights of rules to probabilities; `report` says what was divided."""
+    """The step from weights of rules to probabilities; `report` records the sums that were divided by."""
 
-    divide: bool = False  #: weights are any positive numbers
+    divide: bool = False  #: allow any positive weights
     tolerance: float = ROW_TOLERANCE  #: how far probabilities may sum from one
     path: str | Path | None = None  #: named in errors
     report: dict[str, Any] = field(default_factory=dict)  #: entry ``normalised`` of the grammar's ``meta``
@@ -82,7 +82,7 @@ class RowScaling:
             empty: weight of the empty rule of each symbol that has one.
 
         Returns:
-            The tables with probabilities, and those of the empty rules.
+            The tables with probabilities, and the probabilities of the empty rules.
 
         Raises:
             InputError: the probabilities of a symbol sum to one neither exactly nor within the tolerance.
@@ -115,10 +115,10 @@ def assemble(
     meta: Mapping[str, Any] | None = None,
     tables: Tables | None = None,
 ) -> GrammarRules:
-    """The grammar of these rules.
+    """Return the grammar of these rules.
 
-    How far the sums of weights that were divided are from one is logged and stands in ``meta["normalised"]``:
-    ``symbols`` (how many), ``lowest`` and ``highest`` sum, ``worst`` symbol.
+    The deviation of divided sums of weights from one is logged and recorded in ``meta["normalised"]``:
+    ``symbols`` (their number), ``lowest`` and ``highest`` sum, ``worst`` symbol.
 
     Args:
         rules: what was read.

@@ -1,4 +1,4 @@
-"""A range of sentence lengths as a condition, which corpora and oracles share."""
+"""A range of sentence lengths as a condition, shared by corpora and oracles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numbers import Integral
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.room import approximate
 
-LONGEST = 1_000_000  #: tokens of a sentence; no longer one is drawn
+LONGEST = 1_000_000  #: most tokens of a sentence that is drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +26,16 @@ class LengthRange:
     def __post_init__(self) -> None:
         ends: tuple[object, object] = (self.low, self.high)
         if not (all(isinstance(end, Integral) for end in ends) and 1 <= self.low <= self.high):
-            raise InputError(f"a length range needs whole numbers, 1 <= low <= high, got {self.low}..{self.high}")
+            raise InputError(f"a length range needs integers with 1 <= low <= high, got {self.low}..{self.high}")
         if self.high > LONGEST:
             raise InputError(
-                f"a length range ends at {LONGEST:,} tokens at most, got {approximate(self.high)}; lower it",
+                f"the upper end of a length range is at most {LONGEST:,} tokens, got {approximate(self.high)}",
                 code="too-large",
             )
 
     @classmethod
     def parse(cls, text: str) -> LengthRange | None:
-        """Read ``6..25``; ``none`` is no condition at all.
+        """Read a range such as ``6..25``; ``none`` is no condition.
 
         Raises:
             InputError: the text is neither.
@@ -44,7 +44,7 @@ class LengthRange:
             return None
         match = re.fullmatch(r"\s*(\d+)\s*\.\.\s*(\d+)\s*", text)
         if match is None:
-            raise InputError(f"a length range is written 6..25 (inclusive) or none, got {text!r}")
+            raise InputError(f"expecting a length range such as 6..25 (inclusive) or none, got {text!r}")
         return cls(int(match[1]), int(match[2]))
 
     def __contains__(self, length: object) -> bool:
@@ -54,19 +54,19 @@ class LengthRange:
         return f"{self.low}..{self.high}"
 
 
-def length_condition(asked: str | None, recorded: LengthRange | None = None) -> LengthRange | None:
-    """The length condition of a call: the one that it asks for, else the recorded one, else none.
+def length_condition(text: str | None, recorded: LengthRange | None = None) -> LengthRange | None:
+    """Return the length condition of a call: the requested one, else the recorded one, else none.
 
     Args:
-        asked: ``6..25`` or ``none``; None where the call does not say.
-        recorded: by the corpus or the model that the call is about.
+        text: ``6..25`` or ``none``; None if the call has no length option.
+        recorded: condition recorded with the corpus or model.
 
     Raises:
-        InputError: ``asked`` is no range.
+        InputError: ``text`` is no range.
     """
-    return recorded if asked is None else LengthRange.parse(asked)
+    return recorded if text is None else LengthRange.parse(text)
 
 
 def condition_text(condition: LengthRange | None) -> str:
-    """``lengths 6..25``, or ``no length range``."""
+    """Return ``lengths 6..25``, or ``no length range``."""
     return "no length range" if condition is None else f"lengths {condition}"

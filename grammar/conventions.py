@@ -1,4 +1,4 @@
-"""Conventions of treebanks: what is no word, which part of a label is the category, which lines are no trees."""
+"""Conventions of treebanks: which leaves are no words, which part of a label is the category, which lines to skip."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ NAMES: tuple[Name, ...] = get_args(Name)
 
 _NEVER = r"(?!)"
 _ALL = r"(?s:.+)"
-_DASHES = r"(?s:-.*|.[^-=]*)"  #: up to the first - or =, but a first character stays (-LRB-)
+_DASHES = r"(?s:-.*|.[^-=]*)"  #: up to the first - or =; a first character - or = is kept (-LRB-)
 #: as `_DASHES`, but a single letter is no function tag, which have three: PRP-S is PRP$ where $ could not be written
 _PENN = r"(?s:-.*|.[^-=]*(?:-[A-Z](?![^-=]))?)"
 _BANNER = r"\*x\*"  #: the copyright notice in front of some files of the Linguistic Data Consortium
 #: traces of the Penn treebanks, in copies that have lost the -NONE- above them too
 _TRACE = r"\*(?:(?:T|ICH|EXP|RNR|PPA|PRO|pro|U|NOT|OP|\?)\*)?-\d+|\*(?:T|ICH|EXP|RNR|PPA|PRO|pro|U|NOT|OP|\?)\*"
-_ZERO_PHRASE = r"(?:S|SBAR|SBARQ|SINV|SQ|[A-Z]+P)"  #: labels above which 0 and * are no words, in such copies
+_ZERO_PHRASE = r"(?:S|SBAR|SBARQ|SINV|SQ|[A-Z]+P)"  #: labels above which 0 and * are no words in such copies
 #: a zero element of the corpora annotated like the Penn-Helsinki ones: 0, *, and all between stars (*con*, *speaker*)
 _ZERO = r"0|\*+|\*+[^*]+\*+(?:-.+)?|\*-\d+"
 _ZERO_SIGN = r"\*(?!T\d+\*)[^*]+\*(?:-.+)?"
 _HELSINKI_NODES = "-NONE-|CODE|ID|META|METADATA|VERSION"
-SEPARATORS = "-/_|+#"  #: signs after which annotation follows in leaves of known corpora
-SOME = 0.005  #: share of words that begin as second parts, from which words look split
-NEARLY_ALL = 0.9  #: share of leaves with a separator from which they look annotated
+SEPARATORS = "-/_|+#"  #: signs before annotation in leaves of known corpora
+SOME = 0.005  #: least share of words that begin as second parts for words to look split
+NEARLY_ALL = 0.9  #: least share of leaves with a separator for leaves to look annotated
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,15 @@ class Convention:
     """The annotation of one family of treebanks. All parts but the last three are regular expressions."""
 
     about: str  #: which treebanks
-    nodes: str = "-NONE-"  #: labels of nodes that go with all below them, matched whole
-    words: str = _NEVER  #: words that are not there, matched whole
-    tagged_words: str = _NEVER  #: words that are not there below a category, "CATEGORY word", matched whole
-    category: str = _ALL  #: what stays of a label, matched from its start
+    nodes: str = "-NONE-"  #: labels of nodes removed with their subtrees, matched whole
+    words: str = _NEVER  #: words to remove, matched whole
+    tagged_words: str = _NEVER  #: words to remove below a category, "CATEGORY word", matched whole
+    category: str = _ALL  #: part of a label that is kept, matched from its start
     lines: str = _NEVER  #: lines between trees that are skipped, matched from their start
-    signs: str = _NEVER  #: words and labels that only this convention has, matched whole
-    annotation: str = ""  #: sign in a leaf after which annotation follows, as in cats-cat; empty: leaves are words
-    joint: str = ""  #: end of a leaf and start of the next one that are parts of one word, as in hous$ $es
-    bracketed_words: bool = False  #: whether words are in brackets of their own, as in (NN (dog))
+    signs: str = _NEVER  #: words and labels found only in this convention, matched whole
+    annotation: str = ""  #: sign before annotation in a leaf, as in cats-cat; empty: leaves are words
+    joint: str = ""  #: sign at the end of a leaf and the start of the next that joins them into one word, hous$ $es
+    bracketed_words: bool = False  #: whether each word has its own brackets, as in (NN (dog))
 
 
 _HELSINKI = Convention(
@@ -111,16 +111,16 @@ PLAIN = CONVENTIONS["plain"]
 
 @dataclass(frozen=True)
 class Sign:
-    """Leaves or labels that look as if a treebank has another convention."""
+    """Leaves or labels that look like another convention."""
 
-    about: str  #: what they look like
-    examples: Counter[str]  #: which, with how many
-    total: int  #: leaves and labels, or leaves, among which they were counted
+    about: str  #: description of the leaves or labels
+    examples: Counter[str]  #: examples with their counts
+    total: int  #: number of leaves and labels, or of leaves, that were examined
     remedy: dict[str, str]  #: settings of the normalisation that remove them
 
     @property
     def count(self) -> int:
-        """Number of there are."""
+        """Number of leaves or labels."""
         return self.examples.total()
 
     def __str__(self) -> str:
@@ -129,12 +129,12 @@ class Sign:
 
 
 def signs_of_others(words: Mapping[str, int], labels: Mapping[str, int], convention: Name) -> list[Sign]:
-    """Find signs of other conventions in what was kept, the most frequent first.
+    """Find signs of other conventions in the words and labels kept, the most frequent first.
 
     Args:
         words: occurrences of each word.
         labels: nodes of each label.
-        convention: what the trees were read by.
+        convention: convention by which the trees were read.
     """
     names = Counter(words) + Counter(labels)
     counts: dict[Name, Counter[str]] = {}
@@ -145,7 +145,7 @@ def signs_of_others(words: Mapping[str, int], labels: Mapping[str, int], convent
                 counts.setdefault(name, Counter())[generalised(word)] += count
     signs = [
         Sign(
-            f"words or labels were kept that look like markers of the convention {name}",
+            f"words or labels look like markers of the convention {name}",
             examples,
             names.total(),
             {"convention": name},
@@ -153,13 +153,13 @@ def signs_of_others(words: Mapping[str, int], labels: Mapping[str, int], convent
         for name, examples in counts.items()
     ]
     signs += _annotated(Counter(words), CONVENTIONS[convention])
-    known = [sign.remedy for sign in signs]
-    signs += [sign for sign in _split(Counter(words), CONVENTIONS[convention]) if sign.remedy not in known]
+    remedies = [sign.remedy for sign in signs]
+    signs += [sign for sign in _split(Counter(words), CONVENTIONS[convention]) if sign.remedy not in remedies]
     return sorted(signs, key=lambda sign: -sign.count)
 
 
 def _annotated(words: Counter[str], convention: Convention) -> list[Sign]:
-    """A sign if nearly all words are forms with annotation after a separator."""
+    """Return a sign if nearly all words have annotation after a separator."""
     for separator in SEPARATORS:
         pattern = re.compile(rf".+{re.escape(separator)}.+", re.DOTALL)
         having = Counter({word: count for word, count in words.items() if pattern.fullmatch(word)})
@@ -170,7 +170,7 @@ def _annotated(words: Counter[str], convention: Convention) -> list[Sign]:
 
 
 def _split(words: Counter[str], convention: Convention) -> list[Sign]:
-    """A sign if words are parts of words, of which the second begins as the first ends."""
+    """Return a sign if words are parts of words: a second part begins with the sign that ends a first part."""
     for name, other in CONVENTIONS.items():
         if not other.joint or other.joint == convention.joint:
             continue
@@ -183,7 +183,7 @@ def _split(words: Counter[str], convention: Convention) -> list[Sign]:
 
 
 def _remedy(separator: str, words: Counter[str]) -> dict[str, str]:
-    """The convention with this annotation whose split words occur, or the annotation alone."""
+    """Return the convention with this annotation whose split words occur, or the annotation alone."""
     for name, convention in CONVENTIONS.items():
         joint = convention.joint
         if convention.annotation == separator and any(w.startswith(joint) and len(w) > len(joint) for w in words):
@@ -193,16 +193,16 @@ def _remedy(separator: str, words: Counter[str]) -> dict[str, str]:
 
 @dataclass
 class Ledger:
-    """Account of what was done to the words and labels of trees while they were read."""
+    """A count of the changes to words and labels of trees while they were read."""
 
-    dropped: Counter[str] = field(default_factory=Counter)  #: words that went, by the label or word that says so
-    cut: Counter[tuple[str, str]] = field(default_factory=Counter)  #: nodes by their label and what stayed of it
-    separated: Counter[str] = field(default_factory=Counter)  #: leaves by the separator that annotation was cut at
-    joined: int = 0  #: leaves that became part of the word before them
-    further: int = 0  #: words after the first one of a node with several, which ``loose_words: first`` drops
+    dropped: Counter[str] = field(default_factory=Counter)  #: words removed, by the label or word responsible
+    cut: Counter[tuple[str, str]] = field(default_factory=Counter)  #: nodes by their label and the part of it kept
+    separated: Counter[str] = field(default_factory=Counter)  #: leaves by the separator before the annotation cut off
+    joined: int = 0  #: leaves joined to the word before them
+    further: int = 0  #: words after the first of a node with several words, dropped by ``loose_words: first``
 
     def __str__(self) -> str:
-        """Return one line on what was removed and what was cut."""
+        """Return one line on what was removed and cut."""
         parts = [f"dropped {_counted(self.dropped, 'word')}", f"cut {self._labels()}"]
         parts += [f"cut annotation after {name!r} off {counted(n, 'word')}" for name, n in self.separated.items()]
         parts += [f"joined {counted(self.joined, 'part')} to the words before them"] if self.joined else []
@@ -212,12 +212,12 @@ class Ledger:
     def _labels(self) -> str:
         if not self.cut:
             return "no label"
-        kinds, kept = len({label for label, _ in self.cut}), len({short for _, short in self.cut})
+        kinds, shortened = len({label for label, _ in self.cut}), len({short for _, short in self.cut})
         examples = ", ".join(f"{label} to {short}" for (label, short), _ in self.cut.most_common(3))
-        return f"{counted(self.cut.total(), 'label')} from {kinds:,} different to {kept:,} (such as {examples})"
+        return f"{counted(self.cut.total(), 'label')} from {kinds:,} types to {shortened:,} (such as {examples})"
 
     def remove(self, other: Ledger) -> None:
-        """Take out the counts of another account, of a tree that is not kept."""
+        """Subtract the counts of another ledger, for a tree that is discarded."""
         self.dropped -= other.dropped
         self.cut -= other.cut
         self.separated -= other.separated
@@ -225,7 +225,7 @@ class Ledger:
         self.further -= other.further
 
     def as_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
+        """Return values for JSON."""
         further = {"further_words": self.further} if self.further else {}
         return {
             "dropped": dict(self.dropped.most_common()),
@@ -237,12 +237,12 @@ class Ledger:
 
 
 def generalised(name: str) -> str:
-    """A marker without its numbers: ``*T#*`` for ``*T1*``."""
+    """Return a marker without its numbers: ``*T#*`` for ``*T1*``."""
     return re.sub(r"(?<=\D)\d+|\d+(?=\D)", "#", name)
 
 
 def without_headers(text: str) -> str:
-    """The text from its first line on that no convention skips."""
+    """Return the text from the first line on that no convention skips."""
     skipped = re.compile("|".join(convention.lines for convention in CONVENTIONS.values())).match
     lines = text.split("\n")
     first = next((i for i, line in enumerate(lines) if line.strip() and not skipped(line)), len(lines))

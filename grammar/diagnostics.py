@@ -1,6 +1,6 @@
-"""The grammar doctor: what is wrong with a grammar, in words, before it is sampled or compared with.
+"""The grammar doctor: report problems of a grammar before it is used for sampling or comparison.
 
-Also how much of a text a grammar knows: words of its lexicon, and sentences it can make.
+Also the coverage of a text by a grammar: words in its lexicon, and sentences of nonzero probability.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from truesource.grammar.truth import Truth
 if TYPE_CHECKING:
     import networkx as nx
 
-MASS_TOLERANCE = 1e-6  #: mass that may leak before a grammar is called inconsistent
+MASS_TOLERANCE = 1e-6  #: mass that may leak before a grammar counts as inconsistent
 
 
 @dataclass(frozen=True)
 class Cycles:
-    """The strongly connected components of a graph of symbols that hold a cycle."""
+    """The cyclic strongly connected components of a graph of symbols."""
 
     groups: int  #: components with a cycle
     symbols: int  #: symbols in them
-    example: tuple[str, ...]  #: a shortest cycle through one symbol, which stands first and last; empty without any
+    example: tuple[str, ...]  #: a shortest cycle through one symbol, which is first and last; empty without any
 
 
 def unary_cycles(pcfg: PCFG) -> Cycles:
-    """Cycles of unary rules (``A -> B``, ``B -> A``); they make infinitely many derivations of one string."""
+    """Return the cycles of unary rules (``A -> B``, ``B -> A``), which give a string infinitely many derivations."""
     return _cycles(pcfg, pcfg.unary)
 
 
 def left_recursion(pcfg: PCFG) -> Cycles:
-    """Cycles of left corners: symbols that derive symbols starting with themselves, unary cycles included."""
+    """Return the cycles of left corners: symbols that derive strings starting with themselves, also by unary rules."""
     return _cycles(pcfg, np.concatenate([pcfg.unary, pcfg.binary[:, :2]]))
 
 
@@ -69,9 +69,9 @@ def _cycles(pcfg: PCFG, edges: Int32Array) -> Cycles:
     return Cycles(len(result), sum(map(len, result)), names)
 
 
-def _inside(graph: nx.DiGraph[int], found: list[set[int]], state: int) -> list[int]:
-    """Successors of a state within its component."""
-    component = next(c for c in found if state in c)
+def _inside(graph: nx.DiGraph[int], components: list[set[int]], state: int) -> list[int]:
+    """Return the successors of a state within its component."""
+    component = next(c for c in components if state in c)
     return sorted(child for child in graph.successors(state) if child in component)
 
 
@@ -80,7 +80,7 @@ ProblemCode = Literal["unquoted", "growing", "leaking", "unproductive", "unreach
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Report of `diagnose`. Numbers that need a spectral radius below 1 are None if it is not, or by less than 1e-9."""
+    """The report of `diagnose`; numbers that need a spectral radius of at most 1 - 1e-9 are None otherwise."""
 
     symbols: int
     words: int
@@ -88,35 +88,35 @@ class Diagnosis:
     unary: int
     lexical: int
     total_mass: float  #: P(a derivation ends)
-    spectral_radius: float  #: of the mean matrix over reachable symbols
+    spectral_radius: float  #: spectral radius of the mean matrix over reachable symbols
     mean_length: float | None  #: tokens
     derivational_entropy: float | None  #: nats per sentence (Grenander 1967)
     unreachable: tuple[str, ...]  #: symbols that no derivation from the start contains
     unproductive: tuple[str, ...]  #: symbols that derive no finite string
     growing: tuple[str, ...]  #: rules that feed the fastest-growing recursion, strongest first
     unary_cyclic: int  #: symbols that unary rules alone rewrite to themselves; harmless here, not to many parsers
-    unary_cycle_groups: int  #: strongly connected components they make up
+    unary_cycle_groups: int  #: number of their strongly connected components
     unary_cycle: tuple[str, ...]  #: one such cycle, its first symbol again at the end
     left_recursive: int  #: symbols that derive a string of symbols starting with themselves; harmless here
-    left_recursive_groups: int  #: strongly connected components they make up
+    left_recursive_groups: int  #: number of their strongly connected components
     left_cycle: tuple[str, ...]  #: one cycle of left corners, its first symbol again at the end
     unquoted: tuple[str, ...]  #: names without rules or quotes in a text that quotes other words; read as words
     problems: tuple[str, ...]  #: one sentence each; empty for a healthy grammar
-    problem_codes: tuple[ProblemCode, ...]  #: of the problems, in their order
+    problem_codes: tuple[ProblemCode, ...]  #: code of each problem, in their order
 
     @property
     def serious(self) -> tuple[str, ...]:
-        """Problems but symbols out of reach, which are harmless."""
+        """Problems other than unreachable symbols, which are harmless."""
         pairs = zip(self.problems, self.problem_codes, strict=True)
         return tuple(problem for problem, code in pairs if code != "unreachable")
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return values for JSON."""
         return asdict(self)
 
 
 def diagnose(pcfg: PCFG) -> Diagnosis:
-    """Examine a grammar; never raises for what it finds."""
+    """Examine a grammar; problems are returned, never raised."""
     exact = pcfg.exact
     mass, reached = exact.mass, exact.reached
     radius = exact.spectral_radius
@@ -128,18 +128,18 @@ def diagnose(pcfg: PCFG) -> Diagnosis:
     if unquoted:
         names = [f"{name} (line {line})" for name, line in unquoted.items()]
         problems["unquoted"] = (
-            f"names without rules that are not quoted as other words are: {_some(names)};"
+            f"names without rules lack the quotes that other words have: {_some(names)};"
             " quote those that are words, and give rules to the others"
         )
     if radius >= 1.0 - 1e-12:
         problems["growing"] = (
-            f"the spectral radius is {radius:.6g}, expecting less than 1: derivations grow without end, "
+            f"the spectral radius is {radius:.6g}, not less than 1: derivations grow without end, "
             f"mostly through {'; '.join(growing)}; lower the probability of these rules"
         )
     if exact.total_mass < 1.0 - MASS_TOLERANCE:
         leaking = [pcfg.symbols[i] for i in np.argsort(mass) if reached[i] and mass[i] < 1.0 - MASS_TOLERANCE]
         problems["leaking"] = (
-            f"only {exact.total_mass:.6g} of the probability mass ends in a sentence; it leaks through {_some(leaking)}"
+            f"only {exact.total_mass:.6g} of the probability mass is on sentences; it leaks through {_some(leaking)}"
         )
     if unproductive:
         problems["unproductive"] = (
@@ -147,8 +147,7 @@ def diagnose(pcfg: PCFG) -> Diagnosis:
         )
     if unreachable:
         problems["unreachable"] = (
-            f"{counted(len(unreachable), 'symbol')} cannot be reached from {pcfg.symbols[pcfg.start]}:"
-            f" {_some(unreachable)}"
+            f"{counted(len(unreachable), 'symbol')} unreachable from {pcfg.symbols[pcfg.start]}: {_some(unreachable)}"
         )
     unary, left = unary_cycles(pcfg), left_recursion(pcfg)
     return Diagnosis(
@@ -177,12 +176,12 @@ def require_consistent(truth: Truth, path: object = None, *, remedy: str | None 
 
     Args:
         truth: the grammar; a process always ends.
-        path: of its file, for the message.
-        remedy: what can be done besides a change of the rules, for the message.
+        path: file of the grammar, for the message.
+        remedy: an alternative to changing the rules, for the message.
 
     Raises:
-        InputError: the spectral radius is 1 or more, or mass leaks (symbols without a derivation included): its code
-            is ``inconsistent``. Unreachable symbols are harmless and pass.
+        InputError: the spectral radius is 1 or more, or mass leaks (also by symbols without a derivation); the code
+            is ``inconsistent``. Unreachable symbols are accepted.
     """
     if isinstance(truth, Process):
         return
@@ -194,7 +193,7 @@ def require_consistent(truth: Truth, path: object = None, *, remedy: str | None 
 
 
 def is_serious(diagnosis: Diagnosis) -> bool:
-    """Return True if the grammar cannot be used: derivations may not end, or symbols without rules stand as words."""
+    """Return True if the grammar is unusable: derivations may not end, or symbols without rules pass for words."""
     leaks = diagnosis.total_mass < 1.0 - MASS_TOLERANCE
     return diagnosis.spectral_radius >= 1.0 - 1e-12 or leaks or bool(diagnosis.unquoted)
 
@@ -205,18 +204,18 @@ def has_endings(truth: Truth) -> bool:
 
 
 def require_endings(truth: Truth) -> None:
-    """Refuse a grammar as the truth about sentences of any length where its derivations may not end.
+    """Refuse as ground truth about sentences of any length a grammar whose derivations may not end.
 
-    The probabilities of its sentences sum to less than 1, and so do those of the next word: another model could score
+    Its sentence probabilities, and its next-word probabilities, sum to less than 1, so another model could score
     better. Given a range of lengths, every quantity is a distribution.
 
     Raises:
-        InputError: mass leaks; the message says how much is left.
+        InputError: mass leaks; the message says how much remains.
     """
     if not has_endings(truth):
         mass = truth.exact.total_mass
         raise InputError(
-            f"the sentences of this grammar have probability {mass:.6g} together, not 1: its derivations may not end,"
+            f"the sentences of this grammar have total probability {mass:.6g}, not 1, because derivations may not end;"
             " so it gives no bound; condition on a range of lengths (--lengths 1..50), or change the rules that"
             " truesource inspect names",
             code="inconsistent",
@@ -224,7 +223,7 @@ def require_endings(truth: Truth) -> None:
 
 
 def _growing_rules(pcfg: PCFG, most: int = 3) -> tuple[str, ...]:
-    """Rules by their share in the Perron root: ``left_A p (right_B + right_C)``."""
+    """Return rules by their share in the Perron root: ``left_A p (right_B + right_C)``."""
     _, left, right = pcfg.exact.perron
     ranked: list[tuple[float, str]] = []
     p = np.exp(pcfg.binary_logp)
@@ -253,19 +252,19 @@ class Coverage:
     sentences: int
     tokens: int
     types: int
-    unknown_tokens: int  #: tokens that the lexicon does not have
+    unknown_tokens: int  #: tokens not in the lexicon
     unknown_types: int
     unknown: tuple[tuple[str, int], ...]  #: unknown words and how often they occur, most frequent first
     impossible: tuple[int, ...]  #: sentences of probability zero, counted from 1, in order
-    mean_log_prob: float | None  #: of the others, nats per sentence; None without any
+    mean_log_prob: float | None  #: mean over the other sentences, nats per sentence; None without any
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return values for JSON."""
         return asdict(self)
 
 
 def coverage(pcfg: PCFG, sentences: Sequence[Sequence[str]], *, lengths: LengthRange | None = None) -> Coverage:
-    """Look for unknown words, and compute the exact probability of every sentence.
+    """Count unknown words, and compute the exact probability of every sentence.
 
     Args:
         pcfg: the grammar.
@@ -273,17 +272,17 @@ def coverage(pcfg: PCFG, sentences: Sequence[Sequence[str]], *, lengths: LengthR
         lengths: condition on these lengths; sentences of another length are impossible.
 
     Raises:
-        InputError: a sentence has no tokens, or the grammar makes no sentence of such a length.
+        InputError: a sentence has no tokens, or the grammar has no sentence of such a length.
     """
     count = Counter(token for sentence in sentences for token in sentence)
     unknown = Counter({word: n for word, n in count.items() if word not in pcfg.word_ids})
-    known = [i for i, s in enumerate(sentences) if not any(token in unknown for token in s)]
+    in_lexicon = [i for i, s in enumerate(sentences) if not any(token in unknown for token in s)]
     scores = np.full(len(sentences), -np.inf)
-    if known:
+    if in_lexicon:
         try:
-            scores[known] = pcfg.exact.string_log_probs([sentences[i] for i in known], lengths)
+            scores[in_lexicon] = pcfg.exact.string_log_probs([sentences[i] for i in in_lexicon], lengths)
         except TooLongError as error:
-            raise TooLongError(error.tokens, error.needed, known[(error.number or 1) - 1] + 1) from None
+            raise TooLongError(error.tokens, error.needed, in_lexicon[(error.number or 1) - 1] + 1) from None
     possible = np.isfinite(scores)
     return Coverage(
         sentences=len(sentences),

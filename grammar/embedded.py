@@ -1,4 +1,4 @@
-"""The embedded defaults: the English grammar, and lists of stopwords."""
+"""Embedded defaults: the English grammar and lists of stopwords."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 @cache
 def english() -> PCFG:
-    """The embedded English grammar, ``language("english")``; see ``data/english/README.md``."""
+    """Return the embedded English grammar, ``language("english")``; see ``data/english/README.md``."""
     from truesource.grammar.pcfg import language
 
     return language("english")
 
 
 def read_stopwords(path: Path | None = None, variant: Variant = "default") -> list[str]:
-    """Words of a list, one a line; by default the embedded English ones.
+    """Return the words of a list, one a line; by default the embedded English stopwords.
 
-    The English list is that of NLTK before February 2025 (179 words, which the ``paper`` variant takes as it is) and,
-    as treebanks write clitics apart, ``n't 's 'm 're 've 'll 'd``.
+    The English list is the one in NLTK before February 2025 (179 words; the ``paper`` variant uses it unchanged) and,
+    as treebanks split off clitics, ``n't 's 'm 're 've 'll 'd``.
 
     Raises:
         InputError: the file cannot be read, or holds no word.
@@ -37,7 +37,7 @@ def read_stopwords(path: Path | None = None, variant: Variant = "default") -> li
     try:
         words = path.read_text(encoding="utf-8").split()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError("cannot read the stopwords; expecting UTF-8 text, one word a line", path) from error
+        raise InputError("cannot read the stopwords; use UTF-8 text with one word a line", path) from error
     if not words:
-        raise InputError("there is no word in this list of stopwords", path)
+        raise InputError("this list of stopwords has no words; write one word a line", path)
     return words

@@ -1,4 +1,4 @@
-"""Removal of empty rules (``A -> ε``): every string keeps its probability given that it is not empty."""
+"""Remove empty rules (``A -> ε``); strings keep their probabilities, conditioned on not being empty."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from truesource.grammar.inference.nonnegative_matrices import solve
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 
-LEAK = 1e-6  #: mass that may be lost to rounding before derivations count as endless
-SMALL = 0.1  #: complements below this are solved for, since 1 - e has lost digits
+LEAK = 1e-6  #: mass that rounding may lose before derivations count as never ending
+SMALL = 0.1  #: complements below this come from linear equations, since 1 - e has lost digits
 
 
 @dataclass(frozen=True)
 class EmptyRules:
-    """Everything that was removed from a grammar together with its empty rules."""
+    """Record of the empty rules removed from a grammar."""
 
     rules: int  #: empty rules
     symbols: tuple[str, ...]  #: symbols that derive the empty string
@@ -36,37 +36,37 @@ class EmptyRules:
 def remove_empty_rules(
     rules: Rules, tables: Tables, empty: Mapping[int, float], start: int, path: str | Path | None = None
 ) -> tuple[Rules, EmptyRules]:
-    """Rewrite a proper grammar so that each symbol derives what it derived, given that this is not empty.
+    """Rewrite a proper grammar so that each symbol derives its strings, given that they are not empty.
 
     With ``e_A = P(A derives the empty string)`` and ``d_A = 1 - e_A``, a rule ``A -> B C`` of probability p becomes
     ``A -> B C`` of ``p d_B d_C / d_A``, ``A -> B`` of ``p d_B e_C / d_A`` and ``A -> C`` of ``p e_B d_C / d_A``; a rule
     ``A -> B`` becomes one of ``p d_B / d_A``, and one of a word, ``p / d_A``
     (``e`` as in Stolcke 1995, section 4.7). The new probabilities of a symbol sum to one, since
-    ``1 - e_B e_C = d_B d_C + d_B e_C + e_B d_C``. Trees lose the nodes above nothing. Symbols that derive only the
-    empty string are removed.
+    ``1 - e_B e_C = d_B d_C + d_B e_C + e_B d_C``. Nodes without words disappear from trees. Symbols that derive
+    only the empty string are removed.
 
     Args:
         rules: names of the symbols and words.
         tables: binary, unary and lexical rules with their probabilities.
         empty: probability of the empty rule of each symbol that has one.
         start: number of the start symbol.
-        path: named in errors.
+        path: file named in errors.
 
     Returns:
-        The new rules, whose probabilities sum to one, and what was removed.
+        The new rules, whose probabilities sum to one, and the record of what was removed.
 
     Raises:
         InputError: the start symbol derives no word, or a symbol without words has derivations that never end.
     """
     names, words = list(rules.symbols), list(rules.words)
     (binary, p), (unary, q), (lexical, r) = tables
-    own = np.zeros(len(names))
-    own[list(empty)] = list(empty.values())
-    e = least_probabilities(own, binary, p, unary, q, np.bincount(lexical[:, 0], r, len(names)).astype(np.float64))
+    empty_p = np.zeros(len(names))
+    empty_p[list(empty)] = list(empty.values())
+    e = least_probabilities(empty_p, binary, p, unary, q, np.bincount(lexical[:, 0], r, len(names)).astype(np.float64))
     d = _complement(e, names, tables, path)
     if not d[start] > 0.0:
         raise InputError(
-            f"the start symbol {names[start]!r} derives only the empty sentence; add rules with words", path
+            f"the start symbol {names[start]!r} derives only the empty sentence; add rules that produce words", path
         )
     parts = (
         (0, binary, p * d[binary[:, 1]] * d[binary[:, 2]]),
@@ -78,8 +78,8 @@ def remove_empty_rules(
     sums = np.sum([np.bincount(table[:, 0], weight, len(names)) for _, table, weight in parts], axis=0)
     result = Rules(name for name, rest in zip(names, d.tolist(), strict=True) if rest > 0.0)
     for kind, table, weight in parts:
-        kept = weight > 0.0
-        for rule, value in zip(table[kept].tolist(), (weight / sums[table[:, 0]])[kept].tolist(), strict=True):
+        positive = weight > 0.0
+        for rule, value in zip(table[positive].tolist(), (weight / sums[table[:, 0]])[positive].tolist(), strict=True):
             parent, *below = rule
             ids = (result.word(words[i]) if kind == 2 else result.symbol(names[i]) for i in below)
             result.add(kind, (result.symbol(names[parent]), *ids), value)
@@ -88,10 +88,10 @@ def remove_empty_rules(
 
 
 def _complement(e: FloatArray, names: Sequence[str], tables: Tables, path: str | Path | None) -> FloatArray:
-    """``1 - e`` (S,), to full relative precision where it is small; 0 for symbols that derive no word at all.
+    """Return ``1 - e`` (S,), at full relative precision even if small; 0 for symbols that derive no word at all.
 
-    The complements solve ``d_A = sum of words + sum of p (d_B + e_B d_C) + sum of q d_B``, in which nothing is
-    subtracted.
+    The complements solve ``d_A = sum of words + sum of p (d_B + e_B d_C) + sum of q d_B``, a sum of non-negative
+    terms.
 
     Raises:
         InputError: derivations of a symbol without words may never end.

@@ -1,4 +1,4 @@
-"""A probabilistic context-free grammar: its rules, its files, and what is exact about it."""
+"""A probabilistic context-free grammar: its rules, its files, and exact inference."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PCFG(GrammarRules):
-    """A grammar: the rules, and everything exact about them. Fields and errors are those of `GrammarRules`."""
+    """A grammar: the rules, and exact inference. Fields and errors are as in `GrammarRules`."""
 
     @classmethod
     def of(cls, rules: GrammarRules) -> Self:
-        """The grammar of some rules, which have been checked."""
+        """Return the grammar of checked rules."""
         if isinstance(rules, cls):
             return rules
-        made = object.__new__(cls)
-        made.__dict__.update({part.name: getattr(rules, part.name) for part in fields(rules)})
-        return made
+        result = object.__new__(cls)
+        result.__dict__.update({part.name: getattr(rules, part.name) for part in fields(rules)})
+        return result
 
     @classmethod
     def from_text(
@@ -42,7 +42,7 @@ class PCFG(GrammarRules):
     ) -> Self:
         """Read rules such as ``S -> NP VP 0.9 | 'go' 0.1``; see `truesource.grammar.formats.text`.
 
-        Arguments are those of `truesource.grammar.read_options.ReadOptions`.
+        Arguments are as in `truesource.grammar.read_options.ReadOptions`.
         """
         from truesource.grammar.formats.text import parse_text
         from truesource.grammar.read_options import ReadOptions
@@ -50,14 +50,14 @@ class PCFG(GrammarRules):
         return cls.of(parse_text(text, ReadOptions(start=start, normalise=normalise, cut_words=cut_words)))
 
     def to_text(self) -> str:
-        """The grammar as text; `from_text` reads the same rules back, each probability within one rounding."""
+        """Return the grammar as text; `from_text` reads the same rules back, each probability within one rounding."""
         from truesource.grammar.formats.text import format_text
 
         return format_text(self)
 
     @classmethod
     def from_nltk(cls, grammar: nltk.PCFG, *, normalise: bool = False, cut_words: bool = False) -> Self:
-        """The grammar of an `nltk.PCFG`; arguments and errors are those of `truesource.grammar.formats.nltk.from_nltk`.
+        """Return the grammar of an `nltk.PCFG`; arguments and errors as in `truesource.grammar.formats.nltk.from_nltk`.
 
         >>> import nltk
         >>> PCFG.from_nltk(nltk.PCFG.fromstring("S -> S S [0.3] | 'a' [0.7]"))
@@ -68,7 +68,7 @@ class PCFG(GrammarRules):
         return cls.of(from_nltk(grammar, normalise=normalise, cut_words=cut_words))
 
     def to_nltk(self) -> nltk.PCFG:
-        """The grammar as an `nltk.PCFG`; `from_nltk` reads the same rules back, each its own label."""
+        """Return the grammar as an `nltk.PCFG`; `from_nltk` reads the same rules back, each symbol its own label."""
         from truesource.grammar.formats.nltk import to_nltk
 
         return to_nltk(self)
@@ -84,9 +84,9 @@ class PCFG(GrammarRules):
         lenient: bool = False,
         cut_words: bool = False,
     ) -> Self:
-        """Read a grammar; what the file holds decides the format, unless it is given.
+        """Read a grammar; the content of the file decides the format, unless a format is given.
 
-        In place of a file, ``path`` may name a language such as ``dyck:k=2,depth=4``. Arguments and errors are those of
+        In place of a file, ``path`` may name a language such as ``dyck:k=2,depth=4``. Arguments and errors are as in
         `truesource.grammar.formats.load_rules` and of `language`; a language has a start symbol and no format.
         """
         from truesource.grammar.formats import load_rules, require_source
@@ -96,7 +96,7 @@ class PCFG(GrammarRules):
 
         if is_reference(path):
             if format is not None or start is not None:
-                raise InputError(f"{path} is a language, but a format and a start symbol are for files; remove them")
+                raise InputError(f"{path} is a language; format and start symbol apply only to files; remove them")
             return cls.of(load_language(str(path)))
         if format is None:
             require_source(path)
@@ -112,17 +112,17 @@ class PCFG(GrammarRules):
 
     @cached_property
     def exact(self) -> Exact:
-        """Everything exact about this grammar: see `truesource.grammar.inference.exact.Exact`."""
+        """Exact inference of this grammar: see `truesource.grammar.inference.exact.Exact`."""
         from truesource.grammar.inference.exact import Exact
 
         return Exact(self)
 
     @takes_sentence
     def log_prob(self, sentence: Sequence[str]) -> float:
-        """Log probability of one sentence, nats; -inf when the grammar cannot make it, as with an unknown word.
+        """Return the log probability of one sentence, nats; -inf if it is impossible, as with an unknown word.
 
         Args:
-            sentence: its words, or text, which is split at white space; for many sentences, use `Oracle.score`.
+            sentence: its words, or text, which is split at white space. For many sentences, use `Oracle.score`.
 
         Raises:
             InputError: it is neither, or is empty.
@@ -135,15 +135,15 @@ class PCFG(GrammarRules):
 
     @takes_sentence
     def prefix_log_prob(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> float:
-        """Log probability that a sentence starts with ``prefix``, nats; -inf when none can."""
+        """Return the log probability that a sentence starts with ``prefix``, nats; -inf if none does."""
         return self.exact.prefix_log_prob(prefix, lengths)
 
     @takes_sentence
     def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
-        """The distribution over the next word, and of stopping, after ``prefix``.
+        """Return the distribution of the next word and the end after ``prefix``.
 
         Raises:
-            InputError: no sentence (of the range) starts with ``prefix``.
+            InputError: no sentence (in the range) starts with ``prefix``.
         """
         return self.exact.next_token(prefix, lengths)
 
@@ -151,7 +151,7 @@ class PCFG(GrammarRules):
     def beliefs(
         self, sentences: Sequence[Sequence[str]], kind: Belief = "preterminal", lengths: LengthRange | None = None
     ) -> Beliefs:
-        """Return what a perfect predictor knows of the hidden structure after each word, see `inference.beliefs`.
+        """Return an ideal predictor's knowledge of the hidden structure after each word, see `inference.beliefs`.
 
         Raises:
             InputError: as `truesource.grammar.inference.beliefs.beliefs`.
@@ -161,9 +161,9 @@ class PCFG(GrammarRules):
         return beliefs(self.exact, sentences, kind, lengths)
 
     def next_words(self, sentences: Any, lengths: LengthRange | None = None) -> NextWords:
-        """The distribution of the next word at every position of some sentences, as one array.
+        """Return the distribution of the next word at every position of some sentences, as one array.
 
-        Arguments and errors are those of `truesource.grammar.inference.next_words.next_words`.
+        Arguments and errors are as in `truesource.grammar.inference.next_words.next_words`.
         """
         from truesource.grammar.inference.next_words import next_words
 
@@ -171,24 +171,24 @@ class PCFG(GrammarRules):
 
     @takes_sentence
     def masked(self, sentence: Sequence[str], position: int) -> FloatArray:
-        """P(word at ``position`` | all other words, and the length), (V,) probabilities.
+        """Return P(word at ``position`` | all other words, and the length), (V,) probabilities.
 
         Raises:
-            InputError: no word at all fits there.
+            InputError: no word fits there.
         """
         return self.exact.masked(sentence, position)
 
     @takes_sentence
     def viterbi(self, sentence: Sequence[str], *, coarse: bool = False) -> tuple[Tree, float]:
-        """The most probable derivation and its log probability, nats.
+        """Return the most probable derivation and its log probability, nats.
 
         Args:
             sentence: its words.
-            coarse: show the derivation as a tree of the rules as they were written, with treebank labels, and not with
-                the grammar's own symbols and the ``@`` nodes of long rules.
+            coarse: return the derivation as a tree of the rules as written, with treebank labels, instead of
+                the grammar's symbols and the ``@`` nodes of long rules.
 
         Raises:
-            InputError: the grammar cannot make the sentence.
+            InputError: the sentence has probability 0.
 
         >>> grammar = PCFG.from_text("S -> 'a' 'b' 'c' 1.0")
         >>> print(grammar.viterbi(["a", "b", "c"], coarse=True)[0])
@@ -201,11 +201,11 @@ class PCFG(GrammarRules):
 
 
 def language(name: str, **settings: Any) -> PCFG:
-    """The exact grammar of a language of the gallery.
+    """Return the exact grammar of a language of the gallery.
 
     Args:
-        name: of the language, or a reference such as ``dyck:k=2``.
-        settings: its settings, before those of the reference; values may be texts.
+        name: name of the language, or a reference such as ``dyck:k=2``.
+        settings: its settings, which override settings in the reference; values may be strings.
 
     Raises:
         InputError: there is no such language or setting, a value is outside its range, or the grammar is too large.

@@ -1,9 +1,9 @@
-"""Processes: languages without rules, whose next word has an exact law in O(1).
+"""Processes: languages without rules, whose next word has an exact distribution in O(1).
 
-A process keeps a configuration that is a function of the words so far, and the configuration gives the law of the next
-word. So the probability of each word given those before it is exact whatever the place of the language in the Chomsky
-hierarchy. What sums over words that come later, such as the probability of a masked word or of a parse, needs the rules
-of a `truesource.grammar.pcfg.PCFG`.
+A process keeps a configuration, a function of the words so far that determines the distribution of the next word. So
+the probability of each word given the previous ones is exact wherever the language is in the Chomsky hierarchy. Sums
+over later words, such as the probability of a masked word or of a parse, need the rules of a
+`truesource.grammar.pcfg.PCFG`.
 """
 
 from __future__ import annotations
@@ -38,94 +38,94 @@ from truesource.grammar.word_numbers import decoded
 if TYPE_CHECKING:
     from truesource.grammar.inference.next_words import NextWords
 
-_WHAT, _REMEDY = "the file of this process", "make it again"
+_WHAT, _REMEDY = "the file of this process", "regenerate it"
 
 
 class Process(ABC):
-    """A language whose next word has a law that follows from the words so far, one step a word.
+    """A language whose next-word distribution follows from the words so far, with one step a word.
 
-    All methods work on W strings at once, which have read equally many words. A subclass says how it begins, what the
-    law is, what a word changes, and what is known of lengths and words in expectation.
+    All methods process W strings at once, which have read equally many words. A subclass defines the first
+    configuration, the distribution, the change by a word, and expectations of lengths and words.
 
     Args:
-        name: in signatures; of a language of the gallery its reference, such as ``shuffle-dyck:k=64,depth=100``.
+        name: name in signatures; for a language of the gallery its reference, such as ``shuffle-dyck:k=64,depth=100``.
         terminals: (V,) the words.
-        meta: JSON values that say how it was made.
+        meta: JSON values on how it was made.
     """
 
     symbols: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
-    at_once: int = 4096  #: strings that are scored, or drawn, in one step; part of what fixes the bytes of a corpus
+    at_once: int = 4096  #: strings scored or drawn in one step; affects the bytes of a corpus
 
     def __init__(self, name: str, terminals: Sequence[str], meta: Mapping[str, Any] | None = None) -> None:
         self.name = name
         self.terminals = tuple(terminals)
         self.meta: Mapping[str, Any] = dict(meta or {})
 
-    # -- what a subclass says -----------------------------------------------------------------------
+    # -- defined by subclasses -----------------------------------------------------------------------
 
     @abstractmethod
     def begin(self, n: int) -> Any:
-        """The configuration of ``n`` strings before their first word: a `NamedTuple` of arrays of n rows."""
+        """Return the configuration of ``n`` strings before their first word: a `NamedTuple` of arrays of n rows."""
 
     @abstractmethod
     def law(self, state: Any) -> FloatArray:
-        """(W, V+1) probabilities of each word and of the end, which is the last column."""
+        """Return (W, V+1) probabilities of each word and of the end, which is the last column."""
 
     @abstractmethod
     def read(self, state: Any, words: IntArray) -> Any:
-        """The configuration after one word more of each string, (W,) numbers; each is possible there.
+        """Return the configuration after one further word of each string, (W,) numbers; each must be possible.
 
-        It may take over the arrays of ``state``, which nobody reads again.
+        It may reuse the arrays of ``state``, which is not used again.
         """
 
     @abstractmethod
     def length_pmf(self, high: int) -> FloatArray:
-        """P(a string has m words), m = 0..``high``, (high+1,)."""
+        """Return P(a string has m words), m = 0..``high``, (high+1,)."""
 
     @abstractmethod
     def given(self, lengths: LengthRange) -> Process:
-        """The process of the strings of these lengths: P(. | low <= length <= high).
+        """Return the process of the strings in a range of lengths: P(. | low <= length <= high).
 
         Raises:
-            InputError: there are none.
+            InputError: there are no such strings.
         """
 
     @abstractmethod
     def expected_words(self) -> FloatArray:
-        """Expected number of each word in a string, (V,); they sum to the mean length."""
+        """Return the expected number of each word in a string, (V,); they sum to the mean length."""
 
     @property
     def mean_length(self) -> float:
         """Expected number of words."""
         return float(self.expected_words().sum())
 
-    # -- what may be had faster ---------------------------------------------------------------------
+    # -- overridden for speed ---------------------------------------------------------------------
 
     def probability(self, state: Any, words: IntArray) -> FloatArray:
-        """(W,) probability of each word, or of the end where it is V; 0 of -1, which is no word of the language."""
-        found = self.law(state)[np.arange(len(words)), words]
-        return np.where(words < 0, 0.0, found)
+        """Return (W,) probabilities of each word, or of the end for V; 0 for -1, an unknown word."""
+        probabilities = self.law(state)[np.arange(len(words)), words]
+        return np.where(words < 0, 0.0, probabilities)
 
     def draw(self, state: Any, uniform: FloatArray) -> IntArray:
-        """(W,) words, or V for the end, by the inverse of the distribution function at ``uniform`` (W,) in [0, 1)."""
+        """Draw (W,) words, or V for the end, by inverting the distribution function at ``uniform`` (W,) in [0, 1)."""
         sums = np.cumsum(self.law(state), axis=1)
         place = (uniform * sums[:, -1])[:, None]
         return np.asarray((sums <= place).sum(axis=1), dtype=np.int64)
 
     def prepare(self, strings: Sequence[IntArray | Int32Array], *, full: bool) -> None:  # noqa: B027 - most need none
-        """Compute together what some strings will need: the laws if ``full``, or only the probabilities of words."""
+        """Precompute what some strings will need: next-word distributions if ``full``, or only word probabilities."""
 
     @staticmethod
-    def take(state: Any, kept: IntArray | BoolArray) -> Any:
-        """The configurations of some of the strings."""
-        return type(state)(*(part[kept] for part in state))
+    def take(state: Any, rows: IntArray | BoolArray) -> Any:
+        """Return the configurations of some of the strings."""
+        return type(state)(*(part[rows] for part in state))
 
-    # -- what it is ---------------------------------------------------------------------------------
+    # -- properties ---------------------------------------------------------------------------------
 
     @cached_property
     def exact(self) -> ProcessInference:
-        """Everything exact about it."""
+        """Exact inference of the process."""
         return ProcessInference(self)
 
     @cached_property
@@ -140,16 +140,16 @@ class Process(ABC):
 
     @property
     def identity(self) -> str:
-        """Its name and 8 digits of the digest."""
+        """Name of the process and 8 digits of the digest."""
         return f"{self.name} {self.digest[:8]}"
 
     @takes_sentence
     def encode(self, sentence: Sequence[str]) -> Int32Array:
-        """Word numbers, (n,); -1 for a word that it does not have."""
+        """Return word numbers, (n,); -1 for an unknown word."""
         return np.array([self.word_ids.get(word, -1) for word in sentence], dtype=np.int32)
 
     def decode(self, ids: ArrayLike) -> list[str]:
-        """The words of some numbers, (n,); the way back from `encode`.
+        """Return the words of some numbers, (n,); the way back from `encode`.
 
         Raises:
             InputError: there is no such word.
@@ -157,44 +157,44 @@ class Process(ABC):
         return decoded(self.terminals, ids)
 
     def sizes(self) -> dict[str, int]:
-        """Number of words, for reports."""
+        """Return the number of words, for reports."""
         return {"words": len(self.terminals)}
 
     def collapse(self, vocabulary: Iterable[str], unknown: str = "<unk>") -> Self:
-        """The process itself, if all its words are in the vocabulary: ``unknown`` then never occurs.
+        """Return the process itself, if all its words are in the vocabulary: ``unknown`` then never occurs.
 
         Raises:
-            InputError: a word is not. What follows an unknown word depends on which it was, and only rules could sum
-                over them.
+            InputError: a word is not. The words after an unknown word depend on which word it was, and only rules allow
+                the sum over them.
         """
         missing = sorted(set(self.terminals) - set(vocabulary))
         if missing:
             raise InputError(
                 f"{self.name} is a process, whose words cannot be merged into {unknown}: the model lacks"
-                f" {', '.join(missing[:3])}{' and others' if len(missing) > 3 else ''}; give it every word (min_count"
-                " 1, a larger corpus), or choose a language, or smaller settings, of which there is a grammar",
+                f" {', '.join(missing[:3])}{' and others' if len(missing) > 3 else ''}; use every word (min_count"
+                " 1, a larger corpus), or choose a language or smaller settings with a grammar",
                 code="missing-ability",
             )
         return self
 
     @takes_sentence
     def log_prob(self, sentence: Sequence[str]) -> float:
-        """Log probability of one string, nats; -inf when it is not in the language."""
+        """Return the log probability of one string, nats; -inf if it is not in the language."""
         return float(self.exact.string_log_probs([sentence])[0])
 
     @takes_sentence
     def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
-        """The distribution over the next word, and of stopping, after ``prefix``.
+        """Return the distribution of the next word and the end after ``prefix``.
 
         Raises:
-            InputError: no string (of the range) starts so.
+            InputError: no string (in the range) starts with it.
         """
         return self.exact.next_token(prefix, lengths)
 
     def next_words(self, sentences: Any, lengths: LengthRange | None = None) -> NextWords:
-        """The distribution of the next word at every position of some strings, as one array.
+        """Return the distribution of the next word at every position of some strings, as one array.
 
-        Arguments and errors are those of `truesource.grammar.inference.next_words.next_words`.
+        Arguments and errors are as in `truesource.grammar.inference.next_words.next_words`.
         """
         from truesource.grammar.inference.next_words import next_words
 
@@ -208,15 +208,15 @@ class Process(ABC):
                 process.
         """
         if not self.has_file:
-            raise InputError(f"{self.name} is a process of one's own, which has no file; keep the code that makes it")
+            raise InputError(f"{self.name} is a custom process, which cannot be saved; keep its code")
         if Path(path).suffix != ".npz":
-            raise InputError("a process has no rules to write as text; choose a name that ends in .npz", path)
+            raise InputError("a process has no rules to write as text; use a name that ends in .npz", path)
         refuse_existing(path, force)
         save_process(self.name, self.digest, path)
 
     @property
     def has_file(self) -> bool:
-        """True if `save` can write it: a language of the gallery, not a process of one's own."""
+        """True if `save` can write it: a language of the gallery, not a custom process."""
         return "language" in self.meta
 
     def __repr__(self) -> str:
@@ -226,8 +226,8 @@ class Process(ABC):
 class ProcessInference:
     """Exact inference of a process, with methods of grammars, see `truesource.grammar.inference.causal.ExactCausal`.
 
-    Probabilities of words are those of the process; a length condition takes another process, `Process.given`, which
-    is kept.
+    Probabilities of words come from the process; a length condition needs another process, `Process.given`, which is
+    cached.
     """
 
     def __init__(self, process: Process) -> None:
@@ -237,7 +237,7 @@ class ProcessInference:
 
     @property
     def total_mass(self) -> float:
-        """1: all strings of a process end."""
+        """Total probability of all strings, 1: all strings end."""
         return 1.0
 
     @property
@@ -246,7 +246,7 @@ class ProcessInference:
         return self.process.mean_length
 
     def given(self, lengths: LengthRange | None) -> Process:
-        """The process under a length condition.
+        """Return the process under a length condition.
 
         Raises:
             InputError: no string has such a length.
@@ -258,11 +258,11 @@ class ProcessInference:
         return self._given[lengths]
 
     def length_pmf(self, high: int, lengths: LengthRange | None = None) -> FloatArray:
-        """P(a string has m words), m = 0..``high``, (high+1,)."""
+        """Return P(a string has m words), m = 0..``high``, (high+1,)."""
         return self.given(lengths).length_pmf(high)
 
     def range_mass(self, lengths: LengthRange) -> float:
-        """P(the number of words is in a range).
+        """Return P(the number of words is in a range).
 
         Raises:
             InputError: it is zero.
@@ -277,7 +277,7 @@ class ProcessInference:
     def causal_log_probs(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> list[FloatArray]:
-        """Ln P(word | words before it) of each string, (n+1,) nats, the end last; -inf from an impossible one on."""
+        """Return ln P(word | words before it) of each string, (n+1,) nats, the end last; -inf once impossible."""
         process = self.given(lengths)
         encoded = [process.encode(sentence) for sentence in sentences]
         order = sorted(range(len(encoded)), key=lambda i: -len(encoded[i]))
@@ -300,20 +300,20 @@ class ProcessInference:
     def string_log_probs(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> FloatArray:
-        """Ln P(string), (N,) nats; -inf where it is not in the language."""
+        """Return ln P(string), (N,) nats; -inf if it is not in the language."""
         return np.array([float(row.sum()) for row in self.causal_log_probs(sentences, lengths, dtype=dtype)])
 
     @takes_sentence
     def prefix_log_prob(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> float:
-        """Ln P(a string starts with ``prefix``), nats; -inf when none does."""
+        """Return ln P(a string starts with ``prefix``), nats; -inf if none does."""
         return float(self.causal_log_probs([prefix], lengths)[0][:-1].sum())
 
     @takes_sentence
     def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
-        """Distribution of what follows ``prefix``.
+        """Return the distribution of the next word or the end after ``prefix``.
 
         Raises:
-            InputError: no string (of that length range) starts so.
+            InputError: no string (in that length range) starts with it.
         """
         process = self.given(lengths)
         state = process.begin(1)
@@ -321,7 +321,7 @@ class ProcessInference:
             number = np.array([word], dtype=np.int64)
             if not process.probability(state, number)[0] > 0.0:
                 raise InputError(
-                    f"no string starts with {' '.join(prefix[: at + 1])!r}: {prefix[at]!r} cannot stand there"
+                    f"no string starts with {' '.join(prefix[: at + 1])!r}: {prefix[at]!r} is impossible there"
                 )
             state = process.read(state, number)
         law = process.law(state)[0]
@@ -330,7 +330,7 @@ class ProcessInference:
     def causal_batches(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> list[Batch]:
-        """Strings in batches for `next_token_blocks`; those that are equal share a column.
+        """Return strings in batches for `next_token_blocks`; equal strings share a column.
 
         Raises:
             InputError: a string has no words.
@@ -341,7 +341,7 @@ class ProcessInference:
     def next_token_blocks(
         self, batch: Batch, lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> Iterator[Distributions]:
-        """The next-word distributions of one batch, positions 0 to n."""
+        """Yield the next-word distributions of one batch, positions 0 to n."""
         process = self.given(lengths)
         n, width = batch.words.shape
         end = len(process.terminals)
@@ -365,12 +365,12 @@ class ProcessInference:
 
 
 def _steps(process: Process, words: IntArray, sizes: IntArray) -> FloatArray:
-    """Ln P of every word and of the end, (W, n+1) nats, -inf from an impossible one on and beyond the end.
+    """Return ln P of every word and of the end, (W, n+1) nats, -inf once impossible and beyond the end.
 
     Args:
-        process: that scores.
-        words: (W, n+1) numbers; V, the end, from the end of each string on; -1 for no word of the language.
-        sizes: (W,) words of each.
+        process: the process.
+        words: (W, n+1) numbers; V, the end, from the end of each string on; -1 for an unknown word.
+        sizes: (W,) number of words of each.
     """
     table = np.full(words.shape, -np.inf)
     state, alive = process.begin(len(words)), np.arange(len(words))
@@ -396,7 +396,7 @@ class ProcessHeader(TypedDict):
 
 
 def save_process(reference: str, digest: str, path: str | Path) -> None:
-    """Write a process of the gallery, which is known by its reference, atomically.
+    """Write the reference of a process of the gallery, atomically.
 
     Raises:
         InputError: the file cannot be written.
@@ -407,10 +407,10 @@ def save_process(reference: str, digest: str, path: str | Path) -> None:
 
 
 def read_process(path: str | Path) -> ProcessHeader | None:
-    """Return what `save_process` wrote; None where a file holds no process, or is none.
+    """Read a process file; return None if it is something else.
 
     Raises:
-        InputError: it holds one that is damaged, or is a device.
+        InputError: a process file is damaged, or the path is a device.
     """
     refuse_device(path)
     try:
@@ -424,15 +424,15 @@ def read_process(path: str | Path) -> ProcessHeader | None:
 
 
 def no_length(name: str, lengths: LengthRange) -> InputError:
-    """The error for a process without strings of a range of lengths."""
+    """Return the error for a process without strings of a range of lengths."""
     return InputError(f"no string of {name} has a length in {lengths}; choose another range")
 
 
 def needs_rules(name: str, path: str | Path | None = None) -> InputError:
-    """The error for a process where the rules of a grammar are needed."""
+    """Return the error for a process if the rules of a grammar are needed."""
     return InputError(
-        f"{name} is a process: it has samples and the exact law of the next word, but no rules, which parses, masked"
-        " words, windows and variants need; choose a language, or smaller settings, of which there is a grammar",
+        f"{name} is a process: it has samples and exact next-word distributions, but no rules for parses, masked"
+        " words, windows or variants; choose a language or smaller settings with a grammar",
         path,
         code="missing-ability",
     )

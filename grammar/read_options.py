@@ -1,4 +1,4 @@
-"""Options of reading a grammar."""
+"""Options for reading a grammar."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Options of reading a grammar, for any format."""
+    """Options for reading a grammar in any format."""
 
-    start: str | None = None  #: start symbol, before that of the text
-    normalise: bool = False  #: take numbers as weights, and divide them by the sum of each symbol's
-    #: take unquoted names without rules as words even if other words are quoted, and note them with their lines in
+    start: str | None = None  #: start symbol; overrides the start symbol in the text
+    normalise: bool = False  #: read numbers as weights, divided by the sum of each symbol's weights
+    #: read unquoted names without rules as words even if other words are quoted, and list them with their lines in
     #: ``meta["unquoted"]``, as `truesource.grammar.diagnostics` expects
     lenient: bool = False
-    cut_words: bool = False  #: make a word with white space several words, and an empty one none
+    cut_words: bool = False  #: split words at white space, and drop empty ones
 
 
 AS_WRITTEN = ReadOptions()

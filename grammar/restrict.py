@@ -1,6 +1,6 @@
-"""A grammar with some of its rules: the others dropped, then all that became useless, rows divided by their sums.
+"""Restriction of a grammar to some of its rules: useless parts are removed, and rows divided by their sums.
 
-Improbable rules are dropped so, with an exact account of what that cost.
+Improbable rules are pruned this way, with an exact account of the cost.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import InputError
 
-MASS_TOLERANCE = 1e-9  #: probability that may be missing from the sentences of the mended grammar
+MASS_TOLERANCE = 1e-9  #: probability that may be missing from the sentences of the restricted grammar
 
 
-class Restricted(NamedTuple):
-    """The rest of a grammar, and of the probability of each symbol that is left."""
+class RestrictedGrammar(NamedTuple):
+    """A restricted grammar, and the share of each symbol's probability that remains."""
 
     pcfg: PCFG
-    share: FloatArray  #: (S,) of the symbols left: the part of their rules' probability that was kept, in (0, 1]
+    share: FloatArray  #: (S,) for the remaining symbols: share of their rules' probability that was kept, in (0, 1]
 
 
-def restrict(pcfg: PCFG, kept: Sequence[BoolArray]) -> Restricted | None:
-    """The grammar of the rules kept; None when they make no sentence.
+def restrict(pcfg: PCFG, selected: Sequence[BoolArray]) -> RestrictedGrammar | None:
+    """Return the grammar of the selected rules; None if they derive no sentence.
 
-    Useless are symbols that make no finite sentence or that the start does not reach, and words that no rule makes.
-    Symbols, words and rules that are left keep their order. Derivations of the result may not end.
+    Symbols that derive no finite string or are unreachable are removed, and so are words that no rule produces. The
+    rest keeps its order. Derivations of the result may not end.
 
     Args:
         pcfg: any grammar.
-        kept: (R,), (Q,) and (L,), which binary, unary and lexical rules to keep.
+        selected: (R,), (Q,) and (L,), which binary, unary and lexical rules to keep.
     """
-    left = [keep.copy() for keep in kept]
+    left = [keep.copy() for keep in selected]
     productive = _productive(pcfg, left)
     if not productive[pcfg.start]:
         return None
@@ -50,14 +50,14 @@ def restrict(pcfg: PCFG, kept: Sequence[BoolArray]) -> Restricted | None:
         keep &= reached[rules[:, 0]]
         np.add.at(sums, rules[keep, 0], np.exp(logp[keep]))
     rest = _rest(pcfg, left, reached, sums)
-    return Restricted(rest, np.minimum(sums[reached] / pcfg.row_sums[reached], 1.0))
+    return RestrictedGrammar(rest, np.minimum(sums[reached] / pcfg.row_sums[reached], 1.0))
 
 
-def _productive(pcfg: PCFG, kept: list[BoolArray]) -> BoolArray:
-    """Symbols that derive a finite string by the rules kept, (S,)."""
-    binary, unary = pcfg.binary[kept[0]], pcfg.unary[kept[1]]
+def _productive(pcfg: PCFG, selected: list[BoolArray]) -> BoolArray:
+    """Return which symbols derive a finite string by the selected rules, (S,)."""
+    binary, unary = pcfg.binary[selected[0]], pcfg.unary[selected[1]]
     result = np.zeros(len(pcfg.symbols), dtype=bool)
-    result[pcfg.lexical[kept[2], 0]] = True
+    result[pcfg.lexical[selected[2], 0]] = True
     before = -1
     while before < int(result.sum()):
         before = int(result.sum())
@@ -66,24 +66,24 @@ def _productive(pcfg: PCFG, kept: list[BoolArray]) -> BoolArray:
     return result
 
 
-def _reached(pcfg: PCFG, kept: list[BoolArray]) -> BoolArray:
-    """Symbols that the start reaches by the rules kept, (S,)."""
+def _reached(pcfg: PCFG, selected: list[BoolArray]) -> BoolArray:
+    """Return which symbols are reachable by the selected rules, (S,)."""
     n = len(pcfg.symbols)
-    binary, unary = pcfg.binary[kept[0]], pcfg.unary[kept[1]]
+    binary, unary = pcfg.binary[selected[0]], pcfg.unary[selected[1]]
     rows = np.concatenate([binary[:, 0], binary[:, 0], unary[:, 0]])
     columns = np.concatenate([binary[:, 1], binary[:, 2], unary[:, 1]])
     edges = csr_matrix((np.ones(len(rows), dtype=bool), (rows, columns)), shape=(n, n))
     return reachable_from(edges.astype(np.int8), pcfg.start)
 
 
-def _rest(pcfg: PCFG, kept: list[BoolArray], reached: BoolArray, sums: FloatArray) -> PCFG:
-    """The rules kept, over the symbols reached and the words they make, rows divided by ``sums``."""
+def _rest(pcfg: PCFG, selected: list[BoolArray], reached: BoolArray, sums: FloatArray) -> PCFG:
+    """Return the selected rules, over reachable symbols and the words they produce, rows divided by ``sums``."""
     state = np.cumsum(reached) - 1
-    made = np.zeros(len(pcfg.terminals), dtype=bool)
-    made[pcfg.lexical[kept[2], 1]] = True
+    produced = np.zeros(len(pcfg.terminals), dtype=bool)
+    produced[pcfg.lexical[selected[2], 1]] = True
     arrays: dict[str, Any] = {}
-    for kind, keep, (rules, logp) in zip(("binary", "unary", "lexical"), kept, pcfg.tables(), strict=True):
-        child = (np.cumsum(made) - 1) if kind == "lexical" else state
+    for kind, keep, (rules, logp) in zip(("binary", "unary", "lexical"), selected, pcfg.tables(), strict=True):
+        child = (np.cumsum(produced) - 1) if kind == "lexical" else state
         arrays[kind] = np.column_stack([state[rules[keep, 0]], child[rules[keep, 1:]]]).astype(np.int32)
         arrays[f"{kind}_logp"] = np.minimum(logp[keep] - np.log(sums[rules[keep, 0]]), 0.0)
     symbols = np.flatnonzero(reached)
@@ -91,7 +91,7 @@ def _rest(pcfg: PCFG, kept: list[BoolArray], reached: BoolArray, sums: FloatArra
         pcfg,
         symbols=tuple(pcfg.symbols[i] for i in symbols),
         labels=tuple(pcfg.labels[i] for i in symbols),
-        terminals=tuple(word for word, ok in zip(pcfg.terminals, made, strict=True) if ok),
+        terminals=tuple(word for word, ok in zip(pcfg.terminals, produced, strict=True) if ok),
         start=int(state[pcfg.start]),
         **arrays,
     )
@@ -99,18 +99,18 @@ def _rest(pcfg: PCFG, kept: list[BoolArray], reached: BoolArray, sums: FloatArra
 
 @dataclass(frozen=True)
 class PruningCost:
-    """Effect of dropping rules of a grammar P; Q is the rest, each row divided by its sum."""
+    """The effect of pruning rules of a grammar P; Q is the rest, each row divided by its sum."""
 
     threshold: float
-    rules: int  #: rules dropped, those of dropped symbols included
-    symbols: int  #: symbols dropped, as nothing could reach them, or they could make no sentence any more
-    words: int  #: words dropped, as no rule made them any more
-    largest_row_loss: float  #: most probability that the rules of a symbol lost, and were given back
-    mass_lost: float  #: P(a derivation of P uses a dropped rule, given that it ends), in [0, 1]
+    rules: int  #: rules dropped, including rules of dropped symbols
+    symbols: int  #: symbols dropped, unreachable or without a finite string
+    words: int  #: words dropped, which no rule produces any more
+    largest_row_loss: float  #: largest probability that the rules of a symbol lost before renormalisation
+    mass_lost: float  #: P(a derivation of P uses a dropped rule | it ends), in [0, 1]
     kl_per_sentence: float  #: KL(Q, P) of derivations, nats; KL(P, Q) is infinite when a rule that P uses is dropped
-    kl_per_token: float  #: the same over the expected length under Q
+    kl_per_token: float  #: KL per sentence over the expected length under Q
     total_mass: float  #: P(a derivation of Q ends); 1 up to rounding
-    spectral_radius: float  #: of Q, below 1
+    spectral_radius: float  #: spectral radius of Q, below 1
 
     def __str__(self) -> str:
         return (
@@ -119,31 +119,31 @@ class PruningCost:
         )
 
 
-class Pruned(NamedTuple):
-    """A pruned grammar and what it cost."""
+class PrunedGrammar(NamedTuple):
+    """A pruned grammar and the cost of pruning."""
 
     pcfg: PCFG
     cost: PruningCost
 
 
-def prune(pcfg: PCFG, threshold: float) -> Pruned:
-    """Drop the rules less probable than ``threshold``, then all that became useless, and divide rows by their sums.
+def prune(pcfg: PCFG, threshold: float) -> PrunedGrammar:
+    """Drop the rules less probable than ``threshold`` and useless parts, and divide rows by their sums.
 
-    Useless are symbols that make no finite sentence or that the start does not reach, and words that no rule makes.
+    Useless are symbols that derive no finite string or are unreachable, and words that no rule produces.
     ``meta["pruning"]`` of the result holds the cost.
 
     Args:
-        pcfg: any grammar some of whose derivations end.
-        threshold: 0 to below 1; 0 only drops what is useless.
+        pcfg: any grammar with some derivations that end.
+        threshold: 0 to below 1; 0 drops only useless parts.
 
     Raises:
         InputError: the threshold is out of range, no sentence is left, or derivations of the result may not end.
     """
     if not (isinstance(threshold, int | float) and 0.0 <= threshold < 1.0):
-        raise InputError(f"a pruning threshold is 0 to below 1, got {threshold!r}")
+        raise InputError(f"a pruning threshold must be 0 or more and below 1, got {threshold!r}")
     rest = restrict(pcfg, [np.exp(logp) >= threshold for _, logp in pcfg.tables()])
     if rest is None:
-        raise InputError(f"without its rules below {threshold:g} the grammar makes no sentence; lower the threshold")
+        raise InputError(f"without its rules below {threshold:g} the grammar has no sentence; lower the threshold")
     pruned, share = rest
     cost = pruning_cost(
         pruned,
@@ -154,7 +154,7 @@ def prune(pcfg: PCFG, threshold: float) -> Pruned:
         words=len(pcfg.terminals) - len(pruned.terminals),
         original_mass=pcfg.exact.total_mass,
     )
-    return Pruned(pruned.with_meta(pruning=asdict(cost)), cost)
+    return PrunedGrammar(pruned.with_meta(pruning=asdict(cost)), cost)
 
 
 def pruning_cost(
@@ -167,19 +167,19 @@ def pruning_cost(
     words: int = 0,
     original_mass: float = 1.0,
 ) -> PruningCost:
-    """The exact cost of pruning, from what is left: no dropped rule is needed.
+    """Return the exact cost of pruning, without the dropped rules.
 
-    With ``s_A`` the share of A's probability that was kept, a kept rule had ``p = q s_A``. Hence
-    ``KL(Q, P) = sum_A E_Q[count of A] ln(1 / s_A)``, and the mass lost is what is missing from the total mass of the
-    grammar with the rules ``q s_A`` alone.
+    With ``s_A`` the share of A's probability that was kept, a kept rule had ``p = q s_A``. Hence ``KL(Q, P) = sum_A
+    E_Q[count of A] ln(1 / s_A)``, and the mass lost is the deficit of the total mass of the grammar with only the rules
+    ``q s_A``.
 
     Args:
         pruned: the grammar Q, rows divided by their sums.
-        share: (S,) what was kept of the probability of each symbol's rules, in (0, 1].
+        share: (S,) share of the probability of each symbol's rules that was kept, in (0, 1].
         threshold: rules below it were dropped.
-        rules: how many were dropped.
-        symbols: the same of symbols.
-        words: the same of words.
+        rules: number of dropped rules.
+        symbols: number of dropped symbols.
+        words: number of dropped words.
         original_mass: total mass of P.
 
     Raises:
@@ -189,7 +189,7 @@ def pruning_cost(
     mass = pruned.exact.total_mass
     if radius >= 1.0 or mass < 1.0 - MASS_TOLERANCE:
         raise InputError(
-            f"without its rules below {threshold:g} the grammar makes infinite derivations"
+            f"without its rules below {threshold:g} the grammar has infinite derivations"
             f" (spectral radius {radius:.6g}); lower the threshold"
         )
     counts = expected_counts(pruned)
@@ -210,7 +210,7 @@ def pruning_cost(
 
 
 def _with_leaks(pcfg: PCFG, share: FloatArray) -> PCFG:
-    """The grammar with its rules at ``share`` of their probability; the rest goes to a symbol that never ends."""
+    """Return the grammar with its rules at ``share`` of their probability; a symbol that never ends gets the rest."""
     n = len(pcfg.symbols)
     leaking = np.flatnonzero(share < 1.0)
     name = "leak"

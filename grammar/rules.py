@@ -1,4 +1,4 @@
-"""The rules of a grammar: a frozen set of arrays, checked at birth."""
+"""The rules of a grammar: a frozen set of arrays, checked at construction."""
 
 from __future__ import annotations
 
@@ -21,37 +21,36 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import counted
 from truesource.grammar.word_numbers import decoded
 
-ROW_TOLERANCE = 1e-6  #: how far from one the rule probabilities of a symbol may sum
-_SPACE = re.compile(r"[ \t\r\n\f\v]")  #: what separates words in texts; other white space may be part of a word
-ROUNDING = 1e-12  #: how far they sum from one by float64 alone; further away they are divided by their sum
+ROW_TOLERANCE = 1e-6  #: tolerance of the sum of a symbol's rule probabilities
+_SPACE = re.compile(r"[ \t\r\n\f\v]")  #: separators of words in texts; other white space may be part of a word
+ROUNDING = 1e-12  #: deviation of the sum from one due to float64; rows with a larger one are divided by their sum
 
 
 @dataclass(frozen=True, eq=False)
 class GrammarRules:
     """The rules of a probabilistic context-free grammar: binary, unary and lexical rules, without empty rules.
 
-    Any symbol may have rules of all three kinds; unary cycles and left recursion are welcome.
-    States are numbered 0 to S-1 in the order of ``symbols``, words 0 to V-1 in the order of
-    ``terminals``. Rule arrays are sorted (binary by left, right, parent; unary by child, parent;
-    lexical by word, parent) and read-only. Rules of a symbol that sum to one within 1e-6 only, as rounded ones do, are
-    divided by their sum: all exact quantities are those of a proper grammar.
+    Any symbol may have rules of all three kinds; unary cycles and left recursion are allowed. States are numbered 0 to
+    S-1 in the order of ``symbols``, words 0 to V-1 in the order of ``terminals``. Rule arrays are sorted (binary by
+    left, right, parent; unary by child, parent; lexical by word, parent) and read-only. Rules of a symbol that sum to
+    one only within 1e-6, as rounded ones do, are divided by their sum: all exact quantities are of a proper grammar.
 
     Raises:
-        InputError: a name is not a Unicode text, an index is out of range, a rule stands twice, a probability is not in
-            (0, 1], or the rules of a symbol do not sum to one within 1e-6 (the message names the symbol).
+        InputError: a name is not a Unicode string, an index is out of range, a rule is duplicated, a probability is not
+            in (0, 1], or the rules of a symbol do not sum to one within 1e-6 (the message names the symbol).
     """
 
-    symbols: tuple[str, ...]  #: (S,) names, all different
-    terminals: tuple[str, ...]  #: (V,) words, all different
-    start: int  #: state every derivation starts from
+    symbols: tuple[str, ...]  #: (S,) names, all distinct
+    terminals: tuple[str, ...]  #: (V,) words, all distinct
+    start: int  #: start state of every derivation
     binary: Int32Array  #: (R, 3) parent, left child, right child
     binary_logp: FloatArray  #: (R,) nats
     unary: Int32Array  #: (Q, 2) parent, child
     unary_logp: FloatArray  #: (Q,) nats
     lexical: Int32Array  #: (L, 2) parent, word
     lexical_logp: FloatArray  #: (L,) nats
-    labels: tuple[str, ...]  #: (S,) treebank label each state projects to; ``@...`` was made by binarisation
-    meta: Mapping[str, Any] = field(default_factory=dict)  #: how it was made; JSON values; not part of the digest
+    labels: tuple[str, ...]  #: (S,) treebank label each state projects to; ``@...`` is from binarisation
+    meta: Mapping[str, Any] = field(default_factory=dict)  #: JSON values on how it was made; not part of the digest
 
     def __post_init__(self) -> None:
         for names in (self.symbols, self.terminals, self.labels):
@@ -59,9 +58,9 @@ class GrammarRules:
         _require_words(self.terminals)
         n_symbols, n_words = len(self.symbols), len(self.terminals)
         if n_symbols == 0 or len(set(self.symbols)) != n_symbols:
-            raise InputError("a grammar needs at least one symbol, and all symbols different")
+            raise InputError("a grammar needs at least one symbol, and distinct symbols")
         if len(set(self.terminals)) != n_words:
-            raise InputError("a word stands twice in the terminals")
+            raise InputError("a word is twice in the terminals; remove one")
         if len(self.labels) != n_symbols:
             raise InputError(f"expecting {n_symbols} labels (one per symbol), got {len(self.labels)}")
         if not 0 <= self.start < n_symbols:
@@ -77,15 +76,15 @@ class GrammarRules:
             if logp.shape != (len(rules),):
                 raise InputError(f"expecting shape {(len(rules),)} for {name}_logp, got {logp.shape}")
             if len(rules) and ((rules < 0).any() or (rules >= np.array(sizes)).any()):
-                raise InputError(f"a {name} rule names a symbol or word that the grammar does not have")
+                raise InputError(f"a {name} rule has a symbol or word that is not in the grammar")
             wrong = ~(np.isfinite(logp) & (logp <= 1e-9))
             if wrong.any():
                 parent = self.symbols[int(rules[np.flatnonzero(wrong)[0], 0])]
-                raise InputError(f"a {name} rule of {parent!r} has a probability outside (0, 1]; mend it")
+                raise InputError(f"a {name} rule of {parent!r} has a probability outside (0, 1]; correct it")
             order = rule_order(rules)
             rules, logp = rules[order], np.minimum(logp[order], 0.0)
             if len(rules) > 1 and (rules[1:] == rules[:-1]).all(axis=1).any():
-                raise InputError(f"a {name} rule stands twice")
+                raise InputError(f"a {name} rule is duplicated; remove one")
             for attribute, value in ((name, rules), (f"{name}_logp", logp)):
                 value.flags.writeable = False
                 object.__setattr__(self, attribute, value)
@@ -123,14 +122,14 @@ class GrammarRules:
         return sums
 
     def tables(self) -> tuple[tuple[Int32Array, FloatArray], ...]:
-        """Rules and log probabilities of the three kinds: binary, unary, lexical."""
+        """Return rules and log probabilities of the three kinds: binary, unary, lexical."""
         return ((self.binary, self.binary_logp), (self.unary, self.unary_logp), (self.lexical, self.lexical_logp))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Another process gets the arrays, none of what was computed and kept."""
+        """Return the arrays for another process, without cached results."""
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
-    # -- making one ---------------------------------------------------------------------------------
+    # -- construction ---------------------------------------------------------------------------------
 
     @classmethod
     def from_rules(
@@ -144,16 +143,16 @@ class GrammarRules:
         order: Sequence[str] = (),
         meta: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Build from (parent, children, weight) triples; equal rules add up.
+        """Build from (parent, children, weight) triples; weights of equal rules are added.
 
         Args:
             rules: one or two children; weights are probabilities, or any positive numbers with ``normalise``.
             start: name of the start symbol.
-            words: tells whether a rule's single child is a word.
-            labels: treebank label of each symbol, itself where absent.
+            words: returns whether a rule's single child is a word.
+            labels: treebank label of each symbol; by default its name.
             normalise: divide each symbol's weights by their sum.
-            order: symbols to number first, after the start symbol; the rest follow as they appear.
-            meta: JSON values that say how the grammar was made.
+            order: symbols to number first, after the start symbol; the rest follow in order of appearance.
+            meta: JSON values on how the grammar was made.
         """
         symbols = {name: i for i, name in enumerate(dict.fromkeys([start, *order]))}
         terminals: dict[str, int] = {}
@@ -184,17 +183,17 @@ class GrammarRules:
             _arrays(table, width, totals if normalise else None) for table, width in zip(tables, (3, 2, 2), strict=True)
         )
         names = tuple(symbols)
-        given = labels or {}
+        names_to_labels = labels or {}
         return cls(
             names,
             tuple(terminals),
             0,
             *(*binary, *unary, *lexical),
-            tuple(given.get(name, name) for name in names),
+            tuple(names_to_labels.get(name, name) for name in names),
             dict(meta or {}),
         )
 
-    # -- what it is ---------------------------------------------------------------------------------
+    # -- properties ---------------------------------------------------------------------------------
 
     @cached_property
     def digest(self) -> str:
@@ -203,9 +202,9 @@ class GrammarRules:
 
     @property
     def identity(self) -> str:
-        """Name of the grammar in signatures: 8 digits of the digest, after the language and its settings if it is one.
+        """Name of the grammar in signatures: 8 digits of the digest, after the language and its settings, if any.
 
-        A grammar made from that of a language, by a merged vocabulary for example, is ``changed``.
+        A grammar derived from a language, by a merged vocabulary for example, is ``changed``.
         """
         language = self.meta.get("language")
         if language is None:
@@ -230,11 +229,11 @@ class GrammarRules:
 
     @takes_sentence
     def encode(self, sentence: Sequence[str]) -> Int32Array:
-        """Word numbers of a sentence, (n,); -1 for a word the grammar does not have."""
+        """Return word numbers of a sentence, (n,); -1 for an unknown word."""
         return np.array([self.word_ids.get(word, -1) for word in sentence], dtype=np.int32)
 
     def decode(self, ids: ArrayLike) -> list[str]:
-        """The words of some numbers, (n,); the way back from `encode`.
+        """Return the words of some numbers, (n,); the way back from `encode`.
 
         Raises:
             InputError: there is no such word.
@@ -254,14 +253,14 @@ class GrammarRules:
         return hash(self.digest)
 
     def with_meta(self, **entries: Any) -> Self:
-        """Copy the grammar with more entries in ``meta``."""
+        """Copy the grammar with further entries in ``meta``."""
         return replace(self, meta={**self.meta, **entries})
 
     def collapse(self, vocabulary: Iterable[str], unknown: str = "<unk>") -> Self:
-        """The grammar of the language in which every word outside ``vocabulary`` reads ``unknown``.
+        """Return the grammar of the language in which ``unknown`` replaces every word outside ``vocabulary``.
 
-        PCFGs are closed under such a mapping: lexical probabilities of the merged words add up, so the
-        result is the exact truth for a model whose tokeniser does the same (context and target alike).
+        PCFGs are closed under such a mapping: lexical probabilities of the merged words are added, so the result is the
+        exact ground truth for a model whose tokeniser does the same (context and target alike).
         """
         keep = set(vocabulary)
         names = [word for word in self.terminals if word in keep and word != unknown]
@@ -276,7 +275,7 @@ class GrammarRules:
         return replace(self, terminals=(*names, unknown), lexical=lexical, lexical_logp=logp)
 
     def sizes(self) -> dict[str, int]:
-        """Counts of symbols, words and rules, for reports."""
+        """Return counts of symbols, words and rules, for reports."""
         return {
             "symbols": len(self.symbols),
             "labels": len(set(self.labels)),
@@ -290,7 +289,7 @@ class GrammarRules:
 def _arrays(
     table: Mapping[tuple[int, ...], float], width: int, totals: Mapping[int, float] | None
 ) -> tuple[Int32Array, FloatArray]:
-    """Rules (n, width) and their log weights (n,), over the total of each parent where totals are given."""
+    """Return rules (n, width) and their log weights (n,), over the total of each parent if totals are given."""
     keys = np.array(list(table), dtype=np.int32).reshape(-1, width)
     weights = np.array(list(table.values()), dtype=np.float64)
     if totals is not None and len(keys):
@@ -299,7 +298,7 @@ def _arrays(
 
 
 def rule_order(rules: Int32Array) -> IntArray:
-    """The order in which a grammar keeps rules (n, 1 + children) of one kind: by children, then parent, (n,)."""
+    """Return the order of rules (n, 1 + children) of one kind in a grammar: by children, then parent, (n,)."""
     return np.lexsort((rules[:, 0], *(rules[:, c] for c in range(rules.shape[1] - 1, 0, -1))))
 
 
@@ -307,17 +306,17 @@ def _require_texts(names: tuple[str, ...]) -> None:
     """Refuse names that cannot be written to a file.
 
     Raises:
-        InputError: one is not a text, or has half of a surrogate pair in it.
+        InputError: one is not a string, or has half of a surrogate pair in it.
     """
     try:
         "".join(names).encode()
     except (TypeError, UnicodeEncodeError):
         wrong = next(name for name in names if not isinstance(name, str) or not _encodable(name))
-        raise InputError(f"expecting a text as the name of a symbol, a label or a word, got {wrong!r}") from None
+        raise InputError(f"the name of a symbol, a label or a word must be a Unicode string, got {wrong!r}") from None
 
 
 def _require_words(words: tuple[str, ...]) -> None:
-    """Refuse words that a text of words between white space cannot hold.
+    """Refuse words that cannot be in text with words between white space.
 
     Raises:
         InputError: one is empty or has ASCII white space in it.
@@ -325,8 +324,8 @@ def _require_words(words: tuple[str, ...]) -> None:
     if "" in words or _SPACE.search("".join(words)):
         wrong = next(word for word in words if not word or _SPACE.search(word))
         raise InputError(
-            f"the word {wrong!r} {'has white space in it' if wrong else 'is empty'}, and no text or tokeniser can keep"
-            " it; make it several words: truesource convert --cut-words"
+            f"the word {wrong!r} {'has white space in it' if wrong else 'is empty'}, which no text or tokeniser can"
+            " represent; split it into words: truesource convert --cut-words"
         )
 
 
@@ -335,7 +334,7 @@ def _encodable(name: str) -> bool:
 
 
 def digest_rules(names: Sequence[object], tables: Iterable[tuple[NDArray[Any], NDArray[Any]]]) -> str:
-    """`GrammarRules.digest` of symbols, words, start and labels, and of rules as they stand."""
+    """Return `GrammarRules.digest` of symbols, words, start and labels, and of rules without changes."""
     sha = hashlib.sha256(json.dumps(names).encode())
     for rules, logp in tables:
         sha.update(rules.tobytes())
@@ -353,7 +352,7 @@ def require_proper(names: Sequence[str], sums: FloatArray, wrong: BoolArray, pat
         worst = int(np.argmax(np.where(wrong, np.abs(sums - 1.0), 0.0)))
         raise InputError(
             f"the rules of {names[worst]!r} sum to {sums[worst]:.8g}, not 1"
-            f" ({counted(int(wrong.sum()), 'such symbol')}); mend them, or divide by the sums: truesource convert"
+            f" ({counted(int(wrong.sum()), 'such symbol')}); correct them, or normalise: truesource convert"
             " --normalise",
             path,
         )

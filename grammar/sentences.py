@@ -1,4 +1,4 @@
-"""Sentences as people pass them: lists of words, or text with white space between words."""
+"""Sentences as arguments: lists of words, or text with white space between words."""
 
 from __future__ import annotations
 
@@ -19,68 +19,68 @@ M = TypeVar("M", bound=Callable[..., Any])
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text: what is between ASCII white space."""
+    """Return the words of a text, split at ASCII white space."""
     return _WORDS(text)
 
 
-def as_sentence(given: Any) -> Any:
-    """Return the words of a sentence, which is split if it is text.
+def as_sentence(value: Any) -> Any:
+    """Return the words of a sentence; a string is split.
 
     Raises:
         InputError: it is neither text nor a list of words, or one of its words has white space in it.
     """
-    if isinstance(given, str):
-        return split_words(given)
-    if _is_no_sequence(given):
-        raise InputError(f"expecting a sentence, {_FORMS}, not {reprlib.repr(given)}")
-    if isinstance(given, (list, tuple)):
-        for word in given:
+    if isinstance(value, str):
+        return split_words(value)
+    if _is_no_sequence(value):
+        raise InputError(f"expecting a sentence, {_FORMS}, not {reprlib.repr(value)}")
+    if isinstance(value, (list, tuple)):
+        for word in value:
             if isinstance(word, (list, tuple)):
                 raise InputError(f"expecting one sentence, {_FORMS}, not a list of sentences; pass them one by one")
             if not isinstance(word, str):
                 raise InputError(f"expecting a sentence, {_FORMS}; {reprlib.repr(word)} in it is not a word")
             if _SPACE(word):
-                raise InputError(f"{reprlib.repr(word)} is not one word, but several; pass {_FORMS}")
-    return given
+                raise InputError(f"{reprlib.repr(word)} is several words; pass {_FORMS}")
+    return value
 
 
-def as_sentences(given: Any) -> Any:
-    """Return sentences as words, if some of them are text; one text is one sentence.
+def as_sentences(value: Any) -> Any:
+    """Return sentences as words; strings among them are split, and one string is one sentence.
 
     Raises:
         InputError: they are not sentences.
     """
-    if isinstance(given, str):
-        return [split_words(given)]
-    if _is_no_sequence(given):
-        raise InputError(f"expecting sentences, each {_FORMS}, not {reprlib.repr(given)}")
-    if not isinstance(given, (list, tuple)):
-        return given
-    for each in given:
+    if isinstance(value, str):
+        return [split_words(value)]
+    if _is_no_sequence(value):
+        raise InputError(f"expecting sentences, each {_FORMS}, not {reprlib.repr(value)}")
+    if not isinstance(value, (list, tuple)):
+        return value
+    for each in value:
         if _is_no_sequence(each) and not isinstance(each, str):
             raise InputError(f"expecting sentences, each {_FORMS}; {reprlib.repr(each)} among them is not a sentence")
-    return [as_sentence(each) for each in given] if any(isinstance(each, str) for each in given) else given
+    return [as_sentence(each) for each in value] if any(isinstance(each, str) for each in value) else value
 
 
-def _is_no_sequence(given: Any) -> bool:
-    return given is None or isinstance(given, (bytes, Mapping)) or not isinstance(given, Iterable)
+def _is_no_sequence(value: Any) -> bool:
+    return value is None or isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable)
 
 
 def takes_sentence(method: M) -> M:
-    """Let the first argument of a method, a sentence, be text: it is split at white space."""
+    """Let the first argument of a method, a sentence, be a string: it is split at white space."""
     return _converted(method, as_sentence)
 
 
 def takes_sentences(method: M) -> M:
-    """Let sentences, the first argument of a method, be text: one text is one sentence.
+    """Let sentences, the first argument of a method, be strings: one string is one sentence.
 
-    A sentence that is passed as its only word is refused.
+    A list of one item that is a whole sentence is refused.
     """
     return _converted(method, _without_whole_sentences)
 
 
-def _without_whole_sentences(given: Any) -> Any:
-    sentences = as_sentences(given)
+def _without_whole_sentences(value: Any) -> Any:
+    sentences = as_sentences(value)
     for each in sentences if isinstance(sentences, (list, tuple)) else ():
         if isinstance(each, (list, tuple)) and len(each) == 1:
             as_sentence(each)

@@ -1,4 +1,4 @@
-"""Compiling a template grammar (feature notation and word lists) into a PCFG."""
+"""Compile a template grammar (feature notation and word lists) into a PCFG."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from truesource.grammar.support.files import digest_file
 from truesource.grammar.template_reader import Factor, RuleTemplate, Template, TemplateTable, read_template
 
 State = tuple[str, tuple[str, ...]]  #: a category and the values of its features
-Tail = tuple[str, tuple[str, ...]]  #: a label and the children that are left of a long rule
+Tail = tuple[str, tuple[str, ...]]  #: a label and the remaining children of a long rule
 Instance = tuple[State, tuple[State, ...], float]  #: parent, children, split weight
 
 
 def compile_template(folder: str | Path) -> PCFG:
-    """Compile ``grammar.txt`` and the word lists beside it.
+    """Compile ``grammar.txt`` and the word lists in its folder.
 
-    Every variable takes every value it may; instances with a symbol that derives no words are dropped. Then each
+    Every variable takes every value of its domain; instances with a symbol that derives no words are dropped. Then each
     template line gets its share of its left-hand side, divided among its remaining instances in proportion to the
-    product of its ``by`` tables, and the weights of each left-hand side are normalised to one. Equal rules add up.
+    product of its ``by`` tables, and the weights of each left-hand side are normalised to one. Equal rules are added.
     Rules with more than two children become chains of ``@LABEL`` symbols with a single rule each, so probabilities of
-    trees are unchanged. What the start cannot reach is dropped. States are named ``CATEGORY-value-value``.
+    trees are unchanged. Unreachable symbols are dropped. States are named ``CATEGORY-value-value``.
 
     Raises:
-        InputError: a line cannot be understood, uses an undeclared category or table, leaves a feature unbound, or uses
-            a category without rules and words (with file and line); or the start derives nothing.
+        InputError: a line cannot be parsed, uses an undeclared category or table, leaves a feature unbound, or uses a
+            category without rules and words (with file and line); or the start derives nothing.
     """
     folder = Path(folder)
     template = read_template(folder)
@@ -91,16 +91,16 @@ def _check_categories(template: Template) -> None:
 
 
 def _instances(rule: RuleTemplate, tables: Mapping[str, TemplateTable]) -> Iterator[Instance]:
-    """Every way to give values to the variables of a rule such that no table says zero."""
+    """Yield every assignment of values to the variables of a rule for which no table is zero."""
     domains: dict[str, tuple[str, ...]] = {}
     for argument in (a for term in (rule.left, *rule.right) for a in term.arguments):
-        known = domains.get(argument.variable, argument.values)
-        domains[argument.variable] = tuple(value for value in known if value in argument.values)
+        domain = domains.get(argument.variable, argument.values)
+        domains[argument.variable] = tuple(value for value in domain if value in argument.values)
     in_tables = dict.fromkeys(k for f in (*rule.split, *rule.share_factors) for k in f.keys if k in domains)
     variables = [*in_tables, *(v for v in domains if v not in in_tables)]
     ready: list[list[tuple[Factor, bool]]] = [[] for _ in range(len(variables) + 1)]
     for factor, is_split in (*((f, False) for f in rule.share_factors), *((f, True) for f in rule.split)):
-        # looked up as soon as the last of its variables has a value
+        # each factor is looked up once its last variable has a value
         last = max((variables.index(key) + 1 for key in factor.keys if key in domains), default=0)
         ready[last].append((factor, is_split))
 
@@ -128,7 +128,7 @@ def _look_up(factor: Factor, values: Mapping[str, str], tables: Mapping[str, Tem
 
 
 def _productive(template: Template, lines: Sequence[Sequence[Instance]]) -> set[State]:
-    """States that derive at least one string of words."""
+    """Return states that derive at least one string of words."""
     productive: set[State] = set(template.words)
     waiting: dict[State, list[int]] = defaultdict(list)
     missing: list[int] = []
@@ -151,7 +151,7 @@ def _productive(template: Template, lines: Sequence[Sequence[Instance]]) -> set[
 def _shares(
     rule: RuleTemplate, instances: Sequence[Instance], productive: set[State], tables: Mapping[str, TemplateTable]
 ) -> dict[State, list[tuple[tuple[State, ...], float]]]:
-    """The weighted right-hand sides that one template line gives to each parent."""
+    """Return the weighted right-hand sides of one template line for each parent."""
     by_parent: dict[State, list[tuple[tuple[State, ...], float]]] = defaultdict(list)
     for parent, children, weight in instances:
         if productive.issuperset(children):
@@ -165,7 +165,7 @@ def _shares(
 
 
 def _reachable(start: State, rules: Mapping[State, Sequence[tuple[tuple[State, ...], float]]]) -> list[State]:
-    """States in the order in which a walk from the start first meets them."""
+    """Return states in the order in which a walk from the start first reaches them."""
     seen = {start: None}
     order = [start]
     for state in order:
@@ -196,9 +196,9 @@ def _binarised(
     tails: dict[Tail, str],
     taken: set[str],
 ) -> tuple[str, ...]:
-    """The children of a rule, all but the first folded into ``@LABEL`` symbols that are shared by equal tails.
+    """Return the children of a rule, all but the first folded into ``@LABEL`` symbols shared by equal tails.
 
-    A tail whose name is ``taken``, by a state or by another tail, gets primes.
+    If the name of a tail is ``taken``, by a state or by another tail, it gets primes.
     """
     if len(children) <= 2:
         return tuple(children)

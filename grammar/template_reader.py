@@ -1,4 +1,4 @@
-"""Reading the template notation: features, categories, tables, rule templates and word lists."""
+"""Read the template notation: features, categories, tables, rule templates and word lists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FACTOR = re.compile(r"([A-Za-z_]\w*)\(([^()]*)\)")
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One feature position of a term: a variable, and the values it may take."""
+    """One feature position of a term: a variable and its possible values."""
 
     variable: str  #: equal names in one rule take equal values
     feature: str
@@ -35,7 +35,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A table looked up at variables (``?x``) and values."""
+    """A table looked up by variables (``?x``) and values."""
 
     table: str
     keys: tuple[str, ...]
@@ -56,7 +56,7 @@ class RuleTemplate:
 
 @dataclass(frozen=True, slots=True)
 class TemplateTable:
-    """Non-negative numbers by feature values; what is not listed is zero."""
+    """Non-negative numbers by feature values; values not listed are zero."""
 
     features: tuple[str, ...]
     entries: Mapping[tuple[str, ...], float]
@@ -64,7 +64,7 @@ class TemplateTable:
 
 @dataclass
 class Template:
-    """Everything that the files of one folder say."""
+    """The content of all files of one folder."""
 
     start: str = ""
     features: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -100,12 +100,11 @@ def read_template(folder: Path) -> Template:
     """Read ``grammar.txt`` and every other ``*.txt`` of a folder.
 
     Raises:
-        InputError: a file is missing or not UTF-8, or a line says something that cannot be; the
-            message ends in the file and the line.
+        InputError: a file is missing or not UTF-8, or a line is invalid; the message ends in the file and the line.
     """
     first = folder / "grammar.txt"
     if not first.is_file():
-        raise InputError("no template grammar here: expecting grammar.txt and word lists beside it", folder)
+        raise InputError("no template grammar here: expecting grammar.txt and word lists in one folder", folder)
     blocks: list[_Block] = []
     for path in (first, *sorted(p for p in folder.glob("*.txt") if p.name != first.name)):
         blocks.extend(_blocks(path))
@@ -127,7 +126,7 @@ def _blocks(path: Path) -> Iterator[_Block]:
         line = _Line(content.strip(), path, number)
         if content[0].isspace():
             if head is None:
-                raise line.error("an indented line continues the one above it, but there is none")
+                raise line.error("this indented line continues no line above it; remove the indentation")
             body.append(line)
         else:
             if head is not None:
@@ -138,7 +137,7 @@ def _blocks(path: Path) -> Iterator[_Block]:
 
 
 class _TemplateReader:
-    """Reads blocks in an order that lets every file use what any file declares."""
+    """Reader of blocks in an order that lets every file use the declarations of any file."""
 
     def __init__(self) -> None:
         self.template = Template()
@@ -153,7 +152,7 @@ class _TemplateReader:
             {"start": self._start, "label": self._label, "table": self._table},
             {"zipf": self._zipf, "paradigm": self._paradigm},
         )
-        known = {keyword for readers in passes for keyword in readers}
+        keywords = {keyword for readers in passes for keyword in readers}
         for readers in passes:
             for block in blocks:
                 if block.keyword in readers and " -> " not in block.head.text:
@@ -163,7 +162,7 @@ class _TemplateReader:
                 self._rules(block)
             elif block.keyword == "words" or block.keyword in self.paradigms:
                 self._words(block)
-            elif block.keyword not in known:
+            elif block.keyword not in keywords:
                 raise block.head.error(
                     f"cannot understand {block.keyword!r}: expecting a declaration, a rule with ' -> ', or a word list"
                 )
@@ -176,7 +175,7 @@ class _TemplateReader:
     def _feature(self, block: _Block) -> None:
         names = [*block.head.text.split()[1:], *(word for line in block.body for word in line.text.split())]
         if len(names) < 2 or len(set(names[1:])) != len(names) - 1:
-            raise block.head.error("a feature needs a name and different values, as in 'feature num sg pl'")
+            raise block.head.error("a feature needs a name and distinct values, as in 'feature num sg pl'")
         if names[0] in self.template.features:
             raise block.head.error(f"the feature {names[0]!r} is declared twice")
         self.template.features[names[0]] = tuple(names[1:])
@@ -187,7 +186,7 @@ class _TemplateReader:
             if name not in self.template.features:
                 raise block.head.error(f"unknown feature {name!r}; declare it with 'feature {name} ...'")
         if not parts or parts[0] in self.template.categories:
-            raise block.head.error("a category needs a name of its own, as in 'category NP case num'")
+            raise block.head.error("a category needs a unique name, as in 'category NP case num'")
         self.template.categories[parts[0]] = tuple(parts[1:])
 
     def _start(self, block: _Block) -> None:
@@ -203,13 +202,13 @@ class _TemplateReader:
         for part in parts[1:]:
             term = self._term(part, block.head)
             if term.category.startswith("@") != parts[0].startswith("@"):
-                raise block.head.error("categories with @ have labels with @, and no others have")
+                raise block.head.error("categories with @ must have labels with @, and other categories must not")
             self.template.labels.append((term, parts[0]))
 
     def _table(self, block: _Block) -> None:
         parts = block.head.text.split()[1:]
         if len(parts) < 2 or parts[0] in self.template.tables:
-            raise block.head.error("a table needs a name of its own and features, as in 'table subject verb class'")
+            raise block.head.error("a table needs a unique name and features, as in 'table subject verb class'")
         for name in parts[1:]:
             if name not in self.template.features:
                 raise block.head.error(f"unknown feature {name!r}; declare it with 'feature {name} ...'")
@@ -243,13 +242,13 @@ class _TemplateReader:
         if name not in self.template.categories:
             raise line.error(f"unknown category {name!r}; declare it with 'category {name} ...'")
         features = self.template.categories[name]
-        given = inside.split(",") if inside else []
-        if len(given) < len(features):
-            unbound = " ".join(features[len(given) :])
+        values = inside.split(",") if inside else []
+        if len(values) < len(features):
+            unbound = " ".join(features[len(values) :])
             raise line.error(f"{text} leaves the feature(s) {unbound} unbound; give a value, ?variable or *")
-        if len(given) > len(features):
-            raise line.error(f"{text} gives {len(given)} values, but {name} has {len(features)} feature(s)")
-        pairs = zip(features, given, strict=True)
+        if len(values) > len(features):
+            raise line.error(f"{text} gives {len(values)} values, but {name} has {len(features)} feature(s)")
+        pairs = zip(features, values, strict=True)
         return Term(name, tuple(self._argument(feature, value, line) for feature, value in pairs))
 
     def _argument(self, feature: str, text: str, line: _Line) -> Argument:
@@ -289,7 +288,7 @@ class _TemplateReader:
             for argument in (a for term in (left, *children) for a in term.arguments):
                 if bound.setdefault(argument.variable, argument.feature) != argument.feature:
                     features = f"{bound[argument.variable]!r} and {argument.feature!r}"
-                    raise line.error(f"{argument.variable} stands for two features, {features}")
+                    raise line.error(f"{argument.variable} is used for two features, {features}; use two variables")
             on_left = {a.variable: a.feature for a in left.arguments}
             share_factors = tuple(self._factor(part, on_left, line) for part in factor_texts)
             split = tuple(self._factor(part, bound, line) for part in split_text.split())
@@ -301,7 +300,7 @@ class _TemplateReader:
     def _factor(self, text: str, bound: Mapping[str, str], line: _Line) -> Factor:
         match = _FACTOR.fullmatch(text.strip())
         if match is None or match[1] not in self.template.tables:
-            raise line.error(f"{text!r} in the weight is no known table; write table(?x,value) without spaces")
+            raise line.error(f"{text!r} in the weight is no declared table; write table(?x,value) without spaces")
         table, keys = self.template.tables[match[1]], tuple(match[2].split(","))
         if len(keys) != len(table.features):
             raise line.error(f"{text} gives {len(keys)} values, but the table has {len(table.features)} feature(s)")
@@ -310,7 +309,7 @@ class _TemplateReader:
                 self._check_value(feature, key, line)
             elif key not in bound:
                 raise line.error(
-                    f"{key} in the weight is unbound; the share knows the variables of the left side only, 'by' all"
+                    f"{key} in the weight is unbound; the share may use variables of the left side, 'by' all"
                 )
             elif bound[key] != feature:
                 raise line.error(f"{key} is the feature {bound[key]!r}, but the table {match[1]} wants {feature!r}")
@@ -321,7 +320,7 @@ class _TemplateReader:
     def _zipf(self, block: _Block) -> None:
         parts = block.head.text.split()[1:]
         if len(parts) != 2:
-            raise block.head.error("write 'zipf EXPONENT OFFSET': the word of rank r weighs (r + OFFSET)^-EXPONENT")
+            raise block.head.error("write 'zipf EXPONENT OFFSET'; the word of rank r has weight (r + OFFSET)^-EXPONENT")
         self.zipf = (_number(parts[0], block.head), _number(parts[1], block.head))
 
     def _paradigm(self, block: _Block) -> None:
@@ -353,7 +352,7 @@ class _TemplateReader:
             rows = [(tuple(line.text.split()), line) for line in block.body]
         targets = [[self._term(text, block.head) for text in column.split("+")] for column in columns]
         if not rows:
-            raise block.head.error("a word list without words")
+            raise block.head.error("this word list has no words; add indented lines with words")
         weights = self._weights(rows)
         for (cells, line), weight in zip(rows, weights, strict=True):
             if len(cells) != len(targets):
@@ -364,7 +363,7 @@ class _TemplateReader:
                         self._enter(cell, term, mass * weight, line)
 
     def _weights(self, rows: Sequence[tuple[tuple[str, ...], _Line]]) -> list[float]:
-        """Weights of the rows of one list, summing to one: stated as ``word*3``, else by rank."""
+        """Return weights of the rows of one list, summing to one: explicit as ``word*3``, else by rank."""
         stated = [(cells[0].partition("*"), line) for cells, line in rows]
         if any(star for (_, star, _), _ in stated):
             raw = [_number(number, line) if star else 1.0 for (_, star, number), line in stated]
@@ -384,7 +383,7 @@ class _TemplateReader:
                 raise line.error(f"/{value} names no feature value of {term.category}, or more than one")
             choices[places[0]] = (value,)
         if not word:
-            raise line.error(f"no word in {cell!r}")
+            raise line.error(f"there is no word in {cell!r}; write one")
         for state in product(*choices):
             entries = self.template.words.setdefault((term.category, state), {})
             entries[word] = entries.get(word, 0.0) + weight

@@ -1,4 +1,4 @@
-"""Rules as texts state them, of any number of children, and the grammar that they make."""
+"""Rules with any number of children, as written in texts, and their grammar."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from truesource.grammar.tree import word_label
 from truesource.grammar.treebank.head_rules import HeadRules
 
 log = logging.getLogger("truesource.grammar")
-EMPTY_NAMES = ("eps", "epsilon")  #: in angle brackets, the empty string
-EMPTY_SIGNS = ("ε", "ϵ", "λ", "∅", "epsilon", *(f"<{name}>" for name in EMPTY_NAMES))  #: unquoted, the empty string
+EMPTY_NAMES = ("eps", "epsilon")  #: names of the empty string in angle brackets
+EMPTY_SIGNS = ("ε", "ϵ", "λ", "∅", "epsilon", *(f"<{name}>" for name in EMPTY_NAMES))  #: empty strings
 Key = tuple[
     Any, ...
-]  #: what a symbol is: ("symbol", name), ("word", word), ("chain", left-hand side, and the keys of its children)
+]  #: origin of a symbol: ("symbol", name), ("word", word), ("chain", left-hand side, and the keys of its children)
 
 
 @dataclass
 class TextRules:
-    """Content of a text, before symbols and words are told apart."""
+    """Content of a text, before symbols and words are distinguished."""
 
     start: str | None = None
     labels: dict[str, str] = field(default_factory=dict)
-    heads: list[tuple[str, int]] = field(default_factory=list)  #: what stands after ``%head``, and its line
+    heads: list[tuple[str, int]] = field(default_factory=list)  #: text after ``%head``, and its line
     #: parent, children as (name, kind), weight; kind is "word", "symbol" or "open" (decided by the left-hand sides)
     #: without children, the rule is empty
     rules: list[tuple[str, list[tuple[str, str]], float, int]] = field(default_factory=list)
-    tolerance: float = ROW_TOLERANCE  #: how far from one the probabilities of a symbol may sum
+    tolerance: float = ROW_TOLERANCE  #: tolerance of the sum of a symbol's probabilities
 
 
 def build(read: TextRules, options: ReadOptions = AS_WRITTEN, path: str | Path | None = None) -> GrammarRules:
-    """Make the grammar that a text states.
+    """Build the grammar of a text.
 
-    Empty rules are removed, see `truesource.grammar.empty_rules`; ``meta["empty"]`` says what was removed.
+    Empty rules are removed, see `truesource.grammar.empty_rules`; ``meta["empty"]`` records them.
 
     Args:
         read: the text.
         options: how to read it.
-        path: named in errors.
+        path: file named in errors.
 
     Raises:
         InputError: with the line at fault.
@@ -52,7 +52,7 @@ def build(read: TextRules, options: ReadOptions = AS_WRITTEN, path: str | Path |
     lefts = dict.fromkeys(parent for parent, _, _, _ in read.rules)
     start = options.start or read.start or next(iter(lefts))
     if start not in lefts:
-        raise InputError(f"the start symbol {start!r} has no rules", path)
+        raise InputError(f"the start symbol {start!r} has no rules; choose another", path)
     for i, (left, children, weight, line) in enumerate(read.rules):
         parts = _split(children) if options.cut_words else children
         read.rules[i] = left, [child for child in parts if not _is_empty(child, lefts)], weight, line
@@ -60,7 +60,7 @@ def build(read: TextRules, options: ReadOptions = AS_WRITTEN, path: str | Path |
     if unquoted and not options.lenient:
         name, line = next(iter(unquoted.items()))
         raise InputError(
-            f"{name!r} has no rules, and is not quoted as other words of this text are; quote it if it is a word,"
+            f"{name!r} has no rules and no quotes, unlike other words of this text; quote it if it is a word,"
             " or give it rules",
             path,
             line,
@@ -98,14 +98,14 @@ def build(read: TextRules, options: ReadOptions = AS_WRITTEN, path: str | Path |
 def _binarised(
     read: TextRules, names: _SymbolNames, lefts: Container[str], path: str | Path | None
 ) -> tuple[list[tuple[int, str, tuple[str, ...], float]], dict[str, float]]:
-    """Rules as (kind, parent, children, weight), kind 0 binary, 1 unary, 2 lexical; and weights of empty rules."""
+    """Return rules as (kind, parent, children, weight), kind 0 binary, 1 unary, 2 lexical; and empty rules' weights."""
     flat: list[tuple[int, str, tuple[str, ...], float]] = []
     empty: dict[str, float] = {}
     for left, children, weight, line in read.rules:
         keys: list[Key] = []
         for name, kind in children:
             if kind == "symbol" and name not in lefts:
-                raise InputError(f"the symbol {name!r} has no rules", path, line)
+                raise InputError(f"the symbol {name!r} has no rules; add rules, or quote it", path, line)
             keys.append(("symbol" if kind != "word" and name in lefts else "word", name))
         if not keys:
             empty[left] = empty.get(left, 0.0) + weight
@@ -131,14 +131,14 @@ def _binarised(
 
 
 def _is_empty(child: tuple[str, str], lefts: Container[str]) -> bool:
-    """Return True if a child is a sign of the empty string: unquoted, and no symbol of the text."""
+    """Return True if a child denotes the empty string: unquoted, and no symbol of the text."""
     name, kind = child
     signs = EMPTY_SIGNS if kind == "open" else EMPTY_NAMES if kind == "symbol" else ()
     return name in signs and name not in lefts
 
 
 def _split(children: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The children with words cut at white space."""
+    """Yield the children with words split at white space."""
     for name, kind in children:
         if kind == "word":
             yield from ((part, kind) for part in name.split())
@@ -147,7 +147,7 @@ def _split(children: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def top_symbol(rules: Iterable[tuple[str, Iterable[str]]], usual: str, path: str | Path | None) -> str:
-    """Start symbol of a text whose format does not name it: the usual one, else the only one below no other symbol.
+    """Return the start symbol of a text without one: the usual one, else the only one below no other symbol.
 
     Args:
         rules: parents and names of their children.
@@ -166,13 +166,11 @@ def top_symbol(rules: Iterable[tuple[str, Iterable[str]]], usual: str, path: str
     if len(tops) == 1:
         return tops[0]
     some = f" (candidates: {', '.join(tops[:5])})" if tops else ""
-    raise InputError(
-        f"there is no {usual} to start from; name the start symbol{some}: truesource convert --start NAME", path
-    )
+    raise InputError(f"there is no start symbol {usual}; choose one{some}: truesource convert --start NAME", path)
 
 
 def _unquoted(read: TextRules, lefts: Container[str]) -> dict[str, int]:
-    """Names without rules or quotes in a text that quotes other words, each with its first line."""
+    """Return names without rules or quotes in a text that quotes other words, each with its first line."""
     tokens = [(name, kind, line) for _, children, _, line in read.rules for name, kind in children]
     if not any(kind == "word" for _, kind, _ in tokens):
         return {}
@@ -184,9 +182,9 @@ def _unquoted(read: TextRules, lefts: Container[str]) -> dict[str, int]:
 
 
 class _SymbolNames:
-    """Symbols by what they are: those of the text, those of words among other children, and rests of long rules.
+    """Symbols by origin: symbols of the text, of words among other children, and of rests of long rules.
 
-    The keys are tuples, so that no two of them run together; a name that is taken gets primes.
+    The keys are tuples, so that no two of them collide; a name that is taken gets primes.
     """
 
     def __init__(self, written: Iterable[str], labels: dict[str, str]) -> None:
@@ -195,14 +193,14 @@ class _SymbolNames:
         self._taken = set(self.names.values())
 
     def symbol(self, key: Key) -> str:
-        """Name of a symbol of the text, or of the one that a word has of its own."""
+        """Return the name of a symbol of the text, or of a word's preterminal."""
         if key not in self.names:
             name = self._add(key, word_label(str(key[1])))
             self.labels[name] = name
         return self.names[key]
 
     def chain(self, left: str, keys: Sequence[Key]) -> str:
-        """Name of what is left of a rule of ``left`` when the children before ``keys`` are split off."""
+        """Return the name of the rest of a rule of ``left`` after the children before ``keys`` are split off."""
         key = ("chain", left, *keys)
         if key not in self.names:
             children = " ".join(self.symbol(child) for child in keys)

@@ -1,10 +1,10 @@
-r"""A constituency tree, a label over children that are trees or words: walked through, written and drawn.
+r"""A constituency tree, a label over children that are trees or words: traversal, notation and drawing.
 
-Brackets and white space inside a word or a label are written as their number in hexadecimal, ``\x28`` for ``(``, and
-so is a backslash before an ``x``. A word without any character is ``\x``. Everything else stands as it is: ``-LRB-`` is
-a word of its own, as treebanks have it. So each reads back as what it was.
+Brackets and white space inside a word or a label are written as hexadecimal codes, ``\x28`` for ``(``, and so is a
+backslash before an ``x``. An empty word is ``\x``. Everything else is unchanged: ``-LRB-`` is a word, as in treebanks.
+So each name reads back unchanged.
 
-A word that stands beside other children in grammar text has a symbol of its own, labelled by the word in quotes.
+A word with siblings in grammar text has its own preterminal, labelled by the word in quotes.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from typing import TypeVar
 
 from truesource.grammar.support.printable import brief
 
-EMPTY_NAME = r"\x"  #: how a word without any character is written
+EMPTY_NAME = r"\x"  #: notation of an empty word
 
 _SPECIAL = re.compile(r"[() \t\r\n\f\v]|\\(?=x)")
 _WRITTEN = re.compile(r"\\x([0-9a-f]{2})")
 ROW = 44  #: pixels from a node to its children
-LETTER = 8.2  #: pixels of a letter, about
+LETTER = 8.2  #: approximate pixels of a letter
 GAP = 18  #: pixels between two words
-MANY = 1_000_000  #: objects among which a collection takes a second
+MANY = 1_000_000  #: objects for which a collection takes a second
 
 
 @lru_cache(maxsize=1 << 16)
 def escaped(name: str) -> str:
-    r"""A word or label as a bracketing can hold it.
+    r"""Return a word or label in the notation of bracketings.
 
     >>> escaped("New York (NY)")
     'New\\x20York\\x20\\x28NY\\x29'
@@ -41,19 +41,19 @@ def escaped(name: str) -> str:
 
 
 def unescaped(written: str) -> str:
-    """The word or label that `escaped` wrote; any other text without its escapes stays as it is."""
+    """Return the word or label that `escaped` wrote; text without its escapes is unchanged."""
     if "\\x" not in written:
         return written
     return "" if written == EMPTY_NAME else _WRITTEN.sub(lambda match: chr(int(match[1], 16)), written)
 
 
 def word_label(word: str) -> str:
-    """The label of the symbol that a word has of its own: the word in quotes."""
+    """Return the label of a word's own preterminal: the word in quotes."""
     return f"'{word}'"
 
 
 def is_word_label(label: str) -> bool:
-    """Return True if a label is that of a word's own symbol, in which no character has a meaning (``''`` is a tag)."""
+    """Return True for the label of a word's own preterminal, whose characters have no meaning (``''`` is a tag)."""
     return len(label) > 2 and label[0] == label[-1] == "'"
 
 
@@ -61,7 +61,7 @@ def is_word_label(label: str) -> bool:
 class Tree:
     """An immutable constituency tree; every leaf is a word (`str`).
 
-    A *preterminal* is a node whose only child is a word. All methods are iterative, so depth is bounded by memory only.
+    A *preterminal* is a node whose only child is a word. All methods are iterative, so depth is limited only by memory.
     """
 
     label: str
@@ -72,11 +72,11 @@ class Tree:
 
     @property
     def is_preterminal(self) -> bool:
-        """True when the only child is a word."""
+        """True if the only child is a word."""
         return len(self.children) == 1 and isinstance(self.children[0], str)
 
     def subtrees(self) -> Iterator[Tree]:
-        """Every node, parents before children, left to right."""
+        """Yield every node, parents before children, left to right."""
         stack: list[Tree | str] = [self]
         while stack:
             node = stack.pop()
@@ -85,7 +85,7 @@ class Tree:
                 stack.extend(reversed(node.children))
 
     def leaves(self) -> list[str]:
-        """The words, left to right."""
+        """Return the words, left to right."""
         words: list[str] = []
         stack: list[Tree | str] = [self]
         while stack:
@@ -97,7 +97,7 @@ class Tree:
         return words
 
     def height(self) -> int:
-        """Number of nodes on the longest path from here to a word, the word included (as in NLTK)."""
+        """Return the number of nodes on the longest path from here to a word, the word included (as in NLTK)."""
         height, level = 1, [self]
         while level:
             height += 1
@@ -105,7 +105,7 @@ class Tree:
         return height
 
     def __str__(self) -> str:
-        """Penn brackets on one line, which read back as the same tree; see `truesource.grammar.tree`."""
+        """Return Penn brackets on one line, which read back as the same tree; see `truesource.grammar.tree`."""
         parts: list[str] = []
         stack: list[Tree | str | None] = [self]
         while stack:
@@ -121,9 +121,9 @@ class Tree:
         return "".join(parts)
 
     def svg(self) -> str:
-        """A drawing as SVG, which notebooks show.
+        """Return a drawing as SVG, which notebooks show.
 
-        A node that stands for a quoted word of a grammar (``'the'`` above ``the``) is drawn as the word alone.
+        A node for a quoted word of a grammar (``'the'`` above ``the``) is drawn as the word alone.
         """
         nodes: list[DrawnNode] = []
         stack: list[tuple[Tree | str, int, int | None]] = [(self, 0, None)]
@@ -154,11 +154,11 @@ class DrawnNode:
 
 
 def tree_svg(nodes: list[DrawnNode], title: str) -> str:
-    """A drawing of a tree.
+    """Return a drawing of a tree.
 
     Args:
         nodes: its labels and words, parents before children, left to right.
-        title: what a screen reader says.
+        title: text for screen readers.
 
     >>> tree_svg([DrawnNode("S", 0), DrawnNode("a", 1, 0, is_word=True)], "a tree").count("<text")
     2
@@ -185,7 +185,7 @@ def tree_svg(nodes: list[DrawnNode], title: str) -> str:
 
 
 def _spread(nodes: list[DrawnNode]) -> None:
-    """Words side by side, each with room for the labels above it alone; a label over the middle of its children."""
+    """Place words side by side, each as wide as the labels above it alone; centre labels over their children."""
     below: list[list[DrawnNode]] = [[] for _ in nodes]
     for node in nodes:
         if node.parent is not None:
@@ -214,7 +214,7 @@ R = TypeVar("R")
 
 
 def fold(tree: Tree, combine: Callable[[Tree, list[R]], R]) -> R:
-    """Compute a value for every node from those of its children; return the one of ``tree``.
+    """Compute a value for every node from the values of its children; return the value of ``tree``.
 
     Args:
         tree: where to start.
@@ -242,7 +242,7 @@ def fold(tree: Tree, combine: Callable[[Tree, list[R]], R]) -> R:
 
 
 def map_words(tree: Tree, change: Callable[[str], str]) -> Tree:
-    """The tree with ``change`` applied to every word, left to right; a word must be an only child."""
+    """Return the tree with ``change`` applied to every word, left to right; a word must be an only child."""
 
     def combine(node: Tree, children: list[Tree]) -> Tree:
         if children:
@@ -255,10 +255,10 @@ def map_words(tree: Tree, change: Callable[[str], str]) -> Tree:
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Trees hold no cycles, and collecting among millions of them doubles the time to read.
+    """Suspend garbage collection: trees hold no cycles, and collecting among millions of them doubles reading time.
 
-    Later collections leave out what there is afterwards, if that is more than `MANY` new objects: it is freed with its
-    last reference, as ever, but for cycles that nothing else refers to any more.
+    If more than `MANY` new objects exist afterwards, later collections skip them: they are freed with their last
+    reference, as usual, except for unreferenced cycles.
     """
     enabled = gc.isenabled()
     gc.disable()

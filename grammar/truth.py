@@ -1,4 +1,4 @@
-"""The truth about a text: a grammar or a process, what both can be asked, and how they are read."""
+"""The ground truth of a text, a grammar or a process: its interface, and how it is loaded."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 class Truth(Protocol):
     """The true distribution of a language: a `truesource.grammar.pcfg.PCFG`, or a `Process`.
 
-    What one has beyond this is an ability of truths, see `truesource.generator.abilities`.
+    Further methods of either are abilities of truths, see `truesource.generator.abilities`.
     """
 
     @property
     def terminals(self) -> tuple[str, ...]:
-        """(V,) the words."""
+        """(V,) words of the language."""
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The nonterminals; a process has none."""
+        """Nonterminals; a process has none."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -42,7 +42,7 @@ class Truth(Protocol):
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """JSON values that say how it was made."""
+        """JSON values on how it was made."""
 
     @property
     def word_ids(self) -> dict[str, int]:
@@ -50,54 +50,54 @@ class Truth(Protocol):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all that its probabilities depend on."""
+        """SHA-256 of everything that its probabilities depend on."""
 
     @property
     def identity(self) -> str:
-        """Its name in signatures."""
+        """Name in signatures."""
 
     @property
     def exact(self) -> ExactCausal:
-        """Everything exact about it."""
+        """Exact inference."""
 
     def encode(self, sentence: Sequence[str]) -> Int32Array:
-        """Word numbers, (n,); -1 for a word that it does not have."""
+        """Return word numbers, (n,); -1 for an unknown word."""
 
     def decode(self, ids: ArrayLike) -> list[str]:
-        """The words of some numbers, (n,)."""
+        """Return the words of some numbers, (n,)."""
 
     def sizes(self) -> dict[str, int]:
-        """Counts for reports."""
+        """Return counts for reports."""
 
     def collapse(self, vocabulary: Iterable[str], unknown: str = "<unk>") -> Self:
-        """The language in which every word outside ``vocabulary`` reads ``unknown``."""
+        """Return the language in which ``unknown`` replaces every word outside ``vocabulary``."""
 
     def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
-        """The distribution of what follows a prefix."""
+        """Return the distribution of the next word or the end after a prefix."""
 
     def next_words(self, sentences: Any, lengths: LengthRange | None = None) -> NextWords:
-        """The distribution of the next word at every position of some sentences."""
+        """Return the distribution of the next word at every position of some sentences."""
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write it as ``.npz``."""
 
 
 def load_truth(path: str | Path, **options: Any) -> Truth:
-    """Read a grammar, or a process; arguments and errors are those of `truesource.grammar.pcfg.PCFG.load`.
+    """Read a grammar, or a process; arguments and errors are as in `truesource.grammar.pcfg.PCFG.load`.
 
-    A language of the gallery is a grammar where its rules fit in memory, and a process otherwise, if it can be one.
+    A language of the gallery is a grammar if its rules fit in memory, and otherwise a process, if it can be one.
     """
     reference = process_at(path)
     if reference is None:
         return PCFG.load(path, **options)
-    made, written = process(reference), read_process(path)
-    if written is not None and written["digest"] != made.digest:
-        raise InputError(f"another version of truesource wrote {made.name} with other words; make the file again", path)
-    return made
+    result, written = process(reference), read_process(path)
+    if written is not None and written["digest"] != result.digest:
+        raise InputError(f"another version of truesource wrote {result.name} with other words; regenerate it", path)
+    return result
 
 
 def process_at(path: str | Path) -> str | None:
-    """The reference of the process that `load_truth` would give; None where that is a grammar, or an error.
+    """Return the reference of the process that `load_truth` would return; None for a grammar, or an error.
 
     Raises:
         InputError: a setting of a language is wrong, or the file of a process is damaged.
@@ -109,15 +109,15 @@ def process_at(path: str | Path) -> str | None:
 
 
 def process(name: str, **settings: Any) -> Process:
-    """A language of the gallery as a process, however few rules its grammar would have.
+    """Return a language of the gallery as a process, however few rules its grammar has.
 
     Args:
-        name: of the language, or a reference such as ``copy:vocabulary=10``.
-        settings: its settings, before those of the reference.
+        name: name of the language, or a reference such as ``copy:vocabulary=10``.
+        settings: its settings, which override settings in the reference.
 
     Raises:
-        InputError: there is no such language or setting, a value is outside its range, or the language is none that
-            can be one.
+        InputError: there is no such language or setting, a value is outside its range, or the language cannot be a
+            process.
 
     >>> process("shuffle-dyck", k=64, depth=100)
     Process(shuffle-dyck:k=64,depth=100,p_open=0.5, 128 words)
@@ -126,7 +126,7 @@ def process(name: str, **settings: Any) -> Process:
 
 
 def word_counts(truth: Truth, lengths: LengthRange | None = None) -> FloatArray:
-    """Expected number of each word in a sentence, (V,), given ``lengths`` if any.
+    """Return the expected number of each word in a sentence, (V,), given ``lengths`` if any.
 
     Raises:
         InputError: it is not finite, or no sentence has such a length.

@@ -1,7 +1,7 @@
-"""Words that a grammar has never seen: their classes by form, and sentences as such a grammar reads them.
+"""Unknown words: their classes by form, and sentences as read by a grammar with such classes.
 
 A grammar induced with the lexicon mode ``parse`` has classes of unknown words among its terminals
-(``meta["unknown_words"]`` names them). The class of a word depends on its letters only, never on where it stands.
+(``meta["unknown_words"]`` names them). The class of a word depends only on its letters, never on its position.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree, map_words, no_garbage_collection
 
 ANY = "<unk>"  #: the class of every word, coarser than all others
-SCHEME = "form"  #: name of what `word_forms` does, kept in ``meta["unknown_words"]["scheme"]``
+SCHEME = "form"  #: name of the scheme of `word_forms`, in ``meta["unknown_words"]["scheme"]``
 LONGEST_ENDING = 3  #: letters
 
 _DIGITS = re.compile(r"\d+")
 
 
 def word_forms(word: str) -> tuple[str, ...]:
-    """Classes that a word belongs to by its form, finest first, `ANY` last.
+    """Return the classes of a word by its form, finest first, `ANY` last.
 
     * Digits without letters: ``<unk:num:SHAPE>``, runs of up to four digits written as zeros, then ``<unk:num>``.
     * Neither letters nor digits: ``<unk:sym>``.
-    * Others: ``low``, ``cap`` (first letter), ``caps`` (all letters, two or more) or ``mix`` (digits beside
+    * Others: ``low``, ``cap`` (first letter), ``caps`` (all letters, two or more) or ``mix`` (digits and
       letters); ``+dash`` with a hyphen inside; then the last three, two, one or no letters, in lower case, as long
-      as two characters stand before them.
+      as two characters precede them.
 
     >>> word_forms("Well-being")[:2]
     ('<unk:cap+dash~ing>', '<unk:cap+dash~ng>')
@@ -57,40 +57,39 @@ def word_forms(word: str) -> tuple[str, ...]:
 
 
 def word_class(word: str, classes: Collection[str]) -> str:
-    """The finest of ``classes`` that the word belongs to, `ANY` where it belongs to none."""
+    """Return the finest of ``classes`` that the word belongs to, `ANY` if it belongs to none."""
     return next((form for form in word_forms(word) if form in classes), ANY)
 
 
 def read_words(pcfg: PCFG, sentence: Sequence[str]) -> list[str]:
-    """The sentence as the grammar reads it: words outside its lexicon replaced by their classes.
+    """Return the sentence as the grammar reads it: words outside its lexicon replaced by their classes.
 
-    The first word is tried in lower case before: a capital there says nothing.
-
-    A grammar without classes of unknown words (lexicon mode ``generate``) reads every sentence as it is.
+    An unknown first word is first tried in lower case, since a capital there is uninformative. A grammar without
+    classes of unknown words (lexicon mode ``generate``) leaves every sentence unchanged.
 
     Raises:
-        InputError: the grammar has classes by a scheme that this version does not know.
+        InputError: the grammar has classes by a scheme that this version does not support.
     """
     unknown = pcfg.meta.get("unknown_words")
     if unknown is None:
         return list(sentence)
     if unknown.get("scheme") != SCHEME:
         raise InputError(
-            f"the grammar classes unknown words by {unknown.get('scheme')!r}; this version knows {SCHEME!r}"
+            f"the grammar classes unknown words by {unknown.get('scheme')!r}; this version supports {SCHEME!r}"
         )
-    known = pcfg.word_ids
-    classes = known.keys() & set(unknown["classes"])
-    words = [word if word in known else word_class(word, classes) for word in sentence]
-    if words and words[0] != sentence[0] and sentence[0].lower() in known:
+    lexicon = pcfg.word_ids
+    classes = lexicon.keys() & set(unknown["classes"])
+    words = [word if word in lexicon else word_class(word, classes) for word in sentence]
+    if words and words[0] != sentence[0] and sentence[0].lower() in lexicon:
         words[0] = sentence[0].lower()
     return words
 
 
 def put_words(tree: Tree, words: Sequence[str]) -> Tree:
-    """The tree over other words, as many as it has.
+    """Return the tree with its words replaced by the same number of words.
 
     Raises:
-        InputError: it has more or fewer words.
+        InputError: the numbers of words differ.
     """
     left = list(words)
     if len(tree.leaves()) != len(left):
@@ -103,15 +102,15 @@ def put_words(tree: Tree, words: Sequence[str]) -> Tree:
 class RareWordClasses:
     """The rare words of a treebank, and the class of each."""
 
-    frequent: frozenset[str]  #: words trained as they are
+    frequent: frozenset[str]  #: words that keep their identity in training
     rare: Mapping[str, str]  #: class of each rare word
     names: frozenset[str]  #: all classes with a rare word
 
     @classmethod
     def of(cls, counts: Mapping[str, int], rare: int, class_types: int) -> RareWordClasses:
-        """Class the words of at most ``rare`` occurrences by their forms (`truesource.grammar.unknown.word_forms`).
+        """Return classes of the words of at most ``rare`` occurrences by their forms, see `word_forms`.
 
-        A class needs ``class_types`` different rare words; words of smaller ones go to the next coarser.
+        A class needs ``class_types`` rare types; words of smaller classes go to the next coarser one.
 
         Raises:
             InputError: no word is rare, or a word of the treebank has the name of a class.
@@ -119,7 +118,7 @@ class RareWordClasses:
         forms = {word: word_forms(word) for word, count in sorted(counts.items()) if count <= rare}
         if not forms:
             raise InputError(
-                f"no word is seen {rare} times or fewer, so nothing is known of unknown words;"
+                f"no word occurs {rare} times or fewer, so there are no data on unknown words;"
                 " use the lexicon mode generate, or a larger number"
             )
         result: dict[str, str] = {}
@@ -138,23 +137,23 @@ class RareWordClasses:
         return cls(frozenset(counts.keys() - result.keys()), result, names)
 
     def in_training(self, trees: Sequence[Tree]) -> list[Tree]:
-        """The trees with every word that is not frequent replaced by its class."""
+        """Return the trees with every word that is not frequent replaced by its class."""
         return self._read(trees, self.frequent)
 
     def in_parsing(self, trees: Sequence[Tree]) -> list[Tree]:
-        """The trees with every word never seen in training replaced by its class."""
+        """Return the trees with every word never seen in training replaced by its class."""
         return self._read(trees, self.frequent | self.rare.keys())
 
     def as_meta(self, rare: int) -> dict[str, Any]:
-        """Record for `truesource.grammar.unknown.read_words`, and how it came about."""
+        """Return a record for `truesource.grammar.unknown.read_words`, and on its origin."""
         return {"scheme": SCHEME, "rare": rare, "rare_words": len(self.rare), "classes": sorted(self.names | {ANY})}
 
-    def _read(self, trees: Sequence[Tree], kept: Collection[str]) -> list[Tree]:
+    def _read(self, trees: Sequence[Tree], in_lexicon: Collection[str]) -> list[Tree]:
         read: dict[str, str] = {}
 
         def change(word: str) -> str:
             if word not in read:
-                read[word] = word if word in kept else self.rare.get(word) or word_class(word, self.names)
+                read[word] = word if word in in_lexicon else self.rare.get(word) or word_class(word, self.names)
             return read[word]
 
         with no_garbage_collection():

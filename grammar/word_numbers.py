@@ -1,4 +1,4 @@
-"""Words as numbers and back: of the rows that other programs keep sentences in."""
+"""Convert between words and numbers, such as rows of sentences from other programs."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from truesource.grammar.support.errors import InputError
 
 
 def decoded(terminals: Sequence[str], ids: ArrayLike) -> list[str]:
-    """The words of some numbers.
+    """Return the words of some numbers.
 
     Args:
         terminals: (V,) the words.
         ids: (n,) numbers from 0 to V-1.
 
     Raises:
-        InputError: one is another, or they are no row of whole numbers.
+        InputError: a number is out of range, or they are no row of integers.
     """
     return [terminals[number] for number in _checked(_whole_numbers(ids, 1), len(terminals)).tolist()]
 
 
 def sentences_of(terminals: Sequence[str], sentences: Any) -> list[list[str]]:
-    """Sentences as lists of words.
+    """Return sentences as lists of words.
 
     Args:
         terminals: (V,) the words.
@@ -46,7 +46,7 @@ def sentences_of(terminals: Sequence[str], sentences: Any) -> list[list[str]]:
     if ((table < 0) != padded).any():
         row = int(np.argmax(((table < 0) != padded).any(axis=1)))
         raise InputError(
-            f"row {row + 1} has padding before a word; negative numbers may stand only at the end of a row"
+            f"row {row + 1} has padding before a word; negative numbers are allowed only at the end of a row"
         )
     _checked(table[~padded], len(terminals))
     return [[terminals[word] for word in row[:size].tolist()] for row, size in zip(table, sizes, strict=True)]
@@ -55,22 +55,22 @@ def sentences_of(terminals: Sequence[str], sentences: Any) -> list[list[str]]:
 def _as_words(sentence: Any, row: int) -> list[str]:
     if isinstance(sentence, str) or not all(isinstance(word, str) for word in sentence):
         raise InputError(
-            f"sentence {row} is no list of words; split texts into words, and give word numbers as one padded matrix"
+            f"sentence {row} is no list of words; split texts into words, and pass word numbers as one padded matrix"
         )
     return list(sentence)
 
 
 def _whole_numbers(ids: Any, dimensions: int) -> IntArray:
-    on_cpu = getattr(ids, "cpu", None)  # of a tensor, which may be on another device
+    on_cpu = getattr(ids, "cpu", None)  # method of a tensor, which may be on another device
     table = np.asarray(ids if on_cpu is None else on_cpu())
     if table.ndim != dimensions or (table.size and not np.issubdtype(table.dtype, np.integer)):
         what = "one row" if dimensions == 1 else "a matrix"
-        raise InputError(f"word numbers are {what} of whole numbers, got {table.dtype} of shape {table.shape}")
+        raise InputError(f"word numbers are {what} of integers, got {table.dtype} of shape {table.shape}")
     return table.astype(np.int64)
 
 
 def _checked(numbers: IntArray, size: int) -> IntArray:
     wrong = numbers[(numbers < 0) | (numbers >= size)]
     if wrong.size:
-        raise InputError(f"there is no word number {wrong[0]}; the {size:,} words have the numbers 0 to {size - 1:,}")
+        raise InputError(f"there is no word number {wrong[0]}; use numbers 0 to {size - 1:,}")
     return numbers

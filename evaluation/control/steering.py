@@ -20,7 +20,7 @@ from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.printable import meter
 from truesource.grammar.support.room import require_items
 from truesource.grammar.tilting.rewards import Event
-from truesource.grammar.tilting.tilt import Tilted, Tilting, binary_kl
+from truesource.grammar.tilting.tilt import TiltedGrammar, Tilting, binary_kl
 
 AT_ONCE = 64  #: beginnings of sentences that are continued together
 
@@ -69,7 +69,7 @@ class Steering:
     def __init__(self, pcfg: PCFG, event: Event, lengths: LengthRange | None = None) -> None:
         self.pcfg, self.event, self.lengths = pcfg, event, lengths
         self.tilting = Tilting(pcfg, event)
-        self.given: Tilted = self.tilting.given(lengths=lengths)  #: the truth given the event
+        self.given: TiltedGrammar = self.tilting.given(lengths=lengths)  #: the truth given the event
         self.log_probability = self.given.log_partition(lengths)  #: ln p(E), nats
         self.probability = math.exp(self.log_probability)  #: p(E); 0 below the smallest float
         self._columns = np.array([pcfg.word_ids[word] for word in self.given.pcfg.terminals] + [len(pcfg.terminals)])

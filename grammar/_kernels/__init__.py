@@ -1,1 +1,1 @@
-"""Parts that the kernels of all packages share: the compiler, and the tuples in which the rules of a grammar travel."""
+"""Parts that the kernels of all packages share: the compiler, and named tuples that hold the rules of a grammar."""

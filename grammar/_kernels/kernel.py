@@ -1,9 +1,9 @@
-"""The compiler of all kernels, and kernels that many use: arrays that grow, and arithmetic on numbers side by side.
+"""Compiler of all kernels, and kernels that many use: growing arrays, and arithmetic on adjacent numbers.
 
-The compiler is numba, whose cache then sees changes of other files, too. Numba unrolls a short inner loop into
-operations on single numbers, so arithmetic on `WIDTH` numbers, one vector operation each, is written in the compiler's
-own terms. Arrays are flat, contiguous and of one floating-point type; positions are those of the first of the `WIDTH`
-entries. Products are rounded before they are added, so every processor finds the same numbers.
+The compiler is numba, with a cache that also notices changes of imported kernel files. Numba unrolls a short inner loop
+into operations on single numbers, so arithmetic on `WIDTH` numbers, one vector operation each, is written as compiler
+intrinsics. Arrays are flat, contiguous and of one floating-point type; a position is the index of the first of `WIDTH`
+entries. Products are rounded before they are added, so every processor computes the same numbers.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from numba.core.cgutils import pointer_add
 from numba.extending import intrinsic
 
 log = logging.getLogger("truesource.grammar")
-WIDTH = 8  #: numbers side by side: one or two registers of the processor
+WIDTH = 8  #: adjacent numbers in one operation: one or two registers of the processor
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a function on its first call for each kind of arguments, and keep the result on disk.
+    """Compile a function on its first call for each combination of argument types, and cache the result on disk.
 
-    Numba compiles anew when the file of a kernel has changed. Of the kernels and named tuples that the file imports it
-    knows nothing: changed kernels would stay as they were, and a named tuple that is gone is an error. So the name of
-    the function, and with it that of its file in the cache, takes in what these other files contain.
+    Numba recompiles when the file of a kernel has changed, but not when an imported kernel or named tuple has: changed
+    kernels would stay as they were, and a removed named tuple would raise an error. So the name of the function, and
+    hence the name of its cache file, includes a digest of the imported files.
 
-    A constant in a call between kernels is an argument like any other. Numba would compile the called kernel for the
-    value of an integer or a bool, and again for the type; that took a third of all compilation.
+    A constant in a call between kernels is treated as an argument like any other. Otherwise numba would compile the
+    called kernel for the value of an integer or a bool, and again for the type; that took a third of all compilation.
 
     Args:
-        function: it runs without the interpreter's lock.
-        **options: of `numba.njit`.
+        function: runs without the interpreter's lock.
+        **options: options of `numba.njit`.
     """
     if function is None:
         return partial(kernel, **options)
@@ -51,7 +51,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     compiled = partial(numba.njit, nogil=True, no_cfunc_wrapper=True, **options)
     try:
         dispatcher = compiled(cache=True)(function)
-    except RuntimeError:  # numba found no folder that it may write to
+    except RuntimeError:  # numba has no writable folder
         dispatcher = compiled(cache=_private_cache())(function)
     resolve = dispatcher.get_call_template
     dispatcher.get_call_template = lambda args, kws: resolve(tuple(map(numba.types.unliteral, args)), kws)
@@ -60,11 +60,11 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 @cache
 def _private_cache() -> bool:
-    """Give numba a folder below TMPDIR that only this user can read and write; whether there is one.
+    """Give numba a cache folder below TMPDIR that only this user can read and write; return True if there is one.
 
-    What lies there is executed, so a folder that somebody else made, or may write to, is not used.
+    Code in the folder is executed, so a folder that another user owns, or may write to, is not used.
     """
-    why = "neither the installation nor a cache folder below $HOME can be written"
+    why = "neither the installation nor a cache folder below $HOME is writable"
     try:
         folder = Path(tempfile.gettempdir()) / f"truesource-kernels-{os.getuid()}"
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -73,28 +73,28 @@ def _private_cache() -> bool:
     except OSError:
         private = False
     if private:
-        log.warning("compiled kernels are kept in %s, since %s (NUMBA_CACHE_DIR names another folder)", folder, why)
+        log.warning("compiled kernels are cached in %s, because %s; NUMBA_CACHE_DIR sets another folder", folder, why)
         os.environ["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR = str(folder)  # of worker processes, too
     else:
-        log.warning("kernels are compiled at every call, since %s; set NUMBA_CACHE_DIR to a folder that can be", why)
+        log.warning("each process compiles all kernels, because %s; set NUMBA_CACHE_DIR to a writable folder", why)
     return private
 
 
 @cache
 def _digest(module: str) -> str:
-    """Digest of the files of the kernel modules that a module imports, directly or not."""
+    """Return the digest of the files of the kernel modules that a module imports, directly or indirectly."""
     sources = [Path(sys.modules[name].__file__ or "").read_bytes() for name in sorted(_imported(module, set()))]
     return hashlib.sha256(b"\0".join(sources)).hexdigest()[:8]
 
 
-def _imported(module: str, known: set[str]) -> set[str]:
-    """Adds the kernel modules that a module imports: as modules, or a kernel or class of them."""
+def _imported(module: str, modules: set[str]) -> set[str]:
+    """Add to ``modules`` the kernel modules that a module imports, as modules or by a kernel or class of theirs."""
     for value in list(vars(sys.modules[module]).values()):
         name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-        if isinstance(name, str) and "._kernels" in name and name != module and name not in known:
-            known.add(name)
-            _imported(name, known)
-    return known
+        if isinstance(name, str) and "._kernels" in name and name != module and name not in modules:
+            modules.add(name)
+            _imported(name, modules)
+    return modules
 
 
 Array = Any  # numpy arrays of any type
@@ -102,14 +102,14 @@ Array = Any  # numpy arrays of any type
 
 @kernel
 def copy(target: Array, at: int, values: Array, low: int, high: int) -> None:
-    """``values[low:high]`` to ``target`` from ``at`` on; a loop, since slices take long to compile."""
+    """Copy ``values[low:high]`` to ``target`` from ``at`` on, in a loop, since slices take long to compile."""
     for i in range(high - low):
         target[at + i] = values[low + i]
 
 
 @kernel
 def room(array: Array, needed: int) -> Array:
-    """``array``, or a copy at least twice as long when ``needed`` entries do not fit."""
+    """Return ``array``, or a copy of it that is at least twice as long if ``needed`` entries do not fit."""
     if needed <= len(array):
         return array
     larger = np.empty(max(needed, 2 * len(array)), dtype=array.dtype)
@@ -118,7 +118,7 @@ def room(array: Array, needed: int) -> Array:
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, position: Any) -> tuple[Any, int]:
-    """Return where `WIDTH` entries of an array begin, as a pointer to a vector, and the bytes of one entry."""
+    """Return a vector pointer to `WIDTH` entries of an array, and the size of one entry in bytes."""
     item = context.get_data_type(kind.dtype)
     size = context.get_abi_sizeof(item)
     data = context.make_array(kind)(context, builder, array).data
@@ -128,7 +128,7 @@ def _place(context: Any, builder: Any, kind: Any, array: Any, position: Any) -> 
 
 @intrinsic
 def add_products(_: Any, total: Any, t: Any, x: Any, i: Any, y: Any, j: Any) -> Any:
-    """``total[t + w] += x[i + w] * y[j + w]`` in every lane w."""
+    """Compute ``total[t + w] += x[i + w] * y[j + w]`` in every lane w."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kinds = signature.args
@@ -146,7 +146,7 @@ def add_products(_: Any, total: Any, t: Any, x: Any, i: Any, y: Any, j: Any) -> 
 
 @intrinsic
 def add_scaled(_: Any, total: Any, t: Any, weight: Any, x: Any, i: Any) -> Any:
-    """``total[t + w] += weight * x[i + w]`` in every lane w."""
+    """Compute ``total[t + w] += weight * x[i + w]`` in every lane w."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kinds = signature.args
@@ -166,7 +166,7 @@ def add_scaled(_: Any, total: Any, t: Any, weight: Any, x: Any, i: Any) -> Any:
 
 @intrinsic
 def lowest_bit(_: Any, bits: Any) -> Any:
-    """The place of the lowest bit that is set in a whole number, which is not 0."""
+    """Return the index of the lowest set bit of an integer other than 0."""
 
     def codegen(_: Any, builder: Any, __: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
@@ -176,7 +176,7 @@ def lowest_bit(_: Any, bits: Any) -> Any:
 
 @intrinsic
 def n_bits(_: Any, bits: Any) -> Any:
-    """Return how many bits of a whole number are set."""
+    """Return the number of set bits of an integer."""
 
     def codegen(_: Any, builder: Any, __: Any, args: Any) -> Any:
         return builder.ctpop(args[0])
@@ -186,5 +186,5 @@ def n_bits(_: Any, bits: Any) -> Any:
 
 @kernel
 def width():
-    """`WIDTH`, as kernels take it: so that their cache sees it change."""
+    """Return `WIDTH` as a kernel, so that the cache of its callers notices a change."""
     return WIDTH

@@ -1,1 +1,1 @@
-"""Documents: some strings of one language that the reader does not know, and must learn while it reads."""
+"""Documents: strings of one language that the reader does not know and must infer while reading."""

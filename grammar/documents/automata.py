@@ -1,4 +1,4 @@
-"""Right-linear grammars as automata, and the automata of some languages side by side, as one."""
+"""Right-linear grammars as automata, and several automata joined into one."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ LARGEST_TABLE = 2 * 10**8  #: states times words of a pool
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LinearMoves:
-    """An automaton of S states that begins in state 0, makes a word at each move, and at some of them ends."""
+    """An automaton of S states that begins in state 0, emits a word at each move, and ends at some moves."""
 
     states: int  #: S
     words: tuple[str, ...]  #: (V,)
     source: Int32Array  #: (T,)
     word: Int32Array  #: (T,)
     target: Int32Array  #: (T,) -1: the string ends with this word
-    p: FloatArray  #: (T,) those of a state sum to one
+    p: FloatArray  #: (T,) probabilities of a state sum to one
 
     @classmethod
     def of(cls, rules: GrammarRules) -> LinearMoves | None:
-        """The automaton of a right-linear grammar; None where it is no such grammar, or not all its strings end."""
+        """Return the automaton of a right-linear grammar; None if the grammar is not one or some strings never end."""
         linear = LinearRules.of(rules)
         if linear is None or linear.side != "right" or abs(linear.mass[rules.start] - 1.0) > 1e-9:
             return None
         n, v = len(rules.symbols), len(rules.terminals)
         parent, word = rules.lexical.T
-        own = csr_matrix((np.exp(rules.lexical_logp), (parent, word)), shape=(n, v))
-        tagged = csr_matrix(linear.unary_closure @ own)[linear.tag].tocoo()  # what each binary rule reads
+        lexicon = csr_matrix((np.exp(rules.lexical_logp), (parent, word)), shape=(n, v))
+        tagged = csr_matrix(linear.unary_closure @ lexicon)[linear.tag].tocoo()  # words of each binary rule
         after = linear.spine[tagged.row].astype(np.int64)
         p = np.exp(linear.logp[tagged.row]) * tagged.data
         at = np.concatenate([linear.parent[tagged.row], parent])
@@ -54,22 +54,22 @@ class LinearMoves:
         reached = breadth_first_order(steps, rules.start, return_predecessors=False)
         number = np.full(n + 1, -1, dtype=np.int32)
         number[reached] = np.arange(len(reached), dtype=np.int32)
-        kept = (number[moves.row] >= 0) & (moves.data > 0.0)
+        possible = (number[moves.row] >= 0) & (moves.data > 0.0)
         return cls(
             states=len(reached),
             words=rules.terminals,
-            source=number[moves.row[kept]],
-            word=(moves.col[kept] // (n + 1)).astype(np.int32),
-            target=number[target[kept]],
-            p=moves.data[kept],
+            source=number[moves.row[possible]],
+            word=(moves.col[possible] // (n + 1)).astype(np.int32),
+            target=number[target[possible]],
+            p=moves.data[possible],
         )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Automata:
-    """K automata side by side: G states, moves in the order of their sources and words."""
+    """K automata together: G states, moves in the order of their sources and words."""
 
-    words: tuple[str, ...]  #: (V,) of all of them
+    words: tuple[str, ...]  #: (V,) of all automata
     first: IntArray  #: (K+1,) first state of each, in which it begins
     source: Int32Array  #: (T,)
     word: Int32Array  #: (T,)
@@ -78,10 +78,10 @@ class Automata:
 
     @classmethod
     def join(cls, parts: Iterable[LinearMoves]) -> Self:
-        """Side by side, with all words of any.
+        """Join automata over the union of their words.
 
         Raises:
-            InputError: they are too many.
+            InputError: they have too many states times words.
         """
         numbers: dict[str, int] = {}
         sizes: list[int] = []
@@ -95,8 +95,8 @@ class Automata:
             done += part.states
             if done * len(numbers) > LARGEST_TABLE:
                 raise InputError(
-                    f"the languages of this pool have more than {LARGEST_TABLE:,} states times words; take fewer or"
-                    " smaller ones",
+                    f"the languages of this pool have more than {LARGEST_TABLE:,} states times words; use fewer or"
+                    " smaller languages",
                     code="too-large",
                 )
         source, word, target, p = (np.concatenate(column) for column in zip(*columns, strict=True))
@@ -112,7 +112,7 @@ class Automata:
 
     @property
     def states(self) -> int:
-        """G, of all of them."""
+        """Number G of states of all automata."""
         return int(self.first[-1])
 
     @cached_property
@@ -124,40 +124,40 @@ class Automata:
 
     @cached_property
     def ending(self) -> FloatArray:
-        """P(the string ends with the word | state, word), (G, V); nan where the word cannot stand there."""
+        """P(the string ends with the word | state, word), (G, V); nan if the word is impossible there."""
         last = self.target < 0
         place = self.source[last].astype(np.int64) * len(self.words) + self.word[last]
         ends = np.bincount(place, self.p[last], minlength=self.states * len(self.words)).reshape(self.emission.shape)
-        found = np.full(ends.shape, np.nan)
-        np.divide(ends, self.emission, out=found, where=self.emission > 0.0)
-        return found
+        shares = np.full(ends.shape, np.nan)
+        np.divide(ends, self.emission, out=shares, where=self.emission > 0.0)
+        return shares
 
     @cached_property
     def going(self) -> FloatArray:
-        """P(the string goes on after the word | state, word), (G, V); nan where the word cannot stand there.
+        """P(the string continues after the word | state, word), (G, V); nan if the word is impossible there.
 
-        1 - `ending`, with all digits if that is near 1.
+        Equal to 1 - `ending`, at full precision even if `ending` is near 1.
         """
         inner = self.target >= 0
         place = self.source[inner].astype(np.int64) * len(self.words) + self.word[inner]
         inside = np.bincount(place, self.p[inner], minlength=self.states * len(self.words)).reshape(self.emission.shape)
-        found = 1.0 - self.ending
-        np.divide(inside, self.emission, out=found, where=(self.emission > 0.0) & (found < NEARLY_NONE))
-        return found
+        shares = 1.0 - self.ending
+        np.divide(inside, self.emission, out=shares, where=(self.emission > 0.0) & (shares < NEARLY_NONE))
+        return shares
 
     @cached_property
-    def known(self) -> bool:
-        """True if the words so far tell the state: a state and a word lead to one state at most."""
+    def deterministic(self) -> bool:
+        """True if the automata are deterministic: a state and a word lead to at most one state."""
         inner = self.target >= 0
         same = (np.diff(self.source[inner]) == 0) & (np.diff(self.word[inner]) == 0)
         return not bool(same.any())
 
     @cached_property
     def end(self) -> float | None:
-        """P(a string ends | its words, one or more), where that is the same for all; None otherwise."""
-        found = self.ending[~np.isnan(self.ending)]
-        middle = float(found.mean())
-        return middle if bool((np.abs(found - middle) <= 1e-12).all()) else None
+        """P(a string ends | its words, one or more) if it is the same for all words; None otherwise."""
+        shares = self.ending[~np.isnan(self.ending)]
+        middle = float(shares.mean())
+        return middle if bool((np.abs(shares - middle) <= 1e-12).all()) else None
 
     @cached_property
     def _steps(self) -> csr_matrix[np.float64]:
@@ -167,7 +167,7 @@ class Automata:
         return csr_matrix((self.p[inner], at), shape=(self.states, self.states))
 
     def length_pmf(self, high: int) -> FloatArray:
-        """P(a string has m words) of each language, m = 0..``high``, (K, high+1)."""
+        """Return P(a string has m words) of each language, m = 0..``high``, (K, high+1)."""
         last = self.target < 0
         ends = np.bincount(self.source[last], self.p[last], minlength=self.states)
         result = np.zeros((len(self.first) - 1, high + 1))
@@ -178,13 +178,13 @@ class Automata:
         return result
 
     def expected_words(self, weight: FloatArray) -> FloatArray:
-        """Expected number of each word in a string, (V,), of the mixture of the languages by ``weight`` (K,)."""
+        """Return the expected number of each word in a string, (V,); languages have probabilities ``weight`` (K,)."""
         unit = csr_matrix((np.ones(self.states), (np.arange(self.states),) * 2))
         visits = spsolve((unit - self._steps).tocsc(), self._begin(weight))
         return np.asarray(visits @ self.emission)
 
     def words_by_place(self, weight: FloatArray, high: int) -> FloatArray:
-        """P(word i of a string is w | it has so many), (high, V), where ``end`` is known; of a mixture as above."""
+        """Return P(word i of a string is w | it has i words or more), (high, V), of a mixture; needs `end`."""
         assert self.end is not None
         result = np.zeros((high, len(self.words)))
         belief = self._begin(weight)
@@ -206,5 +206,5 @@ class Automata:
 
 
 def named(languages: Sequence[str]) -> str:
-    """Some names for a message."""
+    """Return some names for a message."""
     return f"{', '.join(languages[:2])}{' and others' if len(languages) > 2 else ''}"

@@ -1,7 +1,7 @@
 """Documents of variable-order Markov chains of unknown contexts and probabilities: context-tree weighting.
 
 A chain has a tree of contexts, the last word first. Each context of fewer than D words is split by the word before it
-with some probability, and the words after a context that is not split have a row of their own, drawn from a symmetric
+with a given probability. Each context that is not split has a row of word probabilities, drawn from a symmetric
 Dirichlet distribution. The sum over all trees and rows takes D steps a word (Willems, Shtarkov and Tjalkens 1995). A
 context that reaches the beginning of its string is not split.
 """
@@ -27,21 +27,21 @@ class TreeState(NamedTuple):
     history: Int32Array  #: (W, D) last words of the string, the latest first
     length: IntArray  #: (W,) words of the string so far
     counts: Int32Array  #: (W, N, V) how often a word came after the context of a node
-    log_ratio: FloatArray  #: (W, N) ln P(words, the node is not split) - ln P(words, it is), nats
+    log_ratio: FloatArray  #: (W, N) ln P(words, node not split) - ln P(words, node split), nats
 
 
 class ContextTree(WordPredictor):
-    """Context-tree weighting, see the module.
+    """Predictor by context-tree weighting, see the module.
 
     Args:
         words: (V,)
         depth: D, words of the longest context.
         split: P(a context is split).
-        concentration: of the Dirichlet distributions.
-        mean_length: of strings, which end with the same probability after each word.
+        concentration: parameter of the Dirichlet distributions.
+        mean_length: mean length of strings, which end with the same probability after each word.
 
     Raises:
-        InputError: the counts of a document are too many.
+        InputError: a document needs too many counts.
     """
 
     def __init__(
@@ -71,30 +71,30 @@ class ContextTree(WordPredictor):
         )
 
     def _path(self, state: TreeState) -> tuple[IntArray, IntArray]:
-        """The nodes of the present context, (n, D+1), the root first, and the depth of its leaf, (n,)."""
+        """Return the nodes of the current context, (n, D+1), root first, and the depth of its leaf, (n,)."""
         length, v = state.length[state.rows], len(self.words)
         path = np.zeros((len(state.rows), self.depth + 1), dtype=np.int64)
         code = np.zeros(len(state.rows), dtype=np.int64)
         for d in range(1, self.depth + 1):
-            begins = length == d - 1  # the context is all words of the string, and its beginning
+            begins = length == d - 1  # the context is the whole string so far
             whole = code + state.history[state.rows, d - 1] * v ** (d - 1)
             path[:, d] = np.where(begins, self._short[d - 1] + code, self._whole[d] + whole)
             code = whole
         return path, np.minimum(length + 1, self.depth)
 
     def _mixed(self, state: TreeState) -> tuple[IntArray, IntArray, list[FloatArray], list[FloatArray]]:
-        """The path, the depth of its leaf, and at each depth (n, V) P(word) by the node's row, and by its subtree."""
+        """Return the path, its leaf's depth, and per depth (n, V) P(word) by the node's row and by its subtree."""
         path, leaf = self._path(state)
         below = np.zeros((len(path), len(self.words)))
         rows: list[FloatArray] = []
         mixed: list[FloatArray] = []
         for d in range(self.depth, -1, -1):
             counts = state.counts[state.rows, path[:, d]] + self.concentration
-            own = counts / counts.sum(axis=1, keepdims=True)
+            row = counts / counts.sum(axis=1, keepdims=True)
             ratio = state.log_ratio[state.rows, path[:, d]][:, None]
             stay = 1.0 / (1.0 + np.exp(-np.clip(ratio, -700.0, 700.0)))
-            below = np.where((d >= leaf)[:, None], own, stay * own + (1.0 - stay) * below)
-            rows.insert(0, own)
+            below = np.where((d >= leaf)[:, None], row, stay * row + (1.0 - stay) * below)
+            rows.insert(0, row)
             mixed.insert(0, below)
         return path, leaf, rows, mixed
 
@@ -110,20 +110,20 @@ class ContextTree(WordPredictor):
     @override
     def log_probability(self, state: TreeState, words: IntArray) -> FloatArray:
         law, stop = self.law(state)
-        found = np.concatenate([law, stop[:, None]], axis=1)[np.arange(len(words)), words]
+        probabilities = np.concatenate([law, stop[:, None]], axis=1)[np.arange(len(words)), words]
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(np.where(words < 0, 0.0, found)))
+            return np.asarray(np.log(np.where(words < 0, 0.0, probabilities)))
 
     @override
     def read(self, state: TreeState, words: IntArray) -> TreeState:
         on = np.flatnonzero(words < len(self.words))
         going = state._replace(rows=state.rows[on])
         rows, word, every = going.rows, words[on], np.arange(len(on))
-        path, leaf, own, mixed = self._mixed(going)
+        path, leaf, by_row, mixed = self._mixed(going)
         for d in range(self.depth + 1):
             inner = d < leaf
             if inner.any():
-                moved = np.log(own[d][every, word]) - np.log(mixed[d + 1][every, word])
+                moved = np.log(by_row[d][every, word]) - np.log(mixed[d + 1][every, word])
                 state.log_ratio[rows[inner], path[inner, d]] += moved[inner]
             there = d <= leaf
             state.counts[rows[there], path[there, d], word[there]] += 1
@@ -136,11 +136,11 @@ class ContextTree(WordPredictor):
 
     @override
     def expected_words(self) -> FloatArray:
-        # all words are alike
+        # all words are equally frequent
         assert self.end is not None
         return np.asarray(self.words_by_place(1)[0] / self.end)
 
     @override
     def words_by_place(self, high: int) -> FloatArray:
-        # all words are alike
+        # all words are equally frequent
         return np.full((high, len(self.words)), 1.0 / len(self.words))

@@ -1,7 +1,7 @@
 """Documents as sentences: strings of one unknown language with a separator between them, as one process.
 
-The reader of a document does not know its language; what it has read tells. The words of a document are those of all
-languages of a family, and the separator.
+The reader of a document does not know its language and infers it from the words so far. The vocabulary is the union of
+the vocabularies of all languages of a family, and the separator.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ SEPARATOR = "<sep>"  #: between the strings of a document
 class WordPredictor(ABC):
     """The state of a reader of documents: distributions of the next word of a string, and of its end.
 
-    All methods are about n documents at once. A state is a `NamedTuple` whose first part, ``rows`` (n,), says which
-    rows of its buffers are meant; a state that was moved on is not used again.
+    All methods process n documents at once. A state is a `NamedTuple` whose first part, ``rows`` (n,), says which rows
+    of its buffers are used; a state must not be used again after `read`.
 
     Args:
         words: (V,) of all languages.
-        end: P(a string ends | it has one word or more), where that is always the same; None where it is not.
+        end: P(a string ends | it has one word or more), if that is always the same; None otherwise.
         size: bytes of one document.
-        languages: names of the K languages, where these are finitely many.
+        languages: names of the K languages, if they are finitely many.
     """
 
-    prior: FloatArray  #: (K,) P(language), where these are finitely many
-    log_prior: FloatArray  #: its logarithm, nats
+    prior: FloatArray  #: (K,) P(language), if the languages are finitely many
+    log_prior: FloatArray  #: logarithm of `prior`, nats
     switch: float = 0.0  #: P(the language is drawn again) before each string but the first
 
     def __init__(
@@ -51,66 +51,66 @@ class WordPredictor(ABC):
 
     @abstractmethod
     def begin(self, n: int) -> Any:
-        """Before the first word."""
+        """Return the state before the first word."""
 
     @abstractmethod
     def law(self, state: Any) -> tuple[FloatArray, FloatArray]:
-        """(n, V) probabilities of the next word, and (n,) of the end of the string; both together sum to one."""
+        """Return (n, V) probabilities of the next word, and (n,) of the end of the string; together they sum to one."""
 
     @abstractmethod
     def log_probability(self, state: Any, words: IntArray) -> FloatArray:
-        """Ln P(word), or of the end of the string where it is V, (n,) nats; -inf of -1."""
+        """Return ln P(word), or of the end of the string for word V, (n,) nats; -inf for word -1."""
 
     @abstractmethod
     def read(self, state: Any, words: IntArray) -> Any:
-        """After a word of each document, or the end of its string, V; each is possible there."""
+        """Return the state after a word of each document, or after the end of its string, V; each must be possible."""
 
     def prepare(self, strings: Sequence[tuple[int, ...]], *, full: bool) -> None:  # noqa: B027 - most need none
-        """Compute together what some strings, as numbers of words, will need; see `Process.prepare`."""
+        """Precompute what some strings, as numbers of words, will need; see `Process.prepare`."""
 
     def draw(self, state: Any, uniform: FloatArray) -> IntArray:
-        """A word of each document, given that its string goes on, (n,), for ``uniform`` (n,) in [0, 1)."""
+        """Draw a word of each document, given that its string continues, (n,), by ``uniform`` (n,) in [0, 1)."""
         sums = np.cumsum(self.law(state)[0], axis=1)
         return np.asarray((sums <= (uniform * sums[:, -1])[:, None]).sum(axis=1), dtype=np.int64)
 
     def posterior(self, state: Any) -> FloatArray:
-        """P(language | words so far), (n, K), where the languages are finitely many."""
+        """Return P(language | words so far), (n, K), if the languages are finitely many."""
         raise NotImplementedError
 
     def knowing(self, language: int) -> WordPredictor:
-        """The law of a reader who is told the language, by its number."""
-        raise InputError("the languages of these documents are infinitely many; none has a number")
+        """Return the predictor of a reader who knows the language, given by its number."""
+        raise InputError("these documents have infinitely many languages, which have no numbers")
 
     def string_lengths(self, high: int) -> tuple[FloatArray, FloatArray, float]:
-        """P(a string has m words | language), (K, high+1); P(language), (K,); P(it is drawn again before a string).
+        """Return P(m words | language), (K, high+1); P(language), (K,); P(the language is redrawn before a string).
 
-        Asked where ``end`` is None.
+        Used only without a constant ``end``.
         """
         raise NotImplementedError
 
     @abstractmethod
     def expected_words(self) -> FloatArray:
-        """Expected number of each word in one string, (V,)."""
+        """Return the expected number of each word in one string, (V,)."""
 
     @abstractmethod
     def words_by_place(self, high: int) -> FloatArray:
-        """P(word i of a string is w | it has so many), (high, V)."""
+        """Return P(word i of a string is w | it has i words or more), (high, V)."""
 
 
-Told = TypeVar("Told", bound=WordPredictor)
+Predictor = TypeVar("Predictor", bound=WordPredictor)
 
 
-def told(pool: Told, language: int) -> Told:
-    """A pool whose prior is one of its languages alone.
+def with_language(pool: Predictor, language: int) -> Predictor:
+    """Return a pool whose prior is one of its languages alone.
 
     Raises:
-        InputError: it has no such number, or the language changes within a document.
+        InputError: there is no language of this number, or the language changes within a document.
     """
     if pool.switch > 0.0:
-        raise InputError("the language may change within these documents, so that none is that of a document")
+        raise InputError("the language may change within these documents, so no document has a single language")
     assert pool.languages is not None
     if not 0 <= language < len(pool.languages):
-        raise InputError(f"this pool has the languages 0 to {len(pool.languages) - 1}, not {language}")
+        raise InputError(f"this pool has languages 0 to {len(pool.languages) - 1}; got {language}")
     result = copy.copy(pool)
     result.prior = (np.arange(len(pool.languages)) == language).astype(np.float64)
     with np.errstate(divide="ignore"):
@@ -119,52 +119,52 @@ def told(pool: Told, language: int) -> Told:
 
 
 def check_pool(languages: Sequence[str], in_common: bool) -> None:
-    """Refuse pools in which nothing is to be learned from a document.
+    """Refuse pools in which the first word reveals the language.
 
     Raises:
-        InputError: no two of the languages, of which there are more than one, have a word in common.
+        InputError: there are two languages or more, and no two of them share a word.
     """
     if len(languages) > 1 and not in_common:
         raise InputError(
-            f"the languages of this pool, {languages[0]}, {languages[1]} and so on, have no word in common, so that the"
-            " first word tells which it is; take languages that share words"
+            f"the languages of this pool, {languages[0]}, {languages[1]} and so on, share no word, so the first word"
+            " reveals the language; choose languages that share words"
         )
 
 
 @dataclass(frozen=True)
 class StringCount:
-    """Number of strings in a document: always ``mean``, or geometrically many, 1 or more."""
+    """Number of strings in a document: always ``mean``, or geometrically distributed on 1, 2, ... with this mean."""
 
     mean: int
     geometric: bool = False
 
     @property
     def columns(self) -> int:
-        """Numbers of finished strings that make a difference."""
+        """Number of counts of finished strings to tell apart."""
         return 1 if self.geometric else self.mean
 
     def last(self, strings: IntArray) -> FloatArray:
-        """P(a string is the last | so many before it)."""
+        """Return P(a string is the last | the number of strings before it)."""
         return np.full(len(strings), 1.0 / self.mean) if self.geometric else (strings == self.mean - 1).astype(float)
 
 
 class DocumentState(NamedTuple):
     """W documents after t words."""
 
-    inner: Any  #: of the predictor
-    strings: IntArray  #: (W,) finished ones
-    begun: BoolArray  #: (W,) whether the present one has a word
-    words: IntArray  #: (W,) t
+    inner: Any  #: state of the predictor
+    strings: IntArray  #: (W,) finished strings
+    begun: BoolArray  #: (W,) whether the current string has a word
+    words: IntArray  #: (W,) number t of words
 
 
 class DocumentProcess(Process):
     """Documents of an unknown language, see the module.
 
     Args:
-        name: in signatures.
-        predictor: of the words within strings.
-        count: strings of a document.
-        lengths: condition on the words of a document, separators included.
+        name: name in signatures.
+        predictor: predictor of the words within strings.
+        count: number of strings of a document.
+        lengths: range of lengths to condition on, in words, separators included.
 
     Raises:
         InputError: a language has the separator as a word, or no document has such a length.
@@ -174,7 +174,7 @@ class DocumentProcess(Process):
         self, name: str, predictor: WordPredictor, count: StringCount, lengths: LengthRange | None = None
     ) -> None:
         if SEPARATOR in predictor.words:
-            raise InputError(f"a language of {name} has the word {SEPARATOR}, which separates strings; rename it")
+            raise InputError(f"a language of {name} has the word {SEPARATOR}, the separator; rename that word")
         super().__init__(name, (*predictor.words, SEPARATOR))
         self.predictor, self.count, self.lengths = predictor, count, lengths
         self._reaching = None if lengths is None else self._reach(lengths)
@@ -202,7 +202,7 @@ class DocumentProcess(Process):
 
     @override
     def draw(self, state: DocumentState, uniform: FloatArray) -> IntArray:
-        # first whether the string goes on, then the word
+        # first whether the string continues, then the word
         v = len(self.predictor.words)
         word, separator, end = self._factors(state)
         if self.predictor.end is None:
@@ -212,7 +212,7 @@ class DocumentProcess(Process):
         on, off = (1.0 - stop) * word, stop * separator
         place = uniform * (on + off + stop * end)
         result = np.where(place < on + off, v, v + 1)
-        result[(place >= on + off) & (stop * end == 0.0)] = v  # rounding
+        result[(place >= on + off) & (stop * end == 0.0)] = v  # by rounding
         goes_on = np.flatnonzero((place < on) | (stop == 0.0))
         rest = np.minimum(place[goes_on] / on[goes_on], 1.0 - 2.0**-53)
         result[goes_on] = self.predictor.draw(_taken(state.inner, goes_on), rest)
@@ -225,7 +225,7 @@ class DocumentProcess(Process):
 
     @override
     def prepare(self, strings: Sequence[IntArray | Int32Array], *, full: bool) -> None:
-        # of documents
+        # strings of documents
         inner: list[tuple[int, ...]] = []
         for document in strings:
             parts = np.split(document, np.flatnonzero(document == len(self.predictor.words)))
@@ -234,38 +234,38 @@ class DocumentProcess(Process):
 
     @staticmethod
     @override
-    def take(state: DocumentState, kept: IntArray | BoolArray) -> DocumentState:
-        # the buffers stay
-        return DocumentState(_taken(state.inner, kept), state.strings[kept], state.begun[kept], state.words[kept])
+    def take(state: DocumentState, rows: IntArray | BoolArray) -> DocumentState:
+        # the buffers are shared
+        return DocumentState(_taken(state.inner, rows), state.strings[rows], state.begun[rows], state.words[rows])
 
     # -- the language ------------------------------------------------------------------------------------
 
     @property
     def languages(self) -> tuple[str, ...] | None:
-        """Names of the languages, where these are finitely many."""
+        """Names of the languages, if they are finitely many."""
         return self.predictor.languages
 
     def sizes(self) -> dict[str, int]:
-        """Numbers of words and, where they are finitely many, of languages."""
+        """Return the numbers of words and, if they are finitely many, of languages."""
         return {**super().sizes(), **({} if self.languages is None else {"languages": len(self.languages)})}
 
     def draw_language(self, state: DocumentState, uniform: FloatArray) -> IntArray:
-        """The language of documents that end here, (W,), drawn from its exact distribution given all words."""
+        """Draw the language of documents that end here, (W,), from its exact distribution given all words."""
         inner = self.predictor.read(state.inner, np.full(len(uniform), len(self.predictor.words)))
         sums = np.cumsum(self.predictor.posterior(inner), axis=1)
         return np.asarray((sums[:, :-1] <= (uniform * sums[:, -1])[:, None]).sum(axis=1))
 
     @takes_sentences
     def posterior(self, documents: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """P(language | the words before) at every position of each document, (n+1, K).
+        """Return P(language | the words before) at every position of each document, (n+1, K).
 
         Raises:
-            InputError: the languages are not finitely many, or a document is impossible.
+            InputError: the languages are not finitely many, or a document has probability 0.
         """
         if self.languages is None:
             raise InputError(
-                f"the languages of {self.name} are infinitely many, so that none has a probability; compare documents"
-                " with a pool of languages"
+                f"{self.name} has infinitely many languages, so none has a posterior probability; use documents of a"
+                " pool of languages"
             )
         result: list[FloatArray] = []
         for at in range(0, len(documents), self.at_once):
@@ -273,7 +273,7 @@ class DocumentProcess(Process):
         return result
 
     def knowing(self, language: int) -> DocumentProcess:
-        """The documents of one of the languages, by its number: the law of a reader who is told which it is.
+        """Return documents of one of the languages, by its number: the process of a reader who knows the language.
 
         Raises:
             InputError: the languages are not finitely many, have no such number, or change within a document.
@@ -281,15 +281,15 @@ class DocumentProcess(Process):
         return self._copy(predictor=self.predictor.knowing(language))
 
     def _copy(self, **changed: Any) -> DocumentProcess:
-        """Return the same with other attributes, and nothing kept."""
+        """Return a copy with other attributes, and no cached properties."""
         result = copy.copy(self)
-        for kept in ("exact", "_occupied"):
-            result.__dict__.pop(kept, None)
+        for cached in ("exact", "_occupied"):
+            result.__dict__.pop(cached, None)
         result.__dict__.update(changed)
         return result
 
     def _weights(self, documents: Sequence[Sequence[str]]) -> list[FloatArray]:
-        # of documents that are read together
+        # weights of documents that are read together
         encoded = [self.encode(document) for document in documents]
         self.prepare(encoded, full=False)
         sizes = np.array([len(document) for document in encoded])
@@ -304,7 +304,7 @@ class DocumentProcess(Process):
             impossible = np.flatnonzero(~(self.probability(state, words) > 0.0))
             if impossible.size:
                 word = documents[alive[impossible[0]]][j]
-                raise InputError(f"word {j + 1} of a document, {word!r}, cannot stand there in {self.name}")
+                raise InputError(f"word {j + 1} of a document, {word!r}, is impossible there in {self.name}")
             state = self.read(state, words)
         return result
 
@@ -314,18 +314,18 @@ class DocumentProcess(Process):
         """Condition on a range of lengths, see `Process.given`.
 
         Raises:
-            InputError: also where the end of a string tells of the language, which a table of lengths does not know.
+            InputError: also if the end of a string is evidence of the language, which a table of lengths lacks.
         """
         if self.predictor.end is None:
             raise InputError(
-                f"documents of {self.name} have no range of lengths: its strings end more probably after some words"
-                " than after others; leave the range out",
+                f"documents of {self.name} cannot have a range of lengths: the probability that a string ends depends"
+                " on its words; remove the range",
                 code="missing-ability",
             )
         return self._copy(lengths=lengths, _reaching=self._reach(lengths))
 
     def _reach(self, lengths: LengthRange) -> FloatArray:
-        """Ln P(a length of the range | words read, finished strings, the present one begun), (high+2, J, 2) nats."""
+        """Return ln P(a length in the range | words read, finished strings, one begun), (high+2, J, 2) nats."""
         assert self.predictor.end is not None
         columns = self.count.columns
         with np.errstate(divide="ignore"):
@@ -343,7 +343,7 @@ class DocumentProcess(Process):
         return table
 
     def _factors(self, state: DocumentState) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """By what the probability of a word, and that of the end of the string as a separator or end, change, (W,)."""
+        """Return the factors on the probabilities of a word, a separator and the end of the document, (W,) each."""
         last = self.count.last(state.strings)
         if self._reaching is None or self.lengths is None:
             return np.ones(len(last)), 1.0 - last, last
@@ -357,7 +357,7 @@ class DocumentProcess(Process):
 
     @override
     def length_pmf(self, high: int) -> FloatArray:
-        # the strings and the separators between them
+        # strings, with separators between them
         if self.lengths is not None:
             top = min(high, self.lengths.high)
             result = np.zeros(high + 1)
@@ -368,12 +368,12 @@ class DocumentProcess(Process):
         if self.predictor.end is not None:
             _, inside = self._walk(high)
             return np.asarray(inside @ self.count.last(np.arange(self.count.columns)) * self.predictor.end)
-        own, prior, switch = self.predictor.string_lengths(high)
-        begun = np.zeros(own.shape)  # P(language, words up to the beginning of a string)
+        per_string, prior, switch = self.predictor.string_lengths(high)
+        begun = np.zeros(per_string.shape)  # P(language, words up to the beginning of a string)
         begun[:, 0] = prior
         result = np.zeros(high + 1)
         for strings in range(self.count.mean if not self.count.geometric else high // 2 + 1):
-            ended = np.maximum(fftconvolve(begun, own, axes=1)[:, : high + 1], 0.0)
+            ended = np.maximum(fftconvolve(begun, per_string, axes=1)[:, : high + 1], 0.0)
             last = float(self.count.last(np.array([strings]))[0])
             result += last * ended.sum(axis=0)
             goes_on = np.pad(ended, ((0, 0), (1, 0)))[:, :-1] * (1.0 - last)
@@ -389,7 +389,7 @@ class DocumentProcess(Process):
 
     @property
     def mean_length(self) -> float:
-        """Mean number of words, which does not depend on the words, see `Process.mean_length`."""
+        """Mean number of words; it does not depend on the words, see `Process.mean_length`."""
         if self.lengths is not None:
             places, separators = self._occupied
             return float(places.sum() + separators)
@@ -399,7 +399,7 @@ class DocumentProcess(Process):
 
     @cached_property
     def _occupied(self) -> tuple[FloatArray, float]:
-        """Expected number of words at each place of a string, (high,), and of separators, under ``lengths``."""
+        """Expected number of words at each position of a string, (high,), and of separators, under ``lengths``."""
         table, end = self._reaching, self.predictor.end
         assert table is not None and end is not None
         high = len(table) - 2
@@ -410,7 +410,7 @@ class DocumentProcess(Process):
         return places, float((begin[1:] * reach[1 : high + 1, :, 0]).sum())
 
     def _walk(self, high: int) -> tuple[FloatArray, FloatArray]:
-        """P(t words, so many finished strings) at the beginning of a string, and inside one, (high+1, J) each."""
+        """Return P(t words, number of finished strings) at the start of a string and inside one, (high+1, J) each."""
         assert self.predictor.end is not None
         end, last = self.predictor.end, self.count.last(np.arange(self.count.columns))
         begin, inside = np.zeros((2, high + 1, self.count.columns))
@@ -422,6 +422,6 @@ class DocumentProcess(Process):
         return begin, inside
 
 
-def _taken(state: Any, kept: IntArray | BoolArray) -> Any:
-    """Some of the documents of a predictor's state; the buffers stay."""
-    return state._replace(rows=state.rows[kept])
+def _taken(state: Any, selected: IntArray | BoolArray) -> Any:
+    """Return some of the documents of a predictor's state; the buffers are shared."""
+    return state._replace(rows=state.rows[selected])

@@ -1,4 +1,4 @@
-"""Finite pools: documents of one of K automata, with the exact weight of each after every word."""
+"""Finite pools: documents of one of K automata, with the exact posterior of each after every word."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from typing_extensions import override
 
 from truesource.grammar.documents._kernels import pool as kernels
-from truesource.grammar.documents._kernels.tables import HiddenMoves, KnownMoves
+from truesource.grammar.documents._kernels.tables import DeterministicMoves, HiddenMoves
 from truesource.grammar.documents.automata import Automata
-from truesource.grammar.documents.document import WordPredictor, check_pool, told
+from truesource.grammar.documents.document import WordPredictor, check_pool, with_language
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 
 
 class PoolPredictor(WordPredictor):
-    """Bayes' rule over K automata.
+    """A predictor by Bayes' rule over K automata.
 
     Args:
         languages: (K,) their names.
@@ -27,7 +27,7 @@ class PoolPredictor(WordPredictor):
         switch: P(the language is drawn again) before each string but the first.
 
     Raises:
-        InputError: there is no language, or no word that two of them have.
+        InputError: there is no language, or no word that two of them share.
     """
 
     def __init__(self, languages: Sequence[str], automata: Automata, prior: FloatArray, switch: float) -> None:
@@ -40,7 +40,7 @@ class PoolPredictor(WordPredictor):
     @staticmethod
     @abstractmethod
     def _bytes(automata: Automata) -> int:
-        """Memory of one document."""
+        """Return the memory of one document, bytes."""
 
     @override
     def posterior(self, state: Any) -> FloatArray:
@@ -48,7 +48,7 @@ class PoolPredictor(WordPredictor):
 
     @override
     def knowing(self, language: int) -> PoolPredictor:
-        return told(self, language)
+        return with_language(self, language)
 
     @override
     def string_lengths(self, high: int) -> tuple[FloatArray, FloatArray, float]:
@@ -64,31 +64,31 @@ class PoolPredictor(WordPredictor):
 
 
 def predictor_of(languages: Sequence[str], automata: Automata, prior: FloatArray, switch: float) -> PoolPredictor:
-    """The predictor of a pool, by whether its automata are deterministic; errors are those of `PoolPredictor`."""
-    return (KnownPool if automata.known else HiddenPool)(languages, automata, prior, switch)
+    """Return the predictor of a pool, by whether its automata are deterministic; errors as in `PoolPredictor`."""
+    return (DeterministicPool if automata.deterministic else HiddenPool)(languages, automata, prior, switch)
 
 
-class KnownState(NamedTuple):
+class DeterministicState(NamedTuple):
     """Deterministic automata after the words so far."""
 
     rows: IntArray  #: (n,)
     at: Int32Array  #: (W, K) state of each
     log_weight: FloatArray  #: (W, K) ln P(language | words so far), nats
-    asked: IntArray  #: (W,) word of which ``joint`` has the probabilities; -1 none
+    scored: IntArray  #: (W,) word whose probabilities ``joint`` holds; -1 none
     total: FloatArray  #: (W,) ln P(that word | words so far), nats
     joint: FloatArray  #: (W, K) ln P(language, that word | words so far), nats
 
 
-class KnownPool(PoolPredictor):
-    """Automata of which the words so far tell the state: 20 bytes a document and language."""
+class DeterministicPool(PoolPredictor):
+    """Deterministic automata: 20 bytes a document and language."""
 
     @staticmethod
     def _bytes(automata: Automata) -> int:
         return 20 * (len(automata.first) - 1)
 
     @cached_property
-    def tables(self) -> KnownMoves:
-        """The automata, as kernels take them: a state for each state and probability that the string ends in it."""
+    def tables(self) -> DeterministicMoves:
+        """The automata as kernels take them; a state here is a state with its probability that the string ends."""
         automata, g = self.automata, self.automata.states
         after = np.full((g, len(self.words)), -1)
         inner = automata.target >= 0
@@ -96,25 +96,25 @@ class KnownPool(PoolPredictor):
         possible = automata.emission > 0.0
         starts = automata.first[:-1]
         mantissa, exponent = np.frexp(np.append(automata.ending[possible], np.zeros(len(starts))))
-        ending = np.ldexp(np.round(mantissa * 2.0**44), exponent - 44)  # equal but for rounding
+        ending = np.ldexp(np.round(mantissa * 2.0**44), exponent - 44)  # equal up to rounding
         going = np.append(automata.going[possible], np.ones(len(starts)))
-        small = np.where(going < kernels.NEARLY_NONE, going, 0.0)  # what `ending` does not tell apart
+        small = np.where(going < kernels.NEARLY_NONE, going, 0.0)  # lost by rounding in `ending`
         keys = np.stack([np.append(after[possible], starts), ending, small], axis=1)
         states, number = np.unique(keys, axis=0, return_inverse=True)
-        own, stop = states[:, 0].astype(np.int64), states[:, 1]
+        source, stop = states[:, 0].astype(np.int64), states[:, 1]
         on = np.where(states[:, 2] > 0.0, states[:, 2], 1.0 - stop)
-        stop[own < 0], on[own < 0] = 1.0, 0.0
+        stop[source < 0], on[source < 0] = 1.0, 0.0
         entered = np.zeros(after.shape, dtype=np.int32)
         entered[possible] = number.ravel()[: -len(starts)]
-        emission = np.where(own[:, None] < 0, 0.0, automata.emission[own])
+        emission = np.where(source[:, None] < 0, 0.0, automata.emission[source])
         word = emission * on[:, None]
         possible_words = (emission > 0.0) & (on > 0.0)[:, None]
-        moved = np.where(possible_words, entered[own], np.arange(len(own))[:, None]).astype(np.int32)
+        moved = np.where(possible_words, entered[source], np.arange(len(source))[:, None]).astype(np.int32)
         with np.errstate(divide="ignore"):
             logs = np.log(word), np.log(stop)
-            rare = possible_words & (word < kernels.SMALLEST)  # the product is beyond float64
+            rare = possible_words & (word < kernels.SMALLEST)  # the product underflows float64
             logs[0][rare] = (np.log(emission) + np.log(on)[:, None])[rare]
-        return KnownMoves(
+        return DeterministicMoves(
             start=number.ravel()[-len(starts) :].astype(np.int32),
             after=np.ascontiguousarray(moved.T),
             log_word=np.ascontiguousarray(logs[0].T),
@@ -124,44 +124,44 @@ class KnownPool(PoolPredictor):
         )
 
     @override
-    def begin(self, n: int) -> KnownState:
+    def begin(self, n: int) -> DeterministicState:
         shape = (n, len(self.log_prior))
         at, weight = np.tile(self.tables.start, (n, 1)), np.tile(self.log_prior, (n, 1))
-        return KnownState(np.arange(n), at, weight, np.full(n, -1), np.empty(n), np.empty(shape))
+        return DeterministicState(np.arange(n), at, weight, np.full(n, -1), np.empty(n), np.empty(shape))
 
     @override
-    def law(self, state: KnownState) -> tuple[FloatArray, FloatArray]:
-        law, stop = kernels.known_words(state.rows, state.at, state.log_weight, self.tables)
+    def law(self, state: DeterministicState) -> tuple[FloatArray, FloatArray]:
+        law, stop = kernels.deterministic_words(state.rows, state.at, state.log_weight, self.tables)
         return law, stop
 
     @override
-    def log_probability(self, state: KnownState, words: IntArray) -> FloatArray:
+    def log_probability(self, state: DeterministicState, words: IntArray) -> FloatArray:
         rows, *buffers = state
-        return np.asarray(kernels.known_probability(rows, words, *buffers, self.tables))
+        return np.asarray(kernels.deterministic_probability(rows, words, *buffers, self.tables))
 
     @override
-    def read(self, state: KnownState, words: IntArray) -> KnownState:
+    def read(self, state: DeterministicState, words: IntArray) -> DeterministicState:
         rows, *buffers = state
-        kernels.known_read(rows, words, *buffers, self.tables, self.log_prior, self.switch)
+        kernels.deterministic_read(rows, words, *buffers, self.tables, self.log_prior, self.switch)
         return state
 
     @override
-    def draw(self, state: KnownState, uniform: FloatArray) -> IntArray:
-        return np.asarray(kernels.known_draw(state.rows, uniform, state.at, state.log_weight, self.tables))
+    def draw(self, state: DeterministicState, uniform: FloatArray) -> IntArray:
+        return np.asarray(kernels.deterministic_draw(state.rows, uniform, state.at, state.log_weight, self.tables))
 
 
 class HiddenState(NamedTuple):
     """Automata with hidden states after the words so far."""
 
     rows: IntArray  #: (n,)
-    belief: FloatArray  #: (W, G) P(state | words so far, language, the string goes on)
+    belief: FloatArray  #: (W, G) P(state | words so far, language, the string continues)
     ended: FloatArray  #: (W, K) P(the string ends here | words so far, language)
-    going: FloatArray  #: (W, K) P(it goes on), 1 - ended with all digits
+    going: FloatArray  #: (W, K) P(it continues), 1 - ended at full precision
     log_weight: FloatArray  #: (W, K) ln P(language | words so far), nats
 
 
 class HiddenPool(PoolPredictor):
-    """Automata, such as hidden Markov models, of which words tell only a distribution over states."""
+    """Automata with hidden states, such as hidden Markov models: words determine a distribution over states."""
 
     @staticmethod
     def _bytes(automata: Automata) -> int:

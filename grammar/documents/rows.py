@@ -1,7 +1,7 @@
-"""Documents of automata of known states and moves, whose probabilities are unknown: Dirichlet rows, counted.
+"""Documents of automata with a known graph and unknown probabilities: Dirichlet rows, integrated out.
 
 The probability of a word in a state is (its count there so far + a) / (count of the state + a times its words), where a
-is the concentration of the Dirichlet distribution that rows are drawn from.
+is the concentration of the Dirichlet distribution of the rows.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ LARGEST_COUNTS = 10**7  #: counts of one document
 
 
 def context_moves(order: int, vocabulary: int) -> Int32Array:
-    """The states of which each is the last ``order`` words, or all at the beginning of a string, (S, V).
+    """Return the moves between contexts: the last ``order`` words, or all words of a shorter string so far, (S, V).
 
-    Shorter contexts come first, those of one length in the order of their words; the state before the first word is 0.
+    Shorter contexts come first, contexts of one length in the order of their words; state 0 is before the first word.
     """
     targets, first = [], 0
     for length in range(order + 1):
@@ -39,23 +39,23 @@ class RowsState(NamedTuple):
 
     rows: IntArray  #: (n,)
     at: Int32Array  #: (W,) state
-    begun: Int32Array  #: (W,) 1 where the string has a word
-    counts: Int32Array  #: (W, S, V) how often a word was read in a state
+    begun: Int32Array  #: (W,) 1 if the string has a word
+    counts: Int32Array  #: (W, S, V) how often each word was read in each state
     sums: Int32Array  #: (W, S)
 
 
 class DirichletRows(WordPredictor):
-    """Rows of probabilities that are drawn from a symmetric Dirichlet distribution, one for each state.
+    """A predictor whose states have word probabilities drawn from a symmetric Dirichlet distribution.
 
     Args:
         words: (V,)
-        target: (S, V) state after a word; -1 where the word is impossible. State 0 comes first.
-        concentration: of the Dirichlet distributions.
-        mean_length: of strings, which end with the same probability after each word.
-        alike: all words have the same part in every state, so that they are equally frequent.
+        target: (S, V) state after a word; -1 if the word is impossible. State 0 comes first.
+        concentration: parameter of the Dirichlet distributions.
+        mean_length: mean length of strings, which end with the same probability after each word.
+        alike: all words play the same role in every state, so that they are equally frequent.
 
     Raises:
-        InputError: the counts of a document are too many.
+        InputError: a document needs too many counts.
     """
 
     def __init__(
@@ -92,10 +92,10 @@ class DirichletRows(WordPredictor):
     def log_probability(self, state: RowsState, words: IntArray) -> FloatArray:
         at, stop, v = state.at[state.rows], self._stop(state), len(self.words)
         word = np.clip(words, 0, v - 1)
-        own = (state.counts[state.rows, at, word] + self.rows[at, word]) * (1.0 - stop)
-        found = np.where(words == v, stop, own / (state.sums[state.rows, at] + self.row_sums[at]))
+        weight = (state.counts[state.rows, at, word] + self.rows[at, word]) * (1.0 - stop)
+        probabilities = np.where(words == v, stop, weight / (state.sums[state.rows, at] + self.row_sums[at]))
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(np.where(words < 0, 0.0, found)))
+            return np.asarray(np.log(np.where(words < 0, 0.0, probabilities)))
 
     @override
     def read(self, state: RowsState, words: IntArray) -> RowsState:
@@ -116,15 +116,15 @@ class DirichletRows(WordPredictor):
         return np.asarray(self.words_by_place(1)[0] / self.end)
 
     def words_by_place(self, high: int) -> FloatArray:
-        """Return the words by place, see `WordPredictor.words_by_place`.
+        """Return the words by position, see `WordPredictor.words_by_place`.
 
         Raises:
-            InputError: words are not alike: a state that comes again has its unknown row again.
+            InputError: words are not alike: a state that recurs has the same unknown row again.
         """
         if not self.alike:
             raise InputError(
-                "expected counts of words have no exact value where the rows of an automaton are unknown; sample"
-                " documents, and count",
+                "expected counts of words have no exact value if the rows of an automaton are unknown; sample"
+                " documents and count the words",
                 code="missing-ability",
             )
         return np.full((high, len(self.words)), 1.0 / len(self.words))

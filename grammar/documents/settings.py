@@ -9,7 +9,7 @@ from pydantic import Field
 from truesource.grammar.documents.document import StringCount
 from truesource.grammar.languages import LARGEST, LanguageSettings
 
-STRINGS = 8  #: of a document, where none are asked for
+STRINGS = 8  #: default number of strings of a document
 
 
 class DocumentSettings(LanguageSettings):
@@ -17,14 +17,14 @@ class DocumentSettings(LanguageSettings):
 
     strings: int = Field(STRINGS, ge=1, le=10**4, description="Strings of a document.")
     number: Literal["fixed", "geometric"] = Field(
-        "fixed", description="Whether all documents have so many strings (fixed), or that is their mean (geometric)."
+        "fixed", description="Distribution of that number: constant (fixed), or geometric with that mean (geometric)."
     )
 
     def n_rules(self) -> int:
-        """More than any grammar: documents have no rules."""
+        """Return more rules than any grammar may have, since documents have none."""
         return LARGEST + 1
 
     @property
     def count(self) -> StringCount:
-        """Both, as a law."""
+        """Distribution of the number of strings."""
         return StringCount(self.strings, self.number == "geometric")

@@ -1,7 +1,7 @@
 """Finite pools of any languages: grammars whose next word depends on charts, and processes.
 
-Nothing moves from word to word but the words of the present string: each language is asked for the law after them. What
-is going to be read is told before, so that a language computes all next words of all strings together.
+The state of a language is the current string so far: the language computes the distribution of the word after it.
+Strings are announced by `TruthsPool.prepare`, so that a language computes all next words of all strings together.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from typing_extensions import override
 
-from truesource.grammar.documents.document import WordPredictor, check_pool, told
+from truesource.grammar.documents.document import WordPredictor, check_pool, with_language
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import Truth, word_counts
@@ -27,12 +27,12 @@ class TruthsState(NamedTuple):
     """W documents after the words so far."""
 
     rows: IntArray  #: (n,)
-    prefix: NDArray[Any]  #: (W,) of the present string
+    prefix: NDArray[Any]  #: (W,) prefix of the current string
     log_weight: FloatArray  #: (W, K) ln P(language | words so far), nats
 
 
 class TruthsPool(WordPredictor):
-    """Bayes' rule over K languages of any kind.
+    """A predictor by Bayes' rule over K languages of any kind.
 
     Args:
         languages: (K,) their names.
@@ -48,7 +48,7 @@ class TruthsPool(WordPredictor):
         for name, truth in zip(languages, truths, strict=True):
             total = truth.exact.total_mass
             if abs(total - 1.0) > 1e-9:
-                raise InputError(f"not all strings of {name} end: their probabilities sum to {total:.6f}")
+                raise InputError(f"not all strings of {name} end: their probabilities sum to {total:.6f}, not 1")
         seen = [word for truth in truths for word in truth.terminals]
         check_pool(languages, len(set(seen)) < len(seen))
         words = list(dict.fromkeys(word for truth in truths for word in truth.terminals))
@@ -63,25 +63,25 @@ class TruthsPool(WordPredictor):
 
     @override
     def prepare(self, strings: Sequence[Prefix], *, full: bool) -> None:
-        # what was told before is forgotten
+        # forget earlier strings
         self._logs.clear()
         self._laws.clear()
-        known = sorted({string for string in strings if string})
-        texts = [[self.words[w] if w >= 0 else "" for w in string] for string in known]
+        prefixes = sorted({string for string in strings if string})
+        texts = [[self.words[w] if w >= 0 else "" for w in string] for string in prefixes]
         shape = (len(self.truths), len(self.words) + 1)
         for k, (truth, columns) in enumerate(zip(self.truths, self._columns, strict=True)):
             if full:
-                found = truth.next_words(texts)
-                for string, table in zip(known, found.probability, strict=True):
+                following = truth.next_words(texts)
+                for string, table in zip(prefixes, following.probability, strict=True):
                     for j in range(len(string) + 1):
                         self._laws.setdefault(string[:j], np.zeros(shape))[k, columns] = table[j]
                 continue
-            for string, row in zip(known, truth.exact.causal_log_probs(texts), strict=True):
+            for string, row in zip(prefixes, truth.exact.causal_log_probs(texts), strict=True):
                 for j, word in enumerate([*string, len(self.words)]):
                     self._logs.setdefault((string[:j], word), np.full(len(self.truths), -np.inf))[k] = row[j]
 
     def _law(self, prefix: Prefix) -> FloatArray:
-        """P(word or end | prefix, language), (K, V+1); zero where the prefix is impossible."""
+        """Return P(word or end | prefix, language), (K, V+1); zero if the prefix is impossible."""
         if prefix not in self._laws:
             law = np.zeros((len(self.truths), len(self.words) + 1))
             text = [self.words[w] for w in prefix]
@@ -93,16 +93,16 @@ class TruthsPool(WordPredictor):
         return self._laws[prefix]
 
     def _joint(self, state: TruthsState, words: IntArray) -> FloatArray:
-        """Ln P(language, word | words so far) of each document, (n, K) nats; -inf of word -1."""
-        found = np.empty((len(words), len(self.truths)))
+        """Return ln P(language, word | words so far) of each document, (n, K) nats; -inf for word -1."""
+        log_p = np.empty((len(words), len(self.truths)))
         for i, (row, word) in enumerate(zip(state.rows.tolist(), words.tolist(), strict=True)):
             prefix = state.prefix[row]
             if (prefix, word) in self._logs:
-                found[i] = self._logs[prefix, word]
+                log_p[i] = self._logs[prefix, word]
             else:
                 with np.errstate(divide="ignore"):
-                    found[i] = -np.inf if word < 0 else np.log(self._law(prefix)[:, word])
-        return np.asarray(found + state.log_weight[state.rows])
+                    log_p[i] = -np.inf if word < 0 else np.log(self._law(prefix)[:, word])
+        return np.asarray(log_p + state.log_weight[state.rows])
 
     @override
     def begin(self, n: int) -> TruthsState:
@@ -141,7 +141,7 @@ class TruthsPool(WordPredictor):
 
     @override
     def knowing(self, language: int) -> TruthsPool:
-        return told(self, language)
+        return with_language(self, language)
 
     @override
     def string_lengths(self, high: int) -> tuple[FloatArray, FloatArray, float]:
@@ -155,5 +155,5 @@ class TruthsPool(WordPredictor):
         return result[:-1]
 
     def words_by_place(self, high: int) -> FloatArray:
-        """Never asked: these strings have no range of lengths."""
+        """Raise an error: these strings have no range of lengths."""
         raise NotImplementedError

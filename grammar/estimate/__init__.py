@@ -1,1 +1,1 @@
-"""Estimate grammars: from trees, by relative frequencies or split-merge; from plain text; coarser or pruned ones."""
+"""Estimate grammars: from trees, by relative frequencies or split-merge training; from plain text; by pruning."""

@@ -1,10 +1,10 @@
 """Kernels: inside charts and expected rule counts of a batch of sentences of one length.
 
-Arrays end in the batch axis (width W), so that every rule is one vector multiply-add. Span ``(i, j)`` has number
-``j (j-1) / 2 + i``. Each span of each sentence has its own power of two, ``shift``: its inside weights are
+The last axis of an array is the batch (width W), so that every rule is one vector multiply-add. Span ``(i, j)`` has
+number ``j (j-1) / 2 + i``. Each span of each sentence has its own power of two, ``shift``: its inside weights are
 ``entry * 2^shift`` and its largest entry lies in [0.5, 1), so charts neither under- nor overflow at any length,
-whatever brackets exclude. Outside entries carry the inverse of that power and of the sentence's probability:
-inside entry times outside entry is an expected count.
+whatever spans brackets exclude. Outside entries are divided by that power and by the sentence's probability: inside
+entry times outside entry is an expected count.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from truesource.grammar._kernels.kernel import kernel
 from truesource.grammar._kernels.rules import BatchChart, LexicalRules, PairRules, SparseRows, UnaryRules
 
-SMALLEST = 1e-250  #: share of the largest entry of its span below which an entry is taken for zero
-FAINT = 1e-290  #: a span whose largest weight is below this share of its best pair of parts is taken for zero
+SMALLEST = 1e-250  #: entries below this share of the largest entry of their span count as zero
+FAINT = 1e-290  #: a span whose largest weight is below this share of its best pair of parts counts as zero
 TINY = 1e-300  #: products below it may have lost digits, or be zero
 NOTHING = -(2**40)  #: shift of a span without weight: any power of two reached from it is zero
 LOWEST, HIGHEST = -1100, 1000  #: powers of two in the table; 2^-1100 is zero
@@ -25,7 +25,7 @@ LOWEST, HIGHEST = -1100, 1000  #: powers of two in the table; 2^-1100 is zero
 
 @kernel
 def _powers():
-    """``2^x`` for x in LOWEST..HIGHEST."""
+    """Return ``2^x`` for x in LOWEST..HIGHEST."""
     table = np.empty(HIGHEST - LOWEST + 1)
     for x in range(LOWEST, HIGHEST + 1):
         table[x - LOWEST] = math.ldexp(1.0, x)
@@ -34,7 +34,7 @@ def _powers():
 
 @kernel
 def _factors(shift, i, j, whole, powers, factor):
-    """``factor[k] = 2^(shift of (i, k) + shift of (k, j) - whole)`` over the batch, for every split k."""
+    """Compute ``factor[k] = 2^(shift of (i, k) + shift of (k, j) - whole)`` over the batch, for every split k."""
     for k in range(i + 1, j):
         left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
         for w in range(whole.size):
@@ -44,7 +44,7 @@ def _factors(shift, i, j, whole, powers, factor):
 
 @kernel
 def _highest(shift, i, j, top):
-    """The largest power that any split of span (i, j) reaches, over the batch."""
+    """Compute the largest power that any split of span (i, j) reaches, over the batch."""
     top[:] = 4 * NOTHING
     for k in range(i + 1, j):
         left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
@@ -54,9 +54,9 @@ def _highest(shift, i, j, top):
 
 @kernel
 def _mark_underflow(shift, least, i, j, factor, smallest, lost):
-    """Mark in ``lost`` the sentences in which a product of two kept weights may have been too small for a float.
+    """Mark in ``lost`` the sentences in which a product of two kept weights may have underflowed.
 
-    ``least`` (spans, W) is the smallest weight kept in each span, ``smallest`` what else such a product is times.
+    ``least`` (spans, W) is the smallest weight kept in each span, ``smallest`` any further factor of such a product.
     """
     for k in range(i + 1, j):
         left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
@@ -68,7 +68,7 @@ def _mark_underflow(shift, least, i, j, factor, smallest, lost):
 
 @kernel(fastmath={"contract"})
 def _lefts(full, present, i, j, b, factor, splits, lefts):
-    """Left parts b of span (i, j), times the factor of their split; returns how many splits have one."""
+    """Compute left parts b of span (i, j), times the factor of their split; return the number of splits with one."""
     result = 0
     for k in range(i + 1, j):
         left = k * (k - 1) // 2 + i
@@ -82,7 +82,7 @@ def _lefts(full, present, i, j, b, factor, splits, lefts):
 
 @kernel(fastmath={"contract"})
 def _products(full, present, j, c, splits, n_splits, lefts, acc):
-    """Sum over the splits of left part times right part c into ``acc``; False if no split has a right part."""
+    """Sum over the splits of left part times right part c into ``acc``; return False if no split has a right part."""
     begun = False
     for x in range(n_splits):
         right = j * (j - 1) // 2 + splits[x]
@@ -99,9 +99,9 @@ def _products(full, present, j, c, splits, n_splits, lefts, acc):
 
 @kernel
 def _normalise(full, present, allowed, top, shift, scale, least, lost):
-    """Bring the largest entry of a span to [0.5, 1) in every sentence; ``top`` is the power its entries have.
+    """Scale the largest entry of a span to [0.5, 1) in every sentence; ``top`` is the power of its entries.
 
-    Marks in ``lost`` the sentences of which a weight is too small to be kept; ``least`` is the smallest that is.
+    Mark in ``lost`` the sentences with a weight too small to be kept; ``least`` is the smallest weight kept.
     """
     scale[:] = 0.0
     least[:] = 1.0
@@ -133,12 +133,12 @@ def _normalise(full, present, allowed, top, shift, scale, least, lost):
 
 @kernel(fastmath={"contract"})
 def inside(words, allowed, closure: SparseRows, pairs: PairRules, lexicon: LexicalRules):
-    """Inside weights of ``words`` (n, W), -1 unknown, over the spans that are ``allowed`` (spans, W).
+    """Return inside weights of ``words`` (n, W), -1 unknown, over the spans that are ``allowed`` (spans, W).
 
     ``closure`` are the rows of the unary closure U.
 
     Returns:
-        The chart; and whether a weight of each sentence was too small beside others to be kept, (W,).
+        The chart; and whether a weight of each sentence was too small relative to others to be kept, (W,).
     """
     closure_start, closure_column, closure_value = closure
     _, pair_right, by_left, rule_start, parent, prob = pairs
@@ -146,7 +146,7 @@ def inside(words, allowed, closure: SparseRows, pairs: PairRules, lexicon: Lexic
     n, width = words.shape
     n_states = by_left.size - 1
     n_spans = n * (n + 1) // 2
-    full = np.empty((n_spans, n_states, width))  # rows are filled where present; most never are
+    full = np.empty((n_spans, n_states, width))  # only rows that are present are filled; few are
     present = np.zeros((n_spans, n_states), dtype=np.bool_)
     shift = np.full((n_spans, width), NOTHING)
     lost = np.zeros(width, dtype=np.bool_)
@@ -212,7 +212,7 @@ def inside(words, allowed, closure: SparseRows, pairs: PairRules, lexicon: Lexic
 
 @kernel
 def _any_flag(flags, parent, first, last):
-    """Return True if one of the rules first..last-1 has a parent that is marked."""
+    """Return True if one of the rules first..last-1 has a marked parent."""
     for r in range(first, last):  # noqa: SIM110 (numba has no generators)
         if flags[parent[r]]:
             return True
@@ -229,7 +229,7 @@ def _dot(x, y):
 
 @kernel(fastmath={"contract"})
 def _close(outside, full, present, closure: SparseRows, closed, flags):
-    """``closed = U^T outside`` over the batch, zero where the inside weight is; marks the states that are not zero."""
+    """Compute ``closed = U^T outside`` over the batch, zero where inside is; mark the states that are not zero."""
     closure_start, closure_column, closure_value = closure
     closed[:] = 0.0
     flags[:] = False
@@ -266,7 +266,7 @@ def expected_counts(
     lexicon: LexicalRules,
     unaries: UnaryRules,
 ):
-    """Expected uses of every rule, summed over the batch with ``weights`` (W,); from the chart of `inside`.
+    """Return expected uses of every rule, summed over the batch with ``weights`` (W,); from the chart of `inside`.
 
     Returns:
         binary (R,), unary (U,), lexical (L,). A sentence of inside weight zero adds nothing.

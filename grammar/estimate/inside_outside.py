@@ -1,4 +1,4 @@
-"""Inside-outside EM: expected uses of every rule in sentences without trees, brackets given or not, and new rules."""
+"""Inside-outside EM: re-estimate rule probabilities from sentences, with or without given brackets."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ from truesource.grammar.tree import Tree
 Span = tuple[int, int]
 Sentences = Sequence[Sequence[str]]
 Brackets = Sequence[Sequence[Span]]
-LOST = 1e-9  #: share of a sentence's probability that charts may lose
-WIDTH = 32  #: most sentences in a batch: wider ones compute more zeros, narrower ones read the rules more often
+LOST = 1e-9  #: largest share of a sentence's probability that charts may lose
+WIDTH = 32  #: most sentences in a batch: larger batches compute more zeros, smaller ones read the rules more often
 CHECKPOINT = "inside-outside.npz"
-_TABLES = tuple(f"arr_{i}" for i in range(6))  # in the checkpoint: rules and log probabilities of each kind
+_TABLES = tuple(f"arr_{i}" for i in range(6))  # arrays of the checkpoint: rules and log probabilities of each kind
 _WHAT, _REMEDY = "the checkpoint", "delete it to start again"
-#: entries of ``meta`` that hold for the re-estimated grammar, too
+#: entries of ``meta`` that also hold for the re-estimated grammar
 KEPT = ("binarisation", "license", "split_trees", "substates")
-SMALLEST_TOTAL = 1e-290  #: a symbol expected less often than this in the whole text keeps the rules it has
+SMALLEST_TOTAL = 1e-290  #: a symbol with a lower expected count in the text keeps its rules
 
 
 @dataclass(frozen=True, eq=False)
 class RuleCounts:
-    """Expected uses of every rule in a text, in the order of the grammar's arrays; made by `expected_rule_counts`."""
+    """Expected uses of every rule in a text, in the order of the grammar's arrays; see `expected_rule_counts`."""
 
     binary: FloatArray  #: (R,)
     unary: FloatArray  #: (Q,)
     lexical: FloatArray  #: (L,)
-    log_probs: FloatArray  #: (N,) ln P(sentence, brackets respected), nats; -inf where there is no such derivation
-    impossible: tuple[int, ...]  #: sentences without a derivation, counted from 1; they add nothing
+    log_probs: FloatArray  #: (N,) ln P(sentence, brackets respected), nats; -inf without such a derivation
+    impossible: tuple[int, ...]  #: numbers of sentences without a derivation, from 1; they add nothing
 
 
 def tree_brackets(tree: Tree) -> list[Span]:
-    """The spans ``(i, j)`` of a tree's nodes, words i to j-1, each once: full brackets for its sentence."""
+    """Return the spans ``(i, j)`` of a tree's nodes, words i to j-1, each once: full brackets for its sentence."""
     ends: list[Span] = []
     end = 0
     stack: list[tuple[Tree | str, int]] = [(tree, -1)]
@@ -69,17 +69,17 @@ def tree_brackets(tree: Tree) -> list[Span]:
 
 
 def expected_rule_counts(pcfg: PCFG, sentences: Sentences, *, brackets: Brackets | None = None) -> RuleCounts:
-    """Return how often each rule is expected in the derivations of a text, given its words (Lari and Young 1990).
+    """Return the expected number of uses of each rule in the derivations of a text (Lari and Young 1990).
 
-    Exact, unary cycles and left recursion included, in O(n^3 P + n^2 (R + Q)) for n words, P child pairs, R binary
-    and Q unary rules; in O(n (R + Q)) where the grammar is linear and there are no brackets. Each count is the
-    derivative of the text's log likelihood by the log of that rule's probability.
+    Exact, also for unary cycles and left recursion, in O(n^3 P + n^2 (R + Q)) for n words, P child pairs, R binary and
+    Q unary rules; in O(n (R + Q)) if the grammar is linear and there are no brackets. Each count is the derivative of
+    the text's log likelihood by the log of that rule's probability.
 
     Args:
         pcfg: the grammar.
-        sentences: tokenised; equal ones count as often as they stand there.
-        brackets: for each sentence its known constituents ``(i, j)``, words i to j-1, as many as are known (none: an
-            empty list); derivations with a node whose span crosses one of them are left out (Pereira & Schabes 1992).
+        sentences: tokenised; a repeated sentence counts each time.
+        brackets: for each sentence its known constituents ``(i, j)``, words i to j-1 (none: an empty list);
+            derivations with a node whose span crosses one of them are excluded (Pereira & Schabes 1992).
 
     Raises:
         InputError: there are no sentences, one has no tokens, or brackets cross each other or leave their sentence.
@@ -88,7 +88,7 @@ def expected_rule_counts(pcfg: PCFG, sentences: Sentences, *, brackets: Brackets
 
 
 class EncodedText:
-    """Sentences in batches, equal ones with equal brackets in one column; good for every grammar over these words."""
+    """Sentences in batches, equal ones with equal brackets in one column; usable with any grammar over these words."""
 
     def __init__(self, pcfg: PCFG, sentences: Sentences, brackets: Brackets | None = None) -> None:
         encoded = [pcfg.encode(sentence) for sentence in sentences]
@@ -99,9 +99,9 @@ class EncodedText:
         if not self.lengths.all():
             raise InputError(f"sentence {int(np.argmin(self.lengths)) + 1} has no tokens; remove it")
         if brackets is not None and len(brackets) != self.size:
-            raise InputError(f"there are brackets for {len(brackets)} sentences, not {self.size}; give each its own")
-        given = brackets if brackets is not None else [()] * self.size
-        self._brackets = [_checked(spans, len(w), i) for i, (spans, w) in enumerate(zip(given, encoded, strict=True))]
+            raise InputError(f"brackets are given for {len(brackets)} sentences, not {self.size}; give each a list")
+        lists = brackets if brackets is not None else [()] * self.size
+        self._brackets = [_checked(spans, len(w), i) for i, (spans, w) in enumerate(zip(lists, encoded, strict=True))]
         self._sentences = sentences
         columns: dict[tuple[bytes, tuple[Span, ...]], list[int]] = {}
         for i, words in enumerate(encoded):
@@ -121,15 +121,15 @@ class EncodedText:
                 self._work.append(Batch(words, tuple(map(tuple, some))))
 
     def counts(self, pcfg: PCFG, description: str = "expected counts", *, rules: bool = True) -> RuleCounts:
-        """The E-step; without ``rules``, only the log probabilities (the counts are then zero).
+        """Return the counts of the E-step; without ``rules``, only log probabilities (the counts are then zero).
 
         Raises:
-            InputError: charts have no room for more than 1e-9 of the probability of a sentence.
+            InputError: charts underflow for more than 1e-9 of the probability of a sentence.
         """
         exact = pcfg.exact
         charts = exact.charts()
         rules_of = sparse_rows(exact.unary_closure), exact.pairs, exact.lexicon
-        # copies: an array of the grammar itself is read-only, another type, for which numba would compile again
+        # copies: the grammar's own arrays are read-only, a different type, for which numba would compile again
         unaries = UnaryRules(pcfg.unary[:, 0].copy(), pcfg.unary[:, 1].copy(), np.exp(pcfg.unary_logp))
 
         def task(batch: Batch) -> tuple[FloatArray, tuple[FloatArray, ...]]:
@@ -146,8 +146,8 @@ class EncodedText:
             for w in np.flatnonzero(lost).tolist():
                 if log_prob[w] < exact.wide.log_prob(batch.words[:, w], allowed[:, w]) - LOST:
                     raise InputError(
-                        f"sentence {batch.members[w][0] + 1} has parts whose weights are further apart than 1e250, too"
-                        " far for expected counts; leave it out"
+                        f"sentence {batch.members[w][0] + 1} has parts whose weights differ by a factor of more than"
+                        " 1e250, too much for expected counts; remove the sentence"
                     )
             if not rules:
                 return log_prob, ()
@@ -165,11 +165,11 @@ class EncodedText:
         return RuleCounts(totals[0], totals[1], totals[2], log_probs, impossible)
 
     def content(self) -> str:
-        """Digest of words and brackets, that a checkpoint must agree in."""
+        """Digest of words and brackets, which must equal the digest in a checkpoint."""
         return digest_json([[list(sentence) for sentence in self._sentences], self._brackets])
 
     def score(self, counts: RuleCounts) -> tuple[float, int]:
-        """Log likelihood of the possible sentences, nats, and their tokens."""
+        """Return the log likelihood of the possible sentences, nats, and their number of tokens."""
         possible = np.isfinite(counts.log_probs)
         return float(counts.log_probs[possible].sum()), int(self.lengths[possible].sum())
 
@@ -186,7 +186,7 @@ class EncodedText:
 
 
 def _checked(brackets: Sequence[Span], n: int, at: int) -> tuple[Span, ...]:
-    """The brackets of one sentence, sorted, each once.
+    """Return the brackets of one sentence, sorted, each once.
 
     Raises:
         InputError: one leaves the sentence, or two cross each other.
@@ -195,7 +195,7 @@ def _checked(brackets: Sequence[Span], n: int, at: int) -> tuple[Span, ...]:
     around: list[Span] = []
     for i, j in spans:
         if not 0 <= i < j <= n:
-            raise InputError(f"bracket ({i}, {j}) of sentence {at + 1} lies outside its {n} tokens; mend or remove it")
+            raise InputError(f"bracket ({i}, {j}) of sentence {at + 1} is outside its {n} tokens; correct or remove it")
         while around and around[-1][1] <= i:
             around.pop()
         if around and around[-1][1] < j:
@@ -206,7 +206,7 @@ def _checked(brackets: Sequence[Span], n: int, at: int) -> tuple[Span, ...]:
 
 @with_config(STRICT)
 class EmIteration(TypedDict):
-    """One iteration; see `Reestimated`."""
+    """One EM iteration; see `EmResult`."""
 
     iteration: Count
     log_likelihood: float
@@ -219,7 +219,7 @@ class EmIteration(TypedDict):
 
 @with_config(STRICT)
 class _State(TypedDict):
-    """Content of the checkpoint besides the rules, as JSON."""
+    """Content of the checkpoint in addition to the rules, as JSON."""
 
     key: str
     iteration: Count
@@ -227,18 +227,18 @@ class _State(TypedDict):
 
 
 @dataclass(frozen=True, eq=False)
-class Reestimated:
-    """Result of `inside_outside`.
+class EmResult:
+    """The result of `inside_outside`.
 
-    Each record of the trace has ``iteration`` (0 is the grammar given), ``log_likelihood`` (nats per token of the
-    possible sentences; ends of sentences are not tokens), ``objective`` (the same with the prior's share, which
-    rises at every iteration), ``impossible`` (sentences), ``held_out`` (nats per token of those held-out sentences
-    that are possible; None without any), ``held_out_impossible`` (sentences), ``rules`` (of the grammar).
+    Each record of the trace has ``iteration`` (0 is the initial grammar), ``log_likelihood`` (nats per token of the
+    possible sentences; ends of sentences are not tokens), ``objective`` (log likelihood and log prior, which rises at
+    every iteration), ``impossible`` (sentences), ``held_out`` (nats per token of the possible held-out sentences; None
+    without any), ``held_out_impossible`` (sentences), ``rules`` (of the grammar).
     """
 
     pcfg: PCFG
     trace: tuple[dict[str, Any], ...]
-    converged: bool  #: the gain of the last iteration was below the tolerance
+    converged: bool  #: whether the gain of the last iteration was below the tolerance
 
 
 def inside_outside(
@@ -251,12 +251,12 @@ def inside_outside(
     prior: float = 0.0,
     held_out: Sentences | None = None,
     checkpoint: str | Path | None = None,
-) -> Reestimated:
+) -> EmResult:
     """Fit the rule probabilities of a grammar to sentences without trees, by EM (Baker 1979; Lari and Young 1990).
 
     The likelihood of the text never falls. Rules that no derivation uses are dropped (unless ``prior`` keeps them), and
-    with them the words that no rule makes any more; none is ever added; a symbol that no derivation uses keeps its
-    rules. Sentences that the grammar cannot make are counted in the trace and teach it nothing. The result does not
+    with them the words that no rule produces any more; no rule is added; a symbol that no derivation uses keeps its
+    rules. Impossible sentences are counted in the trace and otherwise ignored. The result does not
     depend on the number of threads, nor on whether the run was interrupted.
 
     Args:
@@ -268,11 +268,11 @@ def inside_outside(
         prior: added to the expected count of every rule of the grammar: the fit is then the maximum a posteriori under
             a Dirichlet prior of parameter ``1 + prior`` on each symbol's rules. 0 is maximum likelihood.
         held_out: more sentences, scored (without brackets) at every iteration.
-        checkpoint: folder to save in after every iteration, and to go on from.
+        checkpoint: folder to save in after every iteration, and to resume from.
 
     Raises:
-        InputError: as `expected_rule_counts`; the grammar has classes of unknown words, or can make none of the
-            sentences; a setting is out of range; or the checkpoint belongs to another run.
+        InputError: as `expected_rule_counts`; the grammar has classes of unknown words, or gives all
+            sentences probability 0; a setting is out of range; or the checkpoint belongs to another run.
     """
     _check(pcfg, iterations, tolerance, prior)
     text = EncodedText(pcfg, sentences, brackets)
@@ -299,25 +299,25 @@ def inside_outside(
             _save(folder, key, iteration + 1, pcfg, trace)
     meta = {"estimator": "inside_outside", "start_from": start, "iterations": trace[-1]["iteration"]}
     meta |= {"tolerance": tolerance, "prior": prior} | _fit(text, brackets is not None, unseen, trace[-1])
-    kept = {name: value for name, value in pcfg.meta.items() if name in KEPT}
-    return Reestimated(replace(_without_idle_words(pcfg), meta=kept | meta), tuple(trace), converged)
+    retained = {name: value for name, value in pcfg.meta.items() if name in KEPT}
+    return EmResult(replace(_without_idle_words(pcfg), meta=retained | meta), tuple(trace), converged)
 
 
 def _check(pcfg: PCFG, iterations: int, tolerance: float, prior: float) -> None:
     if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 0:
-        raise InputError(f"EM needs a whole number >= 0 of iterations, got {iterations!r}")
+        raise InputError(f"the number of EM iterations must be an integer >= 0, got {iterations!r}")
     for name, value in (("tolerance", tolerance), ("prior", prior)):
         if not (np.isfinite(value) and value >= 0.0):
-            raise InputError(f"EM needs a finite number >= 0 for the {name}, got {value!r}")
+            raise InputError(f"the {name} of EM must be a finite number >= 0, got {value!r}")
     if "unknown_words" in pcfg.meta:
         raise InputError(
-            "the grammar has classes of unknown words, whose rules sentences of known words would take away; start"
+            "the grammar has classes of unknown words, whose rules EM on sentences of known words would remove; start"
             " from a grammar induced with --lexicon generate"
         )
 
 
 def _fit(text: EncodedText, bracketed: bool, unseen: EncodedText | None, record: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata of the text and its likelihood."""
+    """Return metadata of the text and its likelihood."""
     fit: dict[str, Any] = {
         "sentences": text.size,
         "tokens": int(text.lengths.sum()),
@@ -335,7 +335,7 @@ def _fit(text: EncodedText, bracketed: bool, unseen: EncodedText | None, record:
 
 
 def _without_idle_words(pcfg: PCFG) -> PCFG:
-    """The grammar without the words that none of its rules makes."""
+    """Return the grammar without the words that none of its rules produces."""
     used = np.unique(pcfg.lexical[:, 1])
     if len(used) == len(pcfg.terminals):
         return pcfg
@@ -346,24 +346,24 @@ def _without_idle_words(pcfg: PCFG) -> PCFG:
 
 
 def reestimate(pcfg: PCFG, counts: RuleCounts, prior: float = 0.0) -> PCFG:
-    """The M-step: each rule's share in what is expected, plus ``prior``, of its symbol's rules."""
+    """Return the M-step: expected counts plus ``prior``, normalised over the rules of each symbol."""
     tables = pcfg.tables()
     expected = [c + prior for c in (counts.binary, counts.unary, counts.lexical)]
     totals = np.zeros(len(pcfg.symbols))
     for (rules, _), amount in zip(tables, expected, strict=True):
         np.add.at(totals, rules[:, 0], amount)
-    kept: list[NDArray[Any]] = []
+    arrays: list[NDArray[Any]] = []
     for (rules, logp), amount in zip(tables, expected, strict=True):
         total = totals[rules[:, 0]]
         used = total > SMALLEST_TOTAL
         prob = np.where(used, amount / np.where(used, total, 1.0), np.exp(logp))
         keep = prob > np.finfo(np.float64).tiny
-        kept += [rules[keep], np.where(used, np.log(np.where(keep, prob, 1.0)), logp)[keep]]
-    return _with_rules(pcfg, kept)
+        arrays += [rules[keep], np.where(used, np.log(np.where(keep, prob, 1.0)), logp)[keep]]
+    return _with_rules(pcfg, arrays)
 
 
 def random_start(pcfg: PCFG, rng: np.random.Generator) -> PCFG:
-    """Return the same rules with random probabilities, evenly distributed over those that each symbol may have."""
+    """Return the same rules with random probabilities, uniform on the simplex of each symbol's rules."""
     arrays: list[NDArray[Any]] = []
     weights = [rng.exponential(size=len(logp)) for _, logp in pcfg.tables()]
     totals = np.zeros(len(pcfg.symbols))
@@ -390,10 +390,10 @@ def _with_rules(pcfg: PCFG, arrays: Sequence[NDArray[Any]]) -> PCFG:
 def _record(
     pcfg: PCFG, iteration: int, text: EncodedText, counts: RuleCounts, prior: float, unseen: EncodedText | None
 ) -> dict[str, Any]:
-    """One line of the trace."""
+    """Return one record of the trace."""
     score, tokens = text.score(counts)
     if tokens == 0:
-        raise InputError("the grammar can make none of the sentences (brackets respected); start from another grammar")
+        raise InputError("every sentence has probability 0 (brackets respected); start from another grammar")
     penalty = prior * sum(float(logp.sum()) for _, logp in pcfg.tables())
     record: dict[str, Any] = {
         "iteration": iteration,
@@ -420,7 +420,7 @@ def _save(folder: Path, key: str, iteration: int, pcfg: PCFG, trace: Sequence[Ma
 
 
 def _load(folder: Path, key: str, pcfg: PCFG) -> tuple[int, PCFG, list[dict[str, Any]]] | None:
-    """Read what `_save` wrote in an earlier run; None where there was none.
+    """Read the checkpoint of an earlier run; return None without one.
 
     Raises:
         InputError: the file cannot be read, or belongs to another run.
@@ -432,7 +432,7 @@ def _load(folder: Path, key: str, pcfg: PCFG) -> tuple[int, PCFG, list[dict[str,
     arrays = read_arrays(path, {**kinds, "state": TEXT}, what=_WHAT, remedy=_REMEDY)
     state = decode_record(str(arrays["state"]), _State, what=_WHAT, remedy=_REMEDY, path=path, embedded=True)
     if state["key"] != key:
-        raise InputError("the checkpoint has another grammar, text or settings; choose another folder", path)
+        raise InputError("the checkpoint is of another grammar, text or settings; choose another folder", path)
     try:
         result = _with_rules(pcfg, [arrays[name] for name in _TABLES])
     except InputError as error:

@@ -1,4 +1,4 @@
-"""The rules of a treebank and how often its trees use them, and its maximum-likelihood grammar."""
+"""The rules of a treebank with their counts, and its maximum-likelihood grammar."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ RuleKey = tuple[str, str] | tuple[str, str | None, str]
 
 
 def rule_key(node: Tree) -> RuleKey:
-    """The base rule at the top of a binarised tree.
+    """Return the base rule at the top of a binarised tree.
 
     Raises:
-        InputError: the node has no children, more than two, or a word beside another child.
+        InputError: the node has no children, more than two, or a word next to another child.
     """
     children = node.children
     if len(children) == 1:
@@ -32,18 +32,18 @@ def rule_key(node: Tree) -> RuleKey:
         left, right = children
         if isinstance(left, Tree) and isinstance(right, Tree):
             return (node.label, left.label, right.label)
-        raise InputError(f"a word stands beside other children of {node.label!r}; give each word a preterminal")
+        raise InputError(f"a word is next to other children of {node.label!r}; give each word a preterminal")
     if not children:
-        raise InputError(f"a node {node.label!r} has no children; remove empty nodes before estimating")
+        raise InputError(f"a node {node.label!r} has no children; remove empty nodes first")
     raise InputError(f"a node {node.label!r} has {len(children)} children; binarise the trees first")
 
 
 class BinaryTrees:
-    """The trees, one after another, those with wider nodes than two children binarised by default."""
+    """The trees one after another; trees with nodes of more than two children are binarised by default."""
 
     def __init__(self, trees: Iterable[Tree]) -> None:
         self._trees = trees
-        self.changed = 0  #: trees that were binarised, of those passed so far
+        self.changed = 0  #: number of trees binarised so far
 
     def __iter__(self) -> Iterator[Tree]:
         from truesource.grammar.treebank import Binarisation
@@ -56,13 +56,13 @@ class BinaryTrees:
 
 
 def _root_label(labels: Iterable[str], start: str | None) -> str:
-    """The label of all roots."""
+    """Return the label of all roots."""
     roots = sorted(labels)
     if not roots:
-        raise InputError("there are no trees to estimate a grammar from; give at least one")
+        raise InputError("there are no trees to estimate a grammar from; provide at least one")
     if len(roots) > 1:
-        shown = ", ".join(roots[:3]) + (", ..." if len(roots) > 3 else "")
-        raise InputError(f"the trees have {len(roots)} root labels ({shown}); put one root over all of them")
+        listed = ", ".join(roots[:3]) + (", ..." if len(roots) > 3 else "")
+        raise InputError(f"the trees have {len(roots)} root labels ({listed}); put one root above them all")
     if start is not None and roots[0] != start:
         raise InputError(f"the trees have the root label {roots[0]!r}, not the start symbol {start!r}")
     return roots[0]
@@ -72,13 +72,13 @@ def _root_label(labels: Iterable[str], start: str | None) -> str:
 class RuleTable:
     """The base rules of a treebank, numbered: binary first, then unary, then lexical, each sorted.
 
-    Symbols are numbered with the start symbol as 0 and the others in alphabetical order, words in
-    alphabetical order. The lexical rules of one symbol are neighbours.
+    Symbols are numbered in alphabetical order after the start symbol, 0; words in alphabetical order. The lexical rules
+    of one symbol are adjacent.
     """
 
     symbols: tuple[str, ...]  #: (K,) treebank labels, the start symbol first
     words: tuple[str, ...]  #: (V,)
-    rules: Int32Array  #: (R, 4) parent, left child, right child, word; -1 where a rule has none
+    rules: Int32Array  #: (R, 4) parent, left child, right child, word; -1 for none
     counts: IntArray  #: (R,) occurrences in the treebank, all positive
     n_trees: int
     n_tokens: int
@@ -101,7 +101,7 @@ class RuleTable:
     def from_counts(
         cls, counter: Mapping[RuleKey, int], roots: Mapping[str, int], *, start: str | None = None
     ) -> RuleTable:
-        """The rules of trees whose rules and root labels were counted already; errors as those of `from_trees`."""
+        """Return the rules of trees from counts of their rules and root labels; errors as in `from_trees`."""
         start, n_trees = _root_label(roots, start), sum(roots.values())
         labels = {key[0] for key in counter}
         symbols = (start, *sorted(labels - {start}))
@@ -161,12 +161,11 @@ def relative_frequency(trees: Iterable[Tree], *, start: str | None = None) -> PC
     """Estimate a grammar by relative frequencies: ``p(A -> rhs) = count(A -> rhs) / count(A)``.
 
     Trees with a node of more than two children are binarised by `truesource.grammar.treebank.Binarisation` first;
-    ``meta["binarised_trees"]`` says how many were. Such an estimate is always consistent (total mass
-    one; Chi and Geman 1998).
+    ``meta["binarised_trees"]`` counts them. The estimate is always consistent (total mass one; Chi and Geman 1998).
 
     Args:
         trees: a treebank, or any trees; all with the same root label.
-        start: the root label to insist on; by default the one the trees have.
+        start: the required root label; by default the one the trees have.
 
     Returns:
         The grammar; symbols are the labels of the (binarised) trees.

@@ -1,6 +1,6 @@
-"""Grammar files: what makes a format, one module each, found by walking this folder; and loading by content.
+"""Grammar files: one format a module, found by walking this folder; and loading by content.
 
-A module has ``FORMAT``, a `truesource.grammar.formats.GrammarFormat`; its name is that of the format.
+A module has ``FORMAT``, a `truesource.grammar.formats.GrammarFormat`; its name is the name of the format.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from truesource.grammar.support.folders import refuse_other_kind
 if TYPE_CHECKING:
     from truesource.grammar.rules import GrammarRules
 
-DEFAULT = "text"  #: of what no other format recognises, and of file names that no other format asks for
+DEFAULT = "text"  #: for content that no other format recognises, and for file names without another format
 
 
 @dataclass
 class GrammarSource:
-    """A grammar to read, of a format that is yet to be found."""
+    """A grammar file whose format is not yet known."""
 
-    path: Path  #: of the file, or what the names of several have in common
+    path: Path  #: path of the file, or the common prefix of several
 
     @cached_property
     def first_bytes(self) -> bytes:
-        """The first 16 bytes, packed or not; none where the file cannot be read.
+        """The first 16 bytes, unpacked; empty if the file cannot be read.
 
         Raises:
             InputError: it is a device.
@@ -62,12 +62,12 @@ class GrammarSource:
 
     @cached_property
     def first_line(self) -> str:
-        """The first line that is not blank; empty if there is none or the file is not text."""
+        """The first line that is not blank; empty without one or if the file is not text."""
         return next((line for line in self._first_lines if line.strip()), "")
 
     @cached_property
     def first_rule(self) -> str:
-        """The first line that is neither blank nor a comment; empty if there is none or the file is not text."""
+        """The first line that is neither blank nor a comment; empty without one or if the file is not text."""
         return next((line.strip() for line in self._first_lines if line.strip() and line.strip()[0] != "#"), "")
 
     def refuse_trees(self) -> None:
@@ -102,19 +102,19 @@ def _one_file(path: Path, pcfg: GrammarRules | None = None) -> list[Path]:
 
 @dataclass(frozen=True, kw_only=True)
 class GrammarFormat:
-    """One way to write a grammar; its name is that of its module."""
+    """One way to write a grammar; its name is the name of its module."""
 
     read: Callable[[GrammarSource, ReadOptions], GrammarRules]
-    write: Callable[[GrammarRules, Path], None]  #: over files that exist, too
-    sniff: Callable[[GrammarSource], bool]  #: whether a file is of this format; for the default, of any that is text
-    extensions: tuple[str, ...] = ()  #: of file names that are written so unless another format is given
-    #: files to write for a name; of a grammar, where the grammar decides
+    write: Callable[[GrammarRules, Path], None]  #: overwrites existing files
+    sniff: Callable[[GrammarSource], bool]  #: whether a file has this format; for the default, whether it is text
+    extensions: tuple[str, ...] = ()  #: extensions of file names for which this format is the default
+    #: files to write for a name, and for a grammar if they depend on it
     targets: Callable[[Path, GrammarRules | None], list[Path]] = _one_file
-    sources: Callable[[Path], list[Path]] = _one_file  #: files that a name stands for, as far as they exist
+    sources: Callable[[Path], list[Path]] = _one_file  #: existing files that a name refers to
 
 
 def text_writer(form: Callable[[GrammarRules], str]) -> Callable[[GrammarRules, Path], None]:
-    """A ``write`` for formats of one text, packed for ``.gz``."""
+    """Return a ``write`` for formats of one text, compressed for ``.gz``."""
 
     def write(pcfg: GrammarRules, path: Path) -> None:
         text = form(pcfg)
@@ -128,15 +128,15 @@ def text_writer(form: Callable[[GrammarRules], str]) -> Callable[[GrammarRules, 
 
 
 def names() -> list[str]:
-    """Names of all formats, in alphabetical order; quick, for the help of the command."""
+    """Return the names of all formats, in alphabetical order, without importing them, for fast help."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
 
 
 def format_of(name: str) -> GrammarFormat:
-    """The format of a name.
+    """Return the format of a name.
 
     Raises:
-        InputError: there is none.
+        InputError: no format has this name.
     """
     if name not in names():
         raise InputError(f"there is no grammar format {name!r}; choose one of {', '.join(names())}")
@@ -150,12 +150,12 @@ def load_rules(
     *,
     format: str | None = None,  # noqa: A002
 ) -> GrammarRules:
-    """Read a grammar; what the file holds decides the format, unless it is given.
+    """Read a grammar; the content of the file decides the format, unless a format is given.
 
     Args:
-        path: a file, packed (``.gz``) or not; for a Berkeley pair either file, or what their names have in common.
-        options: how to read it. Weights are divided by the sum of each symbol's in formats whose files do not sum to
-            one (Berkeley, EarleyX, weight first).
+        path: a file, compressed (``.gz``) or not; for a Berkeley pair either file, or their common prefix.
+        options: how to read it. Formats whose files do not sum to one (Berkeley, EarleyX, weight first) have the
+            weights of each symbol divided by their sum.
         format: one of `names`.
 
     Raises:
@@ -170,16 +170,16 @@ def load_rules(
 
 
 def source_files(path: str | Path) -> list[Path]:
-    """The files that make up a grammar, sorted: one, or those of a Berkeley grammar; none of a language's name."""
+    """Return the files of a grammar, sorted: one, or several for a Berkeley grammar; none for a language's name."""
     result = {file for name in names() for file in format_of(name).sources(Path(path)) if file.is_file()}
     return sorted(result)
 
 
 def require_source(path: str | Path) -> None:
-    """Stop where there is neither a grammar in files nor a language of a name.
+    """Refuse a path that is neither a grammar file nor the name of a language.
 
     Raises:
-        InputError: there is none (code ``missing``), or a folder of another kind, see
+        InputError: it does not exist (code ``missing``), or is a folder of another kind, see
             `truesource.grammar.support.folders.refuse_other_kind`.
     """
     from truesource.grammar.languages import is_reference, missing
@@ -190,13 +190,13 @@ def require_source(path: str | Path) -> None:
 
 
 def target_format(path: str | Path) -> str:
-    """The format that a file's name asks for."""
+    """Return the format that a file's name implies."""
     suffix = Path(path).suffix
     return next((name for name in names() if suffix in format_of(name).extensions), DEFAULT)
 
 
 def target_files(path: str | Path, format: str | None = None) -> list[Path]:  # noqa: A002
-    """The files that `save_grammar` writes: one, or a Berkeley pair."""
+    """Return the files that `save_grammar` writes: one, or a Berkeley pair."""
     return format_of(format or target_format(path)).targets(Path(path), None)
 
 
@@ -207,7 +207,7 @@ def save_grammar(
     force: bool = False,
     format: str | None = None,  # noqa: A002
 ) -> None:
-    """Write a grammar: ``.npz`` for that suffix, else text, unless the format is given; text is packed for ``.gz``.
+    """Write a grammar: ``.npz`` for that suffix, else text, unless a format is given; ``.gz`` is compressed.
 
     Raises:
         InputError: a file exists and ``force`` is false, the format cannot hold the grammar, or it is unknown.

@@ -1,13 +1,13 @@
 """Berkeley parser text, a pair of files: ``S_0 -> NP_1 VP_0 0.9`` and ``NN dog [0.1, 0.2]``.
 
-The files are ``NAME.grammar`` and ``NAME.lexicon``. State ``NP_3`` is substate 3 of the label ``NP``; a lexicon
-line gives P(word | tag) for every substate of its tag. ``NAME.splits``, where there is one, holds the split tree
-of every label. Signatures of unknown words (``UNK-L-ed``) are words like any other.
+The files are ``NAME.grammar`` and ``NAME.lexicon``. State ``NP_3`` is substate 3 of the label ``NP``; a lexicon line
+gives P(word | tag) for every substate of its tag. The optional ``NAME.splits`` holds the split tree of every label.
+Signatures of unknown words (``UNK-L-ed``) are words like any other.
 
 The trainer's dumps hold the closure of unary rules: every rule ``A -> A`` with probability one, and for every chain of
-unary rules its most probable product as one more rule. The rules of the grammar itself are those that no chain
-explains. The dumps also lack rules below a threshold and have lexicons whose columns do not sum to one, so the import
-divides each symbol's rules by their sum, once, and says by how much.
+unary rules its most probable product as one more rule. Only rules that no chain explains belong to the grammar. The
+dumps also lack rules below a threshold and have lexicons whose columns do not sum to one, so the import divides each
+symbol's rules by their sum, once, and reports the largest change.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from truesource.grammar.support.atomic_files import atomic_path, opened_to_write
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import TO_UTF8, read_lines
 
-EXACT = 1e-9  #: relative difference between a rule and the chain that made it
-PROPER = 1e-6  #: how far from one a row may sum and count as right
+EXACT = 1e-9  #: largest relative difference between a rule and the chain that explains it
+PROPER = 1e-6  #: largest difference from one of the sum of a proper row
 START = "ROOT_0"
 _SUFFIX = re.compile(r"(?P<stem>.*?)(?:\.(?P<part>grammar|lexicon|splits))?(?P<packed>\.gz)?", re.DOTALL)
 _STATE = re.compile(r"(.+)_(0|[1-9][0-9]*)")
@@ -37,16 +37,16 @@ _LEXICON_LINE = re.compile(r"\S+[ \t]\S+[ \t]\[[0-9][^\]]*\]")
 
 
 def is_closed(unary: Int32Array, prob: FloatArray) -> bool:
-    """Return True if there are rules ``A -> A`` with probability one, which a proper grammar has no use for."""
+    """Return True if there are rules ``A -> A`` with probability one, which no proper grammar has."""
     return bool(((unary[:, 0] == unary[:, 1]) & (prob >= 1.0 - 1e-12)).any())
 
 
 def base_rules(unary: Int32Array, prob: FloatArray, other: FloatArray, group: Sequence[int]) -> BoolArray:
     """Return which unary rules of a closed dump belong to the grammar, (Q,).
 
-    First all identities go, and the rules that equal a product of two others. The trainer also adds up chains
-    through the states of one label; such sums cannot be told from rules by their value, so they go only from rows
-    that still sum to more than one, the best explained first, and only while the row does not fall below one.
+    First all identities are removed, and the rules that equal a product of two others. The trainer also sums chains
+    through the states of one label. Such sums have no distinctive value, so they are removed only from rows that still
+    sum to more than one, the best explained first, and only while the row does not fall below one.
 
     Args:
         unary: (Q, 2) parent, child; each rule once.
@@ -56,20 +56,20 @@ def base_rules(unary: Int32Array, prob: FloatArray, other: FloatArray, group: Se
     """
     identity = unary[:, 0] == unary[:, 1]
     product, summed = _chains(unary, np.where(identity, 0.0, prob), len(other), group)
-    kept: BoolArray = ~identity & (product < prob * (1.0 - EXACT))
-    sums = other + np.bincount(unary[kept, 0], weights=prob[kept], minlength=len(other))
+    genuine: BoolArray = ~identity & (product < prob * (1.0 - EXACT))
+    sums = other + np.bincount(unary[genuine, 0], weights=prob[genuine], minlength=len(other))
     explained = np.minimum(summed / prob, 1.0)
     for state in np.flatnonzero(sums > 1.0 + PROPER):
-        candidates = np.flatnonzero(kept & (unary[:, 0] == state) & (explained > 0.0))
+        candidates = np.flatnonzero(genuine & (unary[:, 0] == state) & (explained > 0.0))
         for rule in candidates[np.argsort(-explained[candidates], kind="stable")]:
             if sums[state] > 1.0 + PROPER and sums[state] - prob[rule] > 1.0 - PROPER:
-                kept[rule] = False
+                genuine[rule] = False
                 sums[state] -= prob[rule]
-    return kept
+    return genuine
 
 
 def _chains(unary: Int32Array, prob: FloatArray, n: int, group: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-    """Largest product of two rules that chain to each rule, and largest sum over one label between, (Q,) each."""
+    """Return the largest product of two chained rules per rule, and the largest sum over one label between, (Q,)."""
     keys = unary[:, 0].astype(np.int64) * n + unary[:, 1]
     order = np.argsort(keys)
     ordered = keys[order]
@@ -103,14 +103,14 @@ def _chains(unary: Int32Array, prob: FloatArray, n: int, group: Sequence[int]) -
 
 
 def split_name(path: Path) -> tuple[str, str, str]:
-    """Common prefix, which file of the set (or nothing), and ``.gz`` or nothing."""
+    """Return the common prefix, the member of the set (or nothing), and ``.gz`` or nothing."""
     match = _SUFFIX.fullmatch(str(path))
     assert match is not None
     return match["stem"], match["part"] or "", match["packed"] or ""
 
 
 def source_files(path: str | Path) -> tuple[Path | None, Path | None, Path | None]:
-    """Grammar, lexicon and splits that belong to one of them or to their common prefix; None where absent."""
+    """Return grammar, lexicon and splits for one of them or for their common prefix; None if absent."""
     stem, _, packed = split_name(Path(path))
     result: list[Path | None] = []
     for part in ("grammar", "lexicon", "splits"):
@@ -120,17 +120,17 @@ def source_files(path: str | Path) -> tuple[Path | None, Path | None, Path | Non
 
 
 def target_files(path: str | Path, pcfg: GrammarRules | None = None) -> list[Path]:
-    """The files to write: grammar and lexicon, and splits where the grammar carries them."""
+    """Return the files to write: grammar and lexicon, and splits if the grammar has them."""
     stem, _, packed = split_name(Path(path))
     parts = ["grammar", "lexicon"] + (["splits"] if pcfg is not None and pcfg.meta.get("splits") else [])
     return [Path(f"{stem}.{part}{packed}") for part in parts]
 
 
 def state_names(pcfg: GrammarRules) -> list[tuple[str, int]]:
-    """Label and substate of each symbol, all different.
+    """Return the label and substate of each symbol, all distinct.
 
-    Names such as ``NP_3`` or ``NP-3`` with the label ``NP`` keep their numbers, where all symbols are so named;
-    otherwise the symbols of a label are counted from 0.
+    If all symbols have names such as ``NP_3`` or ``NP-3`` with the label ``NP``, they keep their numbers; otherwise the
+    symbols of a label are numbered from 0.
     """
     result: list[tuple[str, int]] = []
     for name, label in zip(pcfg.symbols, pcfg.labels, strict=True):
@@ -149,10 +149,10 @@ def state_names(pcfg: GrammarRules) -> list[tuple[str, int]]:
 
 
 def save_berkeley(pcfg: GrammarRules, path: str | Path) -> None:
-    """Write the pair; ``path`` is either file's name or what the two have in common.
+    """Write the pair; ``path`` is either file's name or their common prefix.
 
-    The format starts from ``ROOT_0``: another start gets a rule ``ROOT_0 -> START 1.0`` above it. Names of
-    symbols follow `state_names`, and the start comes first.
+    The format starts from ``ROOT_0``: another start gets a rule ``ROOT_0 -> START 1.0`` above it. Names of symbols are
+    as in `state_names`, and the start comes first.
 
     Raises:
         InputError: a label is empty or has a blank in it, ``ROOT_0`` is a symbol but not the start, or a symbol
@@ -165,7 +165,7 @@ def save_berkeley(pcfg: GrammarRules, path: str | Path) -> None:
         raise InputError(f"Berkeley text cannot hold the label {bad!r}, which is empty or has a blank in it")
     names = [f"{label}_{k}" for label, k in pairs]
     if START in names and names[pcfg.start] != START:
-        raise InputError(f"Berkeley text starts at {START}, which this grammar uses for another symbol; rename that")
+        raise InputError(f"Berkeley text starts at {START}, another symbol here; rename that symbol")
     if is_closed(pcfg.unary, np.exp(pcfg.unary_logp)):
         raise InputError("Berkeley text cannot hold a symbol that rewrites only to itself; remove it first")
     with atomic_path(targets[0]) as temporary:
@@ -212,7 +212,7 @@ def _lexicon_lines(pcfg: GrammarRules, pairs: list[tuple[str, int]]) -> Iterator
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file that are not empty, each with its number."""
+    """Yield the lines of a file that are not empty, each with its number."""
     for number, raw in enumerate(read_lines(path), start=1):
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -223,19 +223,19 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def load_berkeley(path: str | Path, *, start: str | None = None) -> GrammarRules:
-    """Read a pair; ``path`` is either file or what their names have in common, packed (``.gz``) or not.
+    """Read a pair; ``path`` is either file or their common prefix, compressed (``.gz``) or not.
 
     Args:
         path: one of the pair, or their common prefix.
         start: start state; default ``ROOT_0``, else the first left-hand side.
 
     Raises:
-        InputError: a file is missing or damaged, or a line is not as it should be (line given).
+        InputError: a file is missing or damaged, or a line is malformed (line given).
     """
     grammar, lexicon, splits = source_files(path)
     for file, part, other in ((grammar, "grammar", lexicon), (lexicon, "lexicon", grammar)):
         if file is None and other is None:
-            raise InputError("there is no such pair of files NAME.grammar and NAME.lexicon", path)
+            raise InputError("there are no files NAME.grammar and NAME.lexicon of this name; check the path", path)
         if file is None:
             lacking = f"{split_name(Path(path))[0]}.{part}"
             raise InputError(f"a Berkeley grammar is a pair of files, but {lacking} is missing", other, code="missing")
@@ -246,7 +246,7 @@ def load_berkeley(path: str | Path, *, start: str | None = None) -> GrammarRules
     first = start or (START if START in rules.symbols else next(iter(rules.symbols)))
     _read_lexicon(lexicon, rules)
     if first not in rules.symbols:
-        raise InputError(f"the start symbol {first!r} has no rules; name another", grammar)
+        raise InputError(f"the start symbol {first!r} has no rules; choose another", grammar)
     states = list(rules.symbols)
     labels = {name: match[1] for name in states if (match := _STATE.fullmatch(name))}
     meta: dict[str, object] = {"format": "berkeley"}
@@ -260,24 +260,24 @@ def load_berkeley(path: str | Path, *, start: str | None = None) -> GrammarRules
         rest = np.zeros(len(states))
         np.add.at(rest, binary[:, 0], p)
         np.add.at(rest, lexical[:, 0], r)
-        kept = base_rules(unary, q, rest, group)
+        base = base_rules(unary, q, rest, group)
         identities = int((unary[:, 0] == unary[:, 1]).sum())
-        meta["closure"] = {"identities": identities, "chains": int((~kept).sum()) - identities, "kept": int(kept.sum())}
+        meta["closure"] = {"identities": identities, "chains": int((~base).sum()) - identities, "kept": int(base.sum())}
         log.info(
-            "%s: holds the closure of unary rules; left out %d identities and %d chains, kept %d unary rules",
+            "%s: contains the closure of unary rules; removed %d identities and %d chains, kept %d unary rules",
             grammar,
             identities,
-            int((~kept).sum()) - identities,
-            int(kept.sum()),
+            int((~base).sum()) - identities,
+            int(base.sum()),
         )
-        tables[1] = unary[kept], q[kept]
+        tables[1] = unary[base], q[base]
     return assemble(
         rules, start=first, labels=labels, scaling=RowScaling(divide=True, path=grammar), meta=meta, tables=tables
     )
 
 
 def _fields(line: str) -> list[str]:
-    """Cut at blanks and tabs only: words may hold other white space, such as U+00A0."""
+    """Split at blanks and tabs only: words may hold other white space, such as U+00A0."""
     return [field for field in line.strip(" \t\r\n").replace("\t", " ").split(" ") if field]
 
 
@@ -292,7 +292,7 @@ def _number(text: str, path: Path, line: int) -> float:
 
 
 def _numbers(texts: list[str], path: Path, line: int) -> list[float]:
-    """Convert all numbers at once where nothing is wrong, as the lexicon has millions."""
+    """Convert all numbers at once if all are valid, as the lexicon has millions."""
     try:
         values = list(map(float, texts))
     except ValueError:
@@ -350,7 +350,7 @@ def _read_splits(path: Path) -> dict[str, str]:
 
 
 def _sniff(source: GrammarSource) -> bool:
-    """The name is what two files have in common, or is one of theirs and the first line is such a rule."""
+    """Return True for a common prefix of two files, or one of them whose first line is such a rule."""
     if not source.path.exists():
         return any(source_files(source.path)[:2])
     shape = {"grammar": _GRAMMAR_LINE, "lexicon": _LEXICON_LINE}.get(split_name(source.path)[1])

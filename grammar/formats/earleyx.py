@@ -22,10 +22,10 @@ _LINE = re.compile(r"(?:(?P<count>[0-9.eE+-]+)\s+)?(?P<parent>\S+?)\s*->\s*\[(?P
 
 
 def parse_earleyx(text: str, options: ReadOptions = AS_WRITTEN, path: str | Path | None = None) -> GrammarRules:
-    """Read EarleyX text; weights are divided by each symbol's sum, as the format's files round them.
+    """Read EarleyX text; weights are divided by each symbol's sum, since the files of the format are rounded.
 
     A child ``_word`` is a word unless ``_word`` is itself a left-hand side. A number before the rule is the
-    pseudo-count of a prior, which the language does not depend on. If every symbol but ``ROOT`` is named ``NP_3``,
+    pseudo-count of a prior and has no effect on the language. If every symbol but ``ROOT`` has a name such as ``NP_3``,
     these are substates of the label ``NP``, and ``ATNP`` next to ``NP`` is ``@NP``, as exporters of split grammars
     write it.
 
@@ -33,7 +33,7 @@ def parse_earleyx(text: str, options: ReadOptions = AS_WRITTEN, path: str | Path
         text: the rules.
         options: how to read them. The default start symbol is ``ROOT``, else the only symbol below no other. The
             tool's own start is the child of its rule ``ROOT->[...]``.
-        path: named in errors.
+        path: file named in errors.
 
     Raises:
         InputError: with the line at fault.
@@ -71,13 +71,13 @@ def parse_earleyx(text: str, options: ReadOptions = AS_WRITTEN, path: str | Path
 
 
 def _labels(names: Iterable[str]) -> dict[str, str]:
-    """Coarse labels of substates; none where the names are not all of that kind."""
+    """Return coarse labels of substates; none unless all names are substates."""
     split = {name: _SUBSTATE.fullmatch(name) for name in names if name != START}
     if not split or not all(split.values()):
         return {}
     bases = {name: match[1] for name, match in split.items() if match}
-    known = {START, *bases.values()}
-    return {name: f"@{b[2:]}" if b.startswith("AT") and b[2:] in known else b for name, b in bases.items()}
+    labels = {START, *bases.values()}
+    return {name: f"@{b[2:]}" if b.startswith("AT") and b[2:] in labels else b for name, b in bases.items()}
 
 
 def format_earleyx(pcfg: GrammarRules) -> str:
@@ -96,12 +96,12 @@ def format_earleyx(pcfg: GrammarRules) -> str:
             )
     for word in pcfg.terminals:
         if f"_{word}".split() != [f"_{word}"]:
-            raise InputError(f"EarleyX text cannot hold the word {word!r}, which has white space in it")
+            raise InputError(f"EarleyX text cannot hold the word {word!r}, which has white space")
     lines = []
     if START not in symbols:
         lines.append(f"{START}->[{symbols[pcfg.start]}] : 1.0")
-    elif symbols[pcfg.start] != START and not _stands_above(pcfg):
-        raise InputError(f"EarleyX starts from {START}, which this grammar uses for another symbol; rename that")
+    elif symbols[pcfg.start] != START and not _is_above_start(pcfg):
+        raise InputError(f"EarleyX starts from {START}, which is another symbol of this grammar; rename that symbol")
     for rules, logp, names in (
         (pcfg.binary, pcfg.binary_logp, symbols),
         (pcfg.unary, pcfg.unary_logp, symbols),
@@ -112,8 +112,8 @@ def format_earleyx(pcfg: GrammarRules) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _stands_above(pcfg: GrammarRules) -> bool:
-    """Return True if ``ROOT`` has one rule, to the start symbol, and stands below nothing."""
+def _is_above_start(pcfg: GrammarRules) -> bool:
+    """Return True if ``ROOT`` has one rule, to the start symbol, and no parent."""
     root = pcfg.symbol_ids[START]
     below = np.concatenate([pcfg.binary[:, 1:].ravel(), pcfg.unary[:, 1]])
     only = [pcfg.unary[pcfg.unary[:, 0] == root, 1].tolist() == [pcfg.start]]

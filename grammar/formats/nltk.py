@@ -1,10 +1,10 @@
 """NLTK's grammar text, as ``nltk.PCFG.fromstring`` reads it: ``S -> NP VP [0.9] | 'go' [0.1]``.
 
-Quotes make a word, and nothing escapes inside them; any other name is a symbol. NLTK's symbols are made of
-letters, digits and ``_ / ^ < > -`` (not the last four in front), so the export writes others with ``^24^`` for
-a ``$``, and keeps the real names and the labels in a comment that the import reads.
+Quotes mark a word, and have no escapes; any other name is a symbol. NLTK's symbols are made of letters, digits and ``_
+/ ^ < > -`` (not the last four in front), so the export writes others with codes, such as ``^24^`` for ``$``, and keeps
+the real names and the labels in a comment that the import reads.
 
-`from_nltk` and `to_nltk` take and give grammars in memory, where any name may stand as it is.
+`from_nltk` and `to_nltk` convert grammars in memory, where any name is allowed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def parse_nltk(text: str, options: ReadOptions = AS_WRITTEN, path: str | Path | 
             raise InputError(f"expecting a rule such as S -> NP VP [0.9], got {line[:60]!r}", path, number)
         if (strange := next((name for name, kind in tokens if kind == "other"), None)) is not None:
             raise InputError(
-                f"NLTK knows no symbol {strange[:40]!r}; quote words, and put probabilities in brackets", path, number
+                f"NLTK has no symbols such as {strange[:40]!r}; quote words, bracket probabilities", path, number
             )
         add_alternatives(read, tokens, path, number)
     if not read.rules:
@@ -81,14 +81,14 @@ def _token(match: re.Match[str]) -> tuple[str, str]:
 
 @with_config(STRICT)
 class _Names(TypedDict):
-    """The comment in the first line: real names, and labels, by the name written."""
+    """The comment in the first line: real names and labels by the written name."""
 
     symbols: dict[str, str]
     labels: dict[str, str]
 
 
 def _head(line: str, path: str | Path | None) -> tuple[dict[str, str], dict[str, str]]:
-    """Real names and labels by the name written."""
+    """Return real names and labels by the written name."""
     if not line.startswith(HEAD):
         return {}, {}
     what, remedy = "the table of names in the first line", "write the file again"
@@ -97,9 +97,9 @@ def _head(line: str, path: str | Path | None) -> tuple[dict[str, str], dict[str,
 
 
 def format_nltk(pcfg: GrammarRules) -> str:
-    """Text that ``nltk.PCFG.fromstring`` reads, and `parse_nltk` back to the same grammar.
+    """Return text that ``nltk.PCFG.fromstring`` reads, and `parse_nltk` reads back to the same grammar.
 
-    Each probability is within one rounding, written without an exponent, which NLTK does not know.
+    Each probability is within one rounding, written without an exponent, which NLTK does not support.
 
     Raises:
         InputError: a word has both kinds of quotes in it, or is a symbol's name below one parent.
@@ -146,12 +146,12 @@ def _quoted(word: str) -> str:
 
 
 def from_nltk(grammar: nltk.PCFG, *, normalise: bool = False, cut_words: bool = False) -> GrammarRules:
-    """The rules of an `nltk.PCFG`, whose strings are words and whose nonterminals are symbols.
+    """Return the rules of an `nltk.PCFG`, whose strings are words and whose nonterminals are symbols.
 
     Three or more children become binary rules, as in `truesource.grammar.formats.text`. Every symbol is its own label.
 
     Args:
-        grammar: what `nltk.PCFG.fromstring` or `nltk.induce_pcfg` gives.
+        grammar: result of `nltk.PCFG.fromstring` or `nltk.induce_pcfg`.
         normalise: divide the probabilities of each symbol by their sum, even if that is not within 0.01 of one.
         cut_words: as in `truesource.grammar.read_options.ReadOptions`.
 
@@ -168,7 +168,7 @@ def from_nltk(grammar: nltk.PCFG, *, normalise: bool = False, cut_words: bool = 
     for number, rule in enumerate(grammar.productions(), start=1):
         children = [_child(child, name, number) for child in rule.rhs()]
         if not rule.prob() > 0.0:
-            raise InputError(f"rule {number} of the grammar has the probability {rule.prob()}; remove it first")
+            raise InputError(f"rule {number} of the grammar has probability {rule.prob()}; remove it first")
         read.rules.append((name(rule.lhs()), children, rule.prob(), number))
     if not read.rules:
         raise InputError("the grammar has no rules")
@@ -176,7 +176,7 @@ def from_nltk(grammar: nltk.PCFG, *, normalise: bool = False, cut_words: bool = 
 
 
 def _names_of_symbols() -> Callable[[Any], str]:
-    """Names of nonterminals, whose symbols may be any objects."""
+    """Return names of nonterminals, whose symbols may be any objects."""
     names: dict[str, Any] = {}
 
     def name(nonterminal: Any) -> str:
@@ -195,12 +195,12 @@ def _child(child: Any, name: Callable[[Any], str], number: int) -> tuple[str, st
     if isinstance(child, Nonterminal):
         return name(child), "symbol"
     if not isinstance(child, str):
-        raise InputError(f"rule {number} of the grammar has {child!r} for a word; words are strings")
+        raise InputError(f"rule {number} of the grammar has the word {child!r}, which is no string; use strings")
     return child, "word"
 
 
 def to_nltk(pcfg: GrammarRules) -> nltk.PCFG:
-    """The grammar as an `nltk.PCFG`, symbols and words under their own names; labels are left out."""
+    """Return the grammar as an `nltk.PCFG`, symbols and words under their own names; labels are lost."""
     import nltk
 
     symbols = [nltk.Nonterminal(symbol) for symbol in pcfg.symbols]
@@ -215,7 +215,7 @@ def to_nltk(pcfg: GrammarRules) -> nltk.PCFG:
     return nltk.PCFG(symbols[pcfg.start], [rule for of_symbol in rules for rule in of_symbol])
 
 
-#: only our export is recognised; other NLTK text is read as well by `truesource.grammar.formats.text`
+#: only our export is recognised; `truesource.grammar.formats.text` reads other NLTK text
 FORMAT = GrammarFormat(
     read=lambda source, options: parse_nltk(source.text, options, source.path),
     write=text_writer(format_nltk),

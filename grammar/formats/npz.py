@@ -29,12 +29,12 @@ ARRAYS = {
     "lexical": integers(2),
     "lexical_logp": FLOATS,
 }
-_WHAT, _REMEDY = "this .npz", "name a truesource grammar, or make it again"
+_WHAT, _REMEDY = "this .npz", "use a truesource grammar, or regenerate it"
 
 
 @with_config(STRICT)
 class LanguageOfGrammar(TypedDict):
-    """The language that a grammar is, or was made from; see `truesource.grammar.languages.load_language`."""
+    """The language that a grammar defines or was made from; see `truesource.grammar.languages.load_language`."""
 
     name: str
     reference: str
@@ -51,7 +51,7 @@ class Meta(TypedDict):
 
 @with_config(STRICT)
 class Header(TypedDict):
-    """Content of the file besides the arrays, as JSON."""
+    """Content of the file in addition to the arrays, as JSON."""
 
     format: Literal["truesource-pcfg"]
     version: Positive
@@ -71,7 +71,7 @@ class _Versioned(TypedDict):
 
 
 def save_npz(pcfg: GrammarRules, path: str | Path) -> None:
-    """Write atomically; equal grammars give equal bytes.
+    """Write a grammar atomically; equal grammars give equal bytes.
 
     Raises:
         InputError: the file cannot be written.
@@ -93,7 +93,7 @@ def save_npz(pcfg: GrammarRules, path: str | Path) -> None:
 
 
 def load_npz(path: str | Path) -> GrammarRules:
-    """Read what `save_npz` wrote, and check its digest.
+    """Read a file of `save_npz`, and check its digest.
 
     Raises:
         InputError: the file is damaged, from a newer version, or not a grammar.
@@ -117,8 +117,8 @@ def load_npz(path: str | Path) -> GrammarRules:
         raise InputError(str(error), path) from error
     names = [head["symbols"], head["terminals"], head["start"], head["labels"]]
     stored = [(arrays[kind], arrays[f"{kind}_logp"]) for kind in ("binary", "unary", "lexical")]
-    if digest_rules(names, stored) != head["digest"]:  # of what the file holds: reading may divide rounded rules
-        raise InputError("the content does not match the digest stored with it; the file was damaged or edited", path)
+    if digest_rules(names, stored) != head["digest"]:  # digest of the stored arrays: reading may divide rounded rules
+        raise InputError("the content does not match its stored digest: it was damaged or edited; regenerate it", path)
     return pcfg
 
 
@@ -130,7 +130,7 @@ def _read_source(source: GrammarSource, options: ReadOptions) -> GrammarRules:
     if start is None:
         return pcfg
     if start not in pcfg.symbol_ids:
-        raise InputError(f"the start symbol {start!r} has no rules; name another", source.path)
+        raise InputError(f"the start symbol {start!r} has no rules; choose another", source.path)
     return replace(pcfg, start=pcfg.symbol_ids[start])
 
 

@@ -1,15 +1,15 @@
 r"""Grammar text: ``S -> NP VP 0.9 | 'go' 0.1``, a superset of NLTK's format.
 
 * One or more rules a line, alternatives after ``|``; ``#`` starts a comment, at the start of a line or after a rule.
-* Each alternative ends in its probability, bare or in brackets (``[0.9]``). If all are in brackets, those of a symbol
-  may sum to one within 0.01, as NLTK allows; they are then divided by their sum.
+* Each alternative ends in its probability, bare or in brackets (``[0.9]``). If all are in brackets, a symbol's may
+  sum to one within 0.01, as NLTK allows; they are then divided by their sum.
 * ``ε`` (or ``λ``, ``∅``, ``epsilon``, ``<eps>``, ``<epsilon>``), or nothing between a bar and the probability, is the
   empty string: such rules are removed exactly (`truesource.grammar.empty_rules`). A word spelled so is quoted.
-* A line that ends in a backslash goes on in the next one.
-* A name that stands left of an arrow is a symbol; any other is a word. Quotes (``'go'``, ``"go"``) make a
+* A line that ends in a backslash continues in the next one.
+* A name to the left of an arrow is a symbol; any other is a word. Quotes (``'go'``, ``"go"``) make a
   word of anything, angle brackets (``<ADVP|PRT>``) a symbol; inside both, a backslash escapes. A text that quotes
   one word quotes all: there a name without rules and without quotes is a mistake.
-* Three or more children become a chain of binary rules through symbols labelled ``@PARENT``; a word beside
+* Three or more children become a chain of binary rules through symbols labelled ``@PARENT``; a word next to
   other children gets a symbol of its own. Both are exact.
 * ``%start NAME`` (default: the first left-hand side) and ``%label NAME LABEL`` (default: the name) are optional, and
   so are heads, by rule or by label: ``%head VP -> *V NP``, ``%head VP: V Aux`` (`grammar.treebank.head_rules`).
@@ -38,9 +38,9 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-NLTK_HEADING = re.compile(r"Grammar with \d+ productions \(start state = '?(\S+?)'?\)")  # of str(nltk.PCFG)
-NLTK_TOLERANCE = 0.01  #: how far from one NLTK lets the probabilities of a symbol sum
-_ARROWS = ("→", "⟶", "=>", "::=", "-->", ":-", ":")  #: what other notations write for an arrow
+NLTK_HEADING = re.compile(r"Grammar with \d+ productions \(start state = '?(\S+?)'?\)")  # heading of str(nltk.PCFG)
+NLTK_TOLERANCE = 0.01  #: NLTK's tolerance for the sum of a symbol's probabilities
+_ARROWS = ("→", "⟶", "=>", "::=", "-->", ":-", ":")  #: arrows of other notations
 _NOTATION = re.compile(r"\([^()]+\)|[^\[]*\[[^\]]*[=?][^\]]*\]?")  #: an optional child, features in brackets
 _PLAIN = re.compile(r"[^\s'\"<%#\[|\\][^\s'\"|\\]*")
 
@@ -73,9 +73,7 @@ def _read(text: str, path: str | Path | None) -> TextRules:
         words = [name for name, _ in tokens]
         if tokens[0] in (("%start", "open"), ("%label", "open")):
             if len(words) != (2 if words[0] == "%start" else 3):
-                raise InputError(
-                    f"{words[0]} has {len(words) - 1} names after it, expecting another number", path, number
-                )
+                raise InputError(f"{words[0]} has the wrong number of names after it, {len(words) - 1}", path, number)
             if words[0] == "%start":
                 read.start = words[1]
             else:
@@ -86,7 +84,7 @@ def _read(text: str, path: str | Path | None) -> TextRules:
             arrow = next((name for name, _ in tokens[1:2] if name in _ARROWS), None)
             hint = "" if arrow is None else f"; write -> in place of {arrow}"
             if _NOTATION.fullmatch(stripped.split(maxsplit=1)[0]):
-                hint = "; features in brackets are notation of other grammars, which have no probabilities"
+                hint = "; features in brackets are notation of grammars without probabilities"
             raise InputError(f"expecting a rule such as S -> NP VP 0.9, got {stripped[:60]!r}{hint}", path, number)
         add_alternatives(read, tokens, path, number)
         is_boxed &= all(_weight(*token) is None for token in tokens if token[1] == "open")
@@ -98,9 +96,9 @@ def _read(text: str, path: str | Path | None) -> TextRules:
 
 
 def logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (number, line) without comments and blank lines; a line that ends in a backslash goes on in the next."""
+    """Yield (number, line) without comments and blank lines; a backslash at the end of a line joins the next to it."""
     start, parts = 1, list[str]()
-    # not splitlines: words may hold the Unicode line separators that it breaks at
+    # not splitlines, which breaks at Unicode line separators; words may hold these
     for number, line in enumerate([*re.split(r"\r\n|\r|\n", text), ""], start=1):
         stripped = line.strip()
         if not parts:
@@ -110,13 +108,13 @@ def logical_lines(text: str) -> Iterator[tuple[int, str]]:
         parts.append(stripped.removesuffix("\\"))
         if not stripped.endswith("\\"):
             line = " ".join(parts).strip()
-            if line:  # empty if all its lines hold a backslash alone
+            if line:  # empty if each of its lines is a lone backslash
                 yield start, line
             parts = []
 
 
 def add_alternatives(read: TextRules, tokens: list[tuple[str, str]], path: str | Path | None, line: int) -> None:
-    """Take in one line: a left-hand side, an arrow, and alternatives with a ``bar`` between them."""
+    """Add one line: a left-hand side, an arrow, and alternatives with a ``bar`` between them."""
     tokens = _without_comment(tokens)
     alternative: list[tuple[str, str]] = []
     barred = any(kind == "bar" for _, kind in tokens)
@@ -129,7 +127,7 @@ def add_alternatives(read: TextRules, tokens: list[tuple[str, str]], path: str |
 
 
 def _without_comment(tokens: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The tokens up to a ``#`` after a probability, if the line does not end in a probability without that."""
+    """Return the tokens up to a ``#`` after a probability, if the line does not end in a probability without that."""
     if _weight(*tokens[-1]) is not None:
         return tokens
     marks = (i for i in range(3, len(tokens)) if tokens[i][1] in ("open", "other") and tokens[i][0].startswith("#"))
@@ -138,7 +136,7 @@ def _without_comment(tokens: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _weight(name: str, kind: str) -> float | None:
-    """The number that a token is, or None."""
+    """Return the number that a token denotes, or None."""
     if kind not in ("open", "boxed"):
         return None
     try:
@@ -151,7 +149,7 @@ def _weight(name: str, kind: str) -> float | None:
 def _alternative(
     tokens: list[tuple[str, str]], barred: bool, path: str | Path | None, line: int
 ) -> tuple[list[tuple[str, str]], float]:
-    """Children and probability; no children where the rule is empty."""
+    """Return children and probability; no children for an empty rule."""
     if not tokens:
         raise InputError("an alternative is empty; write children and a probability", path, line)
     *children, (last, kind) = tokens
@@ -159,13 +157,13 @@ def _alternative(
     if weight is None:
         raise InputError(f"a rule must end in its probability, such as 0.9 or [0.9], got {last!r}", path, line)
     if weight <= 0.0:
-        raise InputError(f"the probability {last} is not positive; leave such a rule out", path, line)
+        raise InputError(f"the probability {last} is not positive; remove this rule", path, line)
     if not children and kind != "boxed" and not barred:
         raise InputError(
-            f"a rule without children is written with ε before its probability, as in ε {last}", path, line
+            f"the rule has no children; write ε before the probability of an empty rule, as in ε {last}", path, line
         )
     if any(kind in ("arrow", "boxed") for _, kind in children):
-        raise InputError("an arrow or a bracketed number stands among the children", path, line)
+        raise InputError("an arrow or a bracketed number is among the children; write one rule a line", path, line)
     for name, kind in children:
         if kind == "open" and _NOTATION.fullmatch(name):
             raise InputError(
@@ -183,7 +181,7 @@ def parse_text(text: str, options: ReadOptions = AS_WRITTEN, path: str | Path | 
     Args:
         text: the rules.
         options: how to read them.
-        path: named in errors.
+        path: file named in errors.
 
     Raises:
         InputError: with the line at fault.
@@ -198,7 +196,7 @@ def _write_symbol(name: str) -> str:
 
 
 def format_text(pcfg: GrammarRules) -> str:
-    """Text that `parse_text` reads back to the same rules, each probability within one rounding."""
+    """Return text that `parse_text` reads back to the same rules, each probability within one rounding."""
     names = [_write_symbol(s) for s in pcfg.symbols]
     lines = [f"%start {names[pcfg.start]}"]
     lines += [

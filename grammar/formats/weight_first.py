@@ -1,8 +1,8 @@
 """Rules after their weights: ``1 S NP VP`` (Eisner), ``0.5 S -> NP VP`` (Stolcke), ``2 1 S --> NP VP`` (Johnson).
 
-A name without rules is a word; quotes around a whole name make a word of any. ``#`` starts a comment, at the start of a
-line or after a rule. A second number before an arrow is the pseudo-count of a prior, which the language does not depend
-on. Weights are divided by each symbol's sum.
+A name without rules is a word; quotes around a whole name make it a word. ``#`` starts a comment, at the start of a
+line or after a rule. A second number before an arrow is the pseudo-count of a prior and has no effect on the language.
+Weights are divided by each symbol's sum.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def parse_weight_first(text: str, options: ReadOptions = AS_WRITTEN, path: str |
     Args:
         text: the rules.
         options: how to read them. The default start symbol is ``ROOT``, else the only symbol below no other.
-        path: named in errors.
+        path: file named in errors.
 
     Raises:
         InputError: with the line at fault.
@@ -49,7 +49,7 @@ def parse_weight_first(text: str, options: ReadOptions = AS_WRITTEN, path: str |
             raise InputError(f"expecting a weight and a rule such as 2 S NP VP, got {line[:60]!r}", path, number)
         weight = float(match["weight"])
         if not np.isfinite(weight):
-            raise InputError(f"{match['weight'][:40]!r} is too large for a weight", path, number)
+            raise InputError(f"{match['weight'][:40]!r} is too large; scale the weights down", path, number)
         children = re.split(r"\s#", f" {match['children']}", maxsplit=1)[0].split()
         if not children and match["parent"] is None:
             raise InputError(f"the rule {line[:60]!r} has no children; write \u03b5 for an empty rule", path, number)
@@ -64,16 +64,16 @@ def parse_weight_first(text: str, options: ReadOptions = AS_WRITTEN, path: str |
 
 
 def format_weight_first(pcfg: GrammarRules) -> str:
-    """Rules in Eisner's notation, the start symbol's first, which `parse_weight_first` reads back.
+    """Return rules in Eisner's notation, the start symbol's first, which `parse_weight_first` reads back.
 
     Raises:
-        InputError: a name cannot be written so.
+        InputError: a name cannot be written in it.
     """
     for name in pcfg.symbols:
         if name.split() != [name] or name.startswith("#") or name in _ARROWS or _QUOTED.fullmatch(name):
             raise InputError(f"rules with weights in front cannot hold the symbol {name!r}; rename it")
     if START in pcfg.symbols and pcfg.symbols[pcfg.start] != START:
-        raise InputError(f"these rules start from {START}, which this grammar uses for another symbol; rename that")
+        raise InputError(f"these rules start from {START}, which is another symbol of this grammar; rename it")
     symbols, words = pcfg.symbols, _written_words(pcfg)
     lines: list[tuple[int, str]] = []
     for rules, logp, names in (
@@ -89,7 +89,7 @@ def format_weight_first(pcfg: GrammarRules) -> str:
 
 
 def _written_words(pcfg: GrammarRules) -> list[str]:
-    """The words as they stand in rules: all in quotes if one needs them.
+    """Return the words as written in rules: all in quotes if one needs them.
 
     Raises:
         InputError: a word needs quotes and has both kinds in it, or has white space.

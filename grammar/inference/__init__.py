@@ -1,1 +1,1 @@
-"""Exact inference: masses, closures, string, prefix, next-token, masked probabilities and Viterbi trees."""
+"""Exact inference: masses, closures, string, prefix, next-token and masked probabilities, and Viterbi trees."""

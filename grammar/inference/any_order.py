@@ -1,9 +1,9 @@
-"""Any words of a sentence given any others, exactly: what a model that fills gaps in any order has to match.
+"""Exact distribution of any words of a sentence given any others: the target of models that fill gaps in any order.
 
-A pattern is a sentence in which some words are not known (None); their number is. Where a word is not known, each
-preterminal has the weight of all its words together, so that one inside and one outside pass give the probability of
-every word at every gap. Charts hold what is part of a sentence that fits (`GapCharts`). Linear grammars, and weights
-beyond the range of a float, take the passes of whole sentences, with one word more that stands for any.
+A pattern is a sentence in which some words are unknown (None); their number is known. At an unknown word, each
+preterminal has the total weight of its words, so that one inside and one outside pass give the probability of every
+word at every gap. Charts hold only the parts of matching sentences (`GapCharts`). Linear grammars, and weights beyond
+the range of a float, use the passes over whole sentences, with one further word that represents any word.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
 Pattern = Sequence[str | None]
-GAP = "___"  #: how a word that is not known is written
-AT_ONCE = 16  #: patterns that a search looks at together
-MOST = 20_000  #: patterns that a search looks at in all
+GAP = "___"  #: notation for an unknown word
+AT_ONCE = 16  #: patterns that a search expands at once
+MOST = 20_000  #: most patterns that a search expands
 
 
 def shown(pattern: Pattern) -> str:
-    """A pattern as text."""
+    """Return a pattern as text."""
     return " ".join(GAP if word is None else word for word in pattern)
 
 
 @dataclass(frozen=True)
 class Filling:
-    """A sentence that fits a pattern."""
+    """A sentence that matches a pattern."""
 
-    words: tuple[str, ...]  #: all of them
-    log_prob: float  #: ln P(words at the gaps | the others and their number), nats
+    words: tuple[str, ...]  #: all words of the sentence
+    log_prob: float  #: ln P(words at the gaps | the other words and the length), nats
 
 
 class AnyOrder:
     """The exact conditionals of a grammar for every set of known words, given the number of words.
 
     Args:
-        pcfg: the truth.
+        pcfg: the true grammar.
     """
 
     def __init__(self, pcfg: PCFG) -> None:
@@ -54,21 +54,21 @@ class AnyOrder:
         self._charts = GapCharts(pcfg)
 
     def _numbers(self, patterns: Sequence[Pattern]) -> list[Int32Array]:
-        """Patterns as numbers of words, the number of words at a gap, -1 where the grammar has no such word.
+        """Return patterns as word numbers, the vocabulary size at a gap, -1 for a word that is not in the grammar.
 
         Raises:
-            InputError: one is empty.
+            InputError: a pattern is empty.
         """
         place, gap = self.pcfg.word_ids, len(self.pcfg.terminals)
         for number, pattern in enumerate(patterns, start=1):
             if not len(pattern):
-                raise InputError(f"pattern {number} is empty; give a word or a gap for each place")
+                raise InputError(f"pattern {number} is empty; give a word or a gap for each position")
         return [np.array([gap if w is None else place.get(w, -1) for w in p], dtype=np.int32) for p in patterns]
 
     def log_probs(self, patterns: Sequence[Pattern]) -> FloatArray:
-        """Ln of the probability of all sentences that fit each pattern, (N,) nats; -inf where there is none.
+        """Return ln of the probability of all sentences that match each pattern, (N,) nats; -inf for none.
 
-        Of a pattern without known words it is that of its length; of one without gaps, of the sentence.
+        For a pattern without known words this is ln P(its length); for one without gaps, ln P(the sentence).
 
         Raises:
             InputError: a pattern is empty.
@@ -76,10 +76,10 @@ class AnyOrder:
         return self._fill(self._numbers(patterns))
 
     def marginals(self, patterns: Sequence[Pattern]) -> list[FloatArray]:
-        """P(word at each place | the known words and their number), (n, V) of each pattern.
+        """Return P(word at each position | the known words and the length), (n, V) of each pattern.
 
-        At a gap a row sums to one, at a known word it is all on that word; zeros where no sentence fits. Patterns of
-        one length share the memory of their tables.
+        A row sums to one; at a known word it is all on that word. Zeros if no sentence matches. Patterns of one length
+        share the memory of their tables.
 
         Raises:
             InputError: a pattern is empty.
@@ -87,7 +87,7 @@ class AnyOrder:
         return self.answers(patterns)[1]
 
     def answers(self, patterns: Sequence[Pattern]) -> tuple[FloatArray, list[FloatArray]]:
-        """`log_probs` and `marginals`, at the cost of the latter.
+        """Return `log_probs` and `marginals`, at the cost of `marginals`.
 
         Raises:
             InputError: a pattern is empty.
@@ -103,25 +103,25 @@ class AnyOrder:
         return logs, [tables[n][row] for n, row in zip(lengths.tolist(), rows.tolist(), strict=True)]
 
     def denoise(self, ids: IntArray) -> FloatArray:
-        """P(word at each place | the known words and their number) of patterns of one length, (B, n, V).
+        """Return P(word at each position | the known words and the length) of patterns of one length, (B, n, V).
 
         Args:
-            ids: (B, n) numbers of the words in ``pcfg.terminals``, -1 where a word is not known.
+            ids: (B, n) numbers of the words in ``pcfg.terminals``, -1 for an unknown word.
 
         Returns:
-            As `marginals`: at a gap a row sums to one, at a known word it is all on that word; a pattern that no
-            sentence fits has zeros.
+            As `marginals`: a row sums to one, at a known word it is all on that word; zeros for a pattern without a
+            matching sentence.
 
         Raises:
-            InputError: there is no place, or a number that no word has.
+            InputError: there is no position, or a number that no word has.
         """
-        known = len(self.pcfg.terminals)
+        n_words = len(self.pcfg.terminals)
         if ids.ndim != 2 or not ids.shape[1]:
-            raise InputError(f"expecting an array (patterns, places) with one place or more, not {ids.shape}")
-        if ids.size and not -1 <= ids.min() <= ids.max() < known:
-            raise InputError(f"a number of a word is outside -1 (not known) to {known - 1}")
-        table = np.zeros((*ids.shape, known))
-        self._fill(list(np.where(ids < 0, known, ids).astype(np.int32)), {ids.shape[1]: table}, np.arange(len(ids)))
+            raise InputError(f"expecting an array (patterns, positions) with a position or more, got {ids.shape}")
+        if ids.size and not -1 <= ids.min() <= ids.max() < n_words:
+            raise InputError(f"a word number is outside the range from -1 (unknown) to {n_words - 1}")
+        table = np.zeros((*ids.shape, n_words))
+        self._fill(list(np.where(ids < 0, n_words, ids).astype(np.int32)), {ids.shape[1]: table}, np.arange(len(ids)))
         return table
 
     def _fill(
@@ -130,22 +130,22 @@ class AnyOrder:
         tables: Mapping[int, FloatArray] | None = None,
         rows: IntArray | None = None,
     ) -> FloatArray:
-        """Ln of the probability of all sentences that fit patterns, numbers of words each, (N,) nats.
+        """Return ln of the probability of all sentences that match patterns of word numbers, (N,) nats.
 
         Args:
-            encoded: the number of words is a gap.
-            tables: by number of places n, (R, n, V), zeros: get the words at the places; None: they are not asked for.
+            encoded: the vocabulary size is a gap.
+            tables: by length n, (R, n, V), zeros: receive the words at the positions; None: skip them.
             rows: (N,) of the tables.
         """
         result, gap = np.full(len(encoded), -np.inf), len(self.pcfg.terminals)
-        # patterns that are alike come together: what is possible in one, is then possible in its neighbours
+        # similar patterns are adjacent: then neighbours share their possible cells
         order = sorted(range(len(encoded)), key=lambda i: (np.count_nonzero(encoded[i] == gap), encoded[i].tobytes()))
 
         def task(batch: Batch) -> FloatArray:
             if tables is None or rows is None:
                 return self._charts.fill(batch.words)
-            own = np.array([order[members[0]] for members in batch.members], dtype=np.int64)
-            return self._charts.fill(batch.words, tables[len(batch.words)], rows[own])
+            sources = np.array([order[members[0]] for members in batch.members], dtype=np.int64)
+            return self._charts.fill(batch.words, tables[len(batch.words)], rows[sources])
 
         work = list(batches([encoded[i] for i in order], self._charts.bytes_per_pattern, BUDGET))
         for batch, logs in run(task, work, "exact words at gaps of sentences", len(encoded)):
@@ -158,18 +158,18 @@ class AnyOrder:
         return result
 
     def sample(self, pattern: Pattern, number: int, rng: np.random.Generator) -> list[tuple[str, ...]]:
-        """Sentences drawn from those that fit a pattern, in proportion to their probability.
+        """Return sentences drawn from those that match a pattern, in proportion to their probability.
 
         A derivation of the pattern is drawn from its exact posterior, then a word for the preterminal at each gap.
 
         Raises:
-            InputError: no sentence fits.
+            InputError: no sentence matches.
         """
         self._require(pattern)
         hiding = self._charts.hiding
         chart = posterior(hiding, [hiding.terminals[-1] if word is None else word for word in pattern])
         emission, place = self.pcfg.exact.emission, self.pcfg.symbol_ids
-        drawn = []
+        samples = []
         for _ in range(number):
             tags = [node.label for node in chart.sample(rng).subtrees() if node.is_preterminal]
             words = list(pattern)
@@ -177,22 +177,22 @@ class AnyOrder:
                 if word is None:
                     row = emission.getrow(place[tags[i]])
                     words[i] = self.pcfg.terminals[rng.choice(row.indices, p=row.data / row.data.sum())]
-            drawn.append(tuple(str(word) for word in words))
-        return drawn
+            samples.append(tuple(str(word) for word in words))
+        return samples
 
     def _require(self, pattern: Pattern) -> None:
-        """Refuse a pattern that no sentence fits."""
+        """Refuse a pattern that no sentence matches."""
         if not np.isfinite(self.log_probs([pattern])[0]):
-            raise InputError(f"no sentence of the grammar fits {shown(pattern)!r}", code="no-possible-sentence")
+            raise InputError(f"no sentence of the grammar matches {shown(pattern)!r}", code="no-possible-sentence")
 
     def best(self, pattern: Pattern) -> Iterator[Filling]:
-        """All sentences that fit a pattern, the most probable first.
+        """Yield all sentences that match a pattern, the most probable first.
 
-        A search over gaps from the left: what is filled so far is at least as probable as any way to fill the rest, so
-        nothing that is still open can be above a whole sentence that is first in the queue (best-first search).
+        A best-first search over gaps from the left: a partial filling is at least as probable as each of its
+        completions, so the first whole sentence in the queue is the most probable one left.
 
         Raises:
-            InputError: no sentence fits, or the search takes more than `MOST` patterns.
+            InputError: no sentence matches, or the search takes more than `MOST` patterns.
         """
         self._require(pattern)
         order, looked = itertools.count(), 0
@@ -208,24 +208,24 @@ class AnyOrder:
             looked += len(some)
             if looked > MOST:
                 raise InputError(
-                    f"the fillings are too many to rank: {MOST:,} beginnings do not decide which is the most probable;"
-                    " give fewer gaps, or draw samples (infill -n 10)",
+                    f"there are too many fillings to rank: {MOST:,} partial ones do not decide which is most probable;"
+                    " use fewer gaps, or draw samples (infill -n 10)",
                     code="too-large",
                 )
             for (cost, _, words), table in zip(some, self.marginals([each[2] for each in some]), strict=True):
                 gap = words.index(None)
                 for word in np.flatnonzero(table[gap]).tolist():
-                    made = (*words[:gap], self.pcfg.terminals[word], *words[gap + 1 :])
-                    heapq.heappush(queue, (cost - math.log(table[gap, word]), next(order), made))
+                    extended = (*words[:gap], self.pcfg.terminals[word], *words[gap + 1 :])
+                    heapq.heappush(queue, (cost - math.log(table[gap, word]), next(order), extended))
 
     def total_correlation(self, patterns: Sequence[Pattern]) -> FloatArray:
         """Return the total correlation of the words at the gaps of each pattern: KL(joint || marginals), nats, (N,).
 
-        It is the mean price of filling all gaps at once, each from its own exact probabilities. The joint entropy is
-        summed over all fillings, so that there may be few.
+        It is the expected cost of filling all gaps at once, each from its exact marginal. The joint entropy is a sum
+        over all fillings, so their number must be small.
 
         Raises:
-            InputError: no sentence fits, or there are too many fillings.
+            InputError: no sentence matches, or there are too many fillings.
         """
         result = np.zeros(len(patterns))
         for i, (pattern, table) in enumerate(zip(patterns, self.marginals(patterns), strict=True)):

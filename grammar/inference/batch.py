@@ -15,17 +15,17 @@ from truesource.grammar.support.room import memory
 
 T = TypeVar("T")
 BUDGET = 512 * 2**20  #: bytes of charts for one batch
-FEW = 300_000  #: words times the square of their sentence's length, which take no longer than threads take to start
-MAX_WIDTH = 64  #: most sentences in a batch: a rule is then one long vector operation, and charts still fit a cache
+FEW = 300_000  #: words times squared length below which starting threads takes longer than the work
+MAX_WIDTH = 64  #: most sentences in a batch: each rule is then one long vector operation, and charts still fit a cache
 
 
 class TooLongError(InputError):
     """A sentence whose chart does not fit the memory of this machine.
 
     Args:
-        tokens: of the sentence.
-        needed: bytes that its chart takes.
-        number: of the sentence, from 1; None where there is only one.
+        tokens: length of the sentence.
+        needed: bytes of its chart.
+        number: number of the sentence, from 1; None if it is the only one.
     """
 
     default_code = "too-long"
@@ -34,22 +34,22 @@ class TooLongError(InputError):
         which = "the sentence" if number is None else f"sentence {number}"
         super().__init__(
             f"{which} has {tokens:,} tokens: its chart needs {needed / 1e9:,.1f} GB, this machine has"
-            f" {(memory() or 0) / 1e9:,.1f} GB; leave it out (bound --longest WORDS), or cut it up"
+            f" {(memory() or 0) / 1e9:,.1f} GB; exclude it (bound --longest WORDS), or split it"
         )
         self.tokens, self.needed, self.number = tokens, needed, number
 
     def __reduce__(self) -> tuple[type[TooLongError], tuple[int, int, int | None]]:
-        """Made again from what it was made of, in another process."""
+        """Rebuild the error in another process."""
         return type(self), (self.tokens, self.needed, self.number)
 
 
 class NothingLeftError(InputError):
-    """Nothing of the allowed part of a chart makes the sentence."""
+    """No derivation of the sentence within the allowed part of a chart."""
 
     default_code = "nothing-left"
 
     def __init__(self, sentence: Sequence[str]) -> None:
-        super().__init__(f"nothing that is allowed makes the sentence {' '.join(sentence)!r}; allow more")
+        super().__init__(f"no allowed derivation of the sentence {' '.join(sentence)!r}; allow more")
 
 
 def require_memory(tokens: int, needed: int, number: int | None = None) -> None:
@@ -65,31 +65,31 @@ def require_memory(tokens: int, needed: int, number: int | None = None) -> None:
 
 @dataclass(frozen=True)
 class Batch:
-    """Different sentences of one length."""
+    """Distinct sentences of one length."""
 
     words: Int32Array  #: (n, W) word numbers, -1 unknown
-    members: tuple[tuple[int, ...], ...]  #: for each column, the input sentences that it stands for
-    ranks: Int32Array | None = None  #: (n, W) when each word becomes known, where that is not from the left or at once
+    members: tuple[tuple[int, ...], ...]  #: for each column, the input sentences equal to it
+    ranks: Int32Array | None = None  #: (n, W) when each word becomes known, if neither left to right nor all at once
 
     def part(self, start: int, most: int) -> Batch:
-        """Return at most so many of the sentences, from one on."""
-        kept = slice(start, start + most)
-        ranks = None if self.ranks is None else self.ranks[:, kept]
-        return Batch(np.ascontiguousarray(self.words[:, kept]), self.members[kept], ranks)
+        """Return at most ``most`` of the sentences, from number ``start`` on."""
+        columns = slice(start, start + most)
+        ranks = None if self.ranks is None else self.ranks[:, columns]
+        return Batch(np.ascontiguousarray(self.words[:, columns]), self.members[columns], ranks)
 
 
 @dataclass(frozen=True)
 class Distributions:
-    """The distributions at one position of W different sentences of one length."""
+    """The distributions at one position of W distinct sentences of one length."""
 
     position: int  #: words to the left
-    members: tuple[tuple[int, ...], ...]  #: for each row, the input sentences that it stands for
-    observed: IntArray  #: (W,) what stands there: word number, V for the end of the sentence, -1 unknown
+    members: tuple[tuple[int, ...], ...]  #: for each row, the input sentences equal to it
+    observed: IntArray  #: (W,) observed token: word number, V for the end of the sentence, -1 unknown
     probability: FloatArray  #: (W, V+1) causal, the end of the sentence last; (W, V) masked; impossible rows are zero
-    possible: BoolArray  #: (W,) whether the context is possible; rows sum to one, but for derivations without end
-    whole: BoolArray  #: (W,) whether the grammar (and the length range) can make the whole sentence
-    log_observed: FloatArray  #: (W,) ln P(what stands there), nats, of any size; -inf where impossible
-    states: FloatArray  #: (W, S) P(the word there comes from this symbol | context); times `emission`: of each word
+    possible: BoolArray  #: (W,) whether the context is possible; rows sum to one, less infinite derivations
+    whole: BoolArray  #: (W,) whether the whole sentence has positive probability (and an allowed length)
+    log_observed: FloatArray  #: (W,) ln P(observed token), nats, of any size; -inf if impossible
+    states: FloatArray  #: (W, S) P(this symbol produces the word | context); times `emission`: P(symbol, word)
 
 
 def batches(
@@ -98,7 +98,7 @@ def batches(
     budget: int,
     widest: int = MAX_WIDTH,
 ) -> Iterator[Batch]:
-    """Group by length, longest first; equal sentences share a column.
+    """Group sentences by length, longest first; equal sentences share a column.
 
     Args:
         encoded: word numbers of each sentence.
@@ -130,7 +130,7 @@ def encoded_batches(
     sentences: Sequence[Sequence[str]],
     bytes_per_sentence: Callable[[int], int],
 ) -> list[Batch]:
-    """Sentences, once they are numbers, as `batches` that fit the memory budget.
+    """Encode sentences and return them as `batches` that fit the memory budget.
 
     Raises:
         InputError: a sentence has no tokens.
@@ -144,7 +144,7 @@ def encoded_batches(
 
 
 def run(task: Callable[[Batch], T], work: Sequence[Batch], description: str, total: int) -> Iterator[tuple[Batch, T]]:
-    """Apply ``task`` to every batch, in threads where there is much (kernels release the GIL); results in order."""
+    """Apply ``task`` to every batch, in threads if there is much work (kernels release the GIL); results in order."""
     from joblib import Parallel, delayed
 
     from truesource.grammar.support.printable import meter
@@ -161,9 +161,9 @@ def run(task: Callable[[Batch], T], work: Sequence[Batch], description: str, tot
 
 
 def threads() -> int:
-    """Cores this process may use; ``TRUESOURCE_THREADS`` lowers it."""
+    """Return the number of cores this process may use; ``TRUESOURCE_THREADS`` lowers it."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    asked = os.environ.get("TRUESOURCE_THREADS", "")
-    if asked and not (asked.isdecimal() and int(asked) > 0):
-        raise InputError(f"TRUESOURCE_THREADS is {asked!r}, expecting a whole number above 0")
-    return min(available, int(asked)) if asked else available
+    limit = os.environ.get("TRUESOURCE_THREADS", "")
+    if limit and not (limit.isdecimal() and int(limit) > 0):
+        raise InputError(f"TRUESOURCE_THREADS is {limit!r}, expecting an integer above 0")
+    return min(available, int(limit)) if limit else available

@@ -1,21 +1,21 @@
-"""Beliefs: what a perfect predictor knows of the hidden structure after each word, exactly, as arrays.
+"""Beliefs: an ideal predictor's exact knowledge of the hidden structure after each word, as arrays.
 
 An ambiguous grammar has no canonical hidden state, so there are several beliefs, each with its definition:
 
-- ``state``: of linear grammars (hidden Markov models, automata), probability of each state in which the words so far
-  leave the automaton, if a word follows: normalised forward probabilities (Rabiner 1989), the belief states of Shai et
-  al. (2024). It does not depend on a range of lengths; zeros where no word can follow.
+- ``state``: of linear grammars (hidden Markov models, automata), probability of each state of the automaton after
+  the words so far, if a word follows: normalised forward probabilities (Rabiner 1989), the belief states of Shai et
+  al. (2024). It does not depend on a range of lengths; zeros if no word can follow.
 - ``preterminal``: probability that the next word comes from a preterminal symbol; the rest is the end.
-- ``open``: expected number of constituents of each label that hold words on both sides: they have begun, and are yet to
-  end. It is the derivative of the log prefix probability in the log weight of such constituents. Symbols that
-  binarisation made are not counted.
-- ``depth``: expected number of all of these.
+- ``open``: expected number of constituents of each label with words on both sides: they have begun and not
+  ended. It is the derivative of the log prefix probability in the log weight of such constituents. Symbols
+  introduced by binarisation are not counted.
+- ``depth``: expected total number of open constituents.
 - ``next-word``: the exact distribution of the next word, the end last.
 - ``outside``: probability of each preterminal at the word given all other words, and ``inside-outside`` given all
   words: what a masked model needs (Zhao et al. 2023).
 
-All are given the words up to and with the one at the row, but for the last two; and, but for ``state`` and these, given
-the range of lengths.
+The words up to and including the word of the row are given, except for the last two beliefs; a range of lengths is
+given too, except for ``state`` and these two.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from truesource.grammar.treebank.binarise import INTERMEDIATE
 Belief = Literal["state", "preterminal", "open", "depth", "next-word", "outside", "inside-outside"]
 CAUSAL: tuple[Belief, ...] = ("state", "preterminal", "open", "depth", "next-word")
 END = "</s>"
-NARROW = 8  #: sentences of a batch whose open constituents are counted together, since their arrays are large
+NARROW = 8  #: sentences whose open constituents are counted in one batch, since their arrays are large
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,11 +51,11 @@ class Beliefs:
 
     kind: Belief
     values: FloatArray  #: (T, d)
-    columns: tuple[str, ...]  #: (d,) what each number is of
+    columns: tuple[str, ...]  #: (d,) name of each column
     sentence: IntArray  #: (T,) number of the sentence in the input, ascending
     position: IntArray  #: (T,) place of the word in its sentence, from 0
     token: IntArray  #: (T,) number of the word in the grammar
-    excluded: tuple[int, ...]  #: sentences that the grammar cannot make; they have no rows
+    excluded: tuple[int, ...]  #: sentences of probability 0; they have no rows
 
     def __len__(self) -> int:
         return len(self.values)
@@ -83,20 +83,20 @@ class Beliefs:
 def beliefs(
     exact: Exact, sentences: Sequence[Sequence[str]], kind: Belief = "preterminal", lengths: LengthRange | None = None
 ) -> Beliefs:
-    """The exact beliefs of a perfect predictor of a grammar at each word of some sentences.
+    """Return the exact beliefs of an ideal predictor of a grammar at each word of some sentences.
 
     Args:
-        exact: of the grammar.
+        exact: exact inference of the grammar.
         sentences: at least one word each.
-        kind: see the module. Columns that are zero throughout are left out.
-        lengths: condition on this range, of the kinds that depend on it.
+        kind: see the module. Columns that are zero throughout are dropped.
+        lengths: condition on this range, for the kinds that depend on it.
 
     Raises:
-        InputError: there is no such kind, ``state`` of a grammar that is not linear, a sentence has no words, the
-            grammar (or the range) can make none, or one is beyond the range of float64.
+        InputError: there is no such kind, the grammar of ``state`` is not linear, a sentence has no words, all
+            sentences are impossible, or one is beyond the range of float64.
     """
     if kind not in get_args(Belief):
-        raise InputError(f"there is no belief {kind!r}; there are {', '.join(get_args(Belief))}")
+        raise InputError(f"there is no belief {kind!r}; choose one of {', '.join(get_args(Belief))}")
     if kind in ("open", "depth"):
         tables, columns = _open(exact, sentences, lengths)
         if kind == "depth":
@@ -117,20 +117,20 @@ def _assembled(
     tables: Sequence[FloatArray | None],
     columns: tuple[str, ...],
 ) -> Beliefs:
-    """Rows of the sentences that have any, and columns that are not zero throughout."""
-    kept = [(i, table) for i, table in enumerate(tables) if table is not None]
-    if not kept:
-        raise InputError(f"the grammar can make none of the {len(sentences)} sentences", code="no-possible-sentence")
-    values = np.concatenate([table for _, table in kept])
+    """Return rows of the possible sentences, and columns that are not zero throughout."""
+    possible = [(i, table) for i, table in enumerate(tables) if table is not None]
+    if not possible:
+        raise InputError(f"all {len(sentences)} sentences have probability 0", code="no-possible-sentence")
+    values = np.concatenate([table for _, table in possible])
     used = np.flatnonzero(values.any(axis=0))
-    sizes = [len(table) for _, table in kept]
+    sizes = [len(table) for _, table in possible]
     return Beliefs(
         kind=kind,
         values=np.ascontiguousarray(values[:, used]),
         columns=tuple(columns[i] for i in used.tolist()),
-        sentence=np.repeat(np.array([i for i, _ in kept], dtype=np.int64), sizes),
+        sentence=np.repeat(np.array([i for i, _ in possible], dtype=np.int64), sizes),
         position=np.concatenate([np.arange(size) for size in sizes]),
-        token=np.concatenate([exact.pcfg.encode(sentences[i]) for i, _ in kept]).astype(np.int64),
+        token=np.concatenate([exact.pcfg.encode(sentences[i]) for i, _ in possible]).astype(np.int64),
         excluded=tuple(i for i, table in enumerate(tables) if table is None),
     )
 
@@ -138,12 +138,12 @@ def _assembled(
 def _next(
     exact: Exact, sentences: Sequence[Sequence[str]], kind: Belief, lengths: LengthRange | None
 ) -> tuple[list[FloatArray | None], tuple[str, ...]]:
-    """Beliefs that follow from what can start after each word."""
+    """Return beliefs computed from the symbols that can start after each word."""
     if kind == "next-word":
         columns = (*exact.pcfg.terminals, END)
     else:
-        kept = _states(exact) if kind == "state" else np.unique(exact.pcfg.lexical[:, 0]).astype(np.int64)
-        columns = tuple(exact.pcfg.symbols[i] for i in kept.tolist())
+        symbols = _states(exact) if kind == "state" else np.unique(exact.pcfg.lexical[:, 0]).astype(np.int64)
+        columns = tuple(exact.pcfg.symbols[i] for i in symbols.tolist())
     tables: list[FloatArray | None] = [np.zeros((len(sentence), len(columns))) for sentence in sentences]
     sums = exact.lexical_sums
 
@@ -151,8 +151,8 @@ def _next(
         if kind == "next-word":
             return block, block.probability
         if kind == "preterminal":
-            return block, block.states[:, kept] * sums[kept]
-        weight = block.states[:, kept]
+            return block, block.states[:, symbols] * sums[symbols]
+        weight = block.states[:, symbols]
         total = weight.sum(axis=1, keepdims=True)
         return block, np.divide(weight, total, out=np.zeros_like(weight), where=total > 0.0)
 
@@ -168,10 +168,10 @@ def _next(
 
 
 def _states(exact: Exact) -> IntArray:
-    """The states of the automaton of a right-linear grammar.
+    """Return the states of the automaton of a right-linear grammar.
 
     Raises:
-        InputError: the grammar is another.
+        InputError: the grammar is not right-linear.
     """
     linear = exact.linear
     if linear is not None and linear.side == "right":
@@ -179,7 +179,7 @@ def _states(exact: Exact) -> IntArray:
         if not np.isin(linear.tag, states).any():
             return states
     raise InputError(
-        "only a hidden Markov model or an automaton has states; ask for another belief, such as preterminal",
+        "only a hidden Markov model or an automaton has states; choose another belief, such as preterminal",
         code="missing-ability",
     )
 
@@ -203,14 +203,14 @@ def _open(
         for row, members in enumerate(batch.members):
             for i in members:
                 if possible[i] and not right[row]:
-                    raise InputError(f"sentence {i + 1} is too improbable for charts in float64; leave it out")
+                    raise InputError(f"sentence {i + 1} is too improbable for charts in float64; remove it")
                 if possible[i]:
                     tables[i] = np.ascontiguousarray(counts[:, :, row])
     return tables, names
 
 
 def _narrowed(batch: Batch) -> list[Batch]:
-    """Return the same in batches of fewer sentences."""
+    """Split a batch into batches of fewer sentences."""
     starts = range(0, len(batch.members), NARROW)
     return [
         replace(

@@ -1,4 +1,4 @@
-"""Exact inference for any truth, a grammar or a process: the next word, and what follows from it."""
+"""Exact inference for any ground truth, a grammar or a process: next-word distributions and quantities from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ExactCausal(Protocol):
-    """Exact inference for any truth; conditioned on ``lengths`` in methods that take it."""
+    """Exact inference for any ground truth, conditioned on ``lengths`` in methods that take it."""
 
     @property
     def mean_length(self) -> float:
@@ -25,36 +25,36 @@ class ExactCausal(Protocol):
 
     @property
     def total_mass(self) -> float:
-        """Probability of all sentences together."""
+        """Total probability of all sentences."""
 
     def causal_log_probs(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> list[FloatArray]:
-        """Ln P(token | its left context) of each sentence, (n+1,) nats with the end; -inf from an impossible one on."""
+        """Return ln P(token | its left context) of each sentence, (n+1,) nats with the end; -inf once impossible."""
 
     def string_log_probs(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> FloatArray:
-        """Ln P(sentence), (N,) nats."""
+        """Return ln P(sentence), (N,) nats."""
 
     def causal_batches(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> list[Batch]:
-        """Sentences in batches for `next_token_blocks`; those that are equal share a column."""
+        """Return sentences in batches for `next_token_blocks`; equal sentences share a column."""
 
     def next_token_blocks(
         self, batch: Batch, lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> Iterator[Distributions]:
-        """The next-token distributions of one batch, positions 0 to n."""
+        """Return the next-token distributions of one batch, positions 0 to n."""
 
     def length_pmf(self, high: int, lengths: LengthRange | None = None) -> FloatArray:
-        """P(a sentence has m words), m = 0..``high``, (high+1,)."""
+        """Return P(a sentence has m words), m = 0..``high``, (high+1,)."""
 
     def range_mass(self, lengths: LengthRange) -> float:
-        """P(the number of words is in a range)."""
+        """Return P(the number of words is in a range)."""
 
     def prefix_log_prob(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> float:
-        """Ln P(a sentence starts so), nats."""
+        """Return ln P(a sentence starts with the prefix), nats."""
 
     def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
-        """The distribution of what follows a prefix."""
+        """Return the distribution of the next word or the end after a prefix."""

@@ -1,4 +1,4 @@
-"""Charts of single sentences that hold no cell which is zero."""
+"""Charts of single sentences that hold only nonzero cells."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from truesource.grammar.inference.rules import beginnings, extent, rule_groups, 
 from truesource.grammar.inference.tables import GrammarTables
 from truesource.grammar.support.arrays import BoolArray, Int32Array
 
-SHARE = 300  #: of the operations of a chart without zeros, a sentence may need one in so many
-MANY = 2000  #: operations a word, with which no sentence is worth a try
-DRAWN, DRAWN_WORDS = 16, 40  #: texts by which a grammar is judged, and the most words of each
-CAP = 1e140  #: most a chart entry holds: its square is finite
+SHARE = 300  #: a sentence may need one in this many of the operations of a dense chart
+MANY = 2000  #: operations a word above which no sentence is tried
+DRAWN, DRAWN_WORDS = 16, 40  #: number of texts sampled to estimate operations, and the most words of each
+CAP = 1e140  #: largest chart entry: its square is finite
 
 
 class CellCharts:
     """Passes over sentences one by one, in float64.
 
     Whether a sentence is tried depends on the grammar and the number of words alone, so that its scores are the same to
-    the last bit whatever they are computed with.
+    the last bit in any batch.
 
     Args:
-        tables: of the grammar.
+        tables: tables of the grammar.
     """
 
     def __init__(self, tables: GrammarTables) -> None:
@@ -46,12 +46,12 @@ class CellCharts:
         return sparse_rows(self._tables.left_corner_closure)
 
     def _limit(self, n: int) -> int:
-        """Operations that each of n words may take."""
+        """Return the number of operations that each of n words may take."""
         dense = len(self._tables.pairs.left) * n * n // 6 + len(self._tables.pcfg.binary) * n // 2
         return dense // SHARE
 
     def suit(self, n: int, lengths: LengthRange | None = None) -> bool:
-        """Return True if passes over sentences of n words are worth a try, by what drawn texts take."""
+        """Return True if passes over sentences of n words are worth trying, from the operations of sampled texts."""
         limit = self._limit(n)
         if self._least_rate > limit or self._rate > limit:
             return False
@@ -62,14 +62,14 @@ class CellCharts:
 
     @cached_property
     def _rate(self) -> float:
-        """Mean number of operations a word of drawn texts."""
+        """Mean number of operations a word in sampled texts."""
         runs = [self._passes(words, MANY) for words in self._drawn]
         rates = [np.inf if run.cells[0] < 0 else run.operations[0] / len(run.scales) for run in runs]
         return float(np.mean(rates)) if rates else math.inf
 
     @cached_property
     def _least_rate(self) -> float:
-        """A lower bound of `_rate`: the operations over single words, which no kernel need be compiled to count."""
+        """A lower bound of `_rate`: the operations over single words, counted without compiling a kernel."""
         rules, groups = self._rules, np.diff(self._rules.by_right.group_start)
         operations = {}
         for word in np.unique(np.concatenate([np.zeros((0, 1), np.int32), *self._drawn])).tolist():
@@ -81,19 +81,19 @@ class CellCharts:
 
     @cached_property
     def _drawn(self) -> list[Int32Array]:
-        """The first words of some texts of the grammar, (n, 1) each."""
+        """The first words of some sampled texts, (n, 1) each."""
         return [text.reshape(-1, 1) for text in beginnings(self._tables.pcfg, DRAWN, DRAWN_WORDS) if len(text)]
 
     def passes(self, words: Int32Array, lengths: LengthRange | None = None, *, outside: bool = False) -> CellPass:
-        """A pass over each column of ``words`` (n, W), not certified.
+        """Make a pass over each column of ``words`` (n, W), not certified.
 
         Args:
             words: -1 unknown.
             lengths: condition on this range.
-            outside: outside weights of preterminals, too.
+            outside: also compute outside weights of preterminals.
 
         Returns:
-            The pass; ``cells`` is -1 for the sentences of which too many cells are not zero.
+            The pass; ``cells`` is -1 for sentences with too many nonzero cells.
         """
         return self._passes(words, self._limit(len(words)), lengths, outside=outside)
 
@@ -108,12 +108,12 @@ class CellCharts:
         else:
             window = OwedWindow(lengths.low, lengths.high, 1.0 / self._tables.range_mass(lengths), False)
             corners = rules.closure
-        words = np.ascontiguousarray(words)  # one form of the kernel
+        words = np.ascontiguousarray(words)  # one compiled version of the kernel
         result: CellPass = cells.passes(words, start, window, CAP, limit, outside, self._owed(lengths), corners, rules)
         return result
 
     def _owed(self, lengths: LengthRange | None) -> OwedSteps:
-        """Left-corner steps by what they start from, each with the masses of the tokens that it leaves owed."""
+        """Return left-corner steps by parent, each with the masses of the tokens that it leaves owed."""
         size = len(self._tables.pcfg.symbols)
         if lengths is None:
             none = np.zeros(0, np.int32)

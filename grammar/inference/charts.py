@@ -1,7 +1,7 @@
-"""Runs the kernels on batches: charts of one grammar, or forward-backward over the automaton of a linear grammar.
+"""Run the kernels on batches: charts of one grammar, or forward-backward over the automaton of a linear grammar.
 
-Closed under unary rules, a right-linear grammar is an automaton that reads a token at every rule ``A -> tag spine``
-from A to the spine, and ends with a lexical rule; a left-linear one begins with a lexical rule and reads a token at
+With its unary rules closed, a right-linear grammar is an automaton that reads a token at every rule ``A -> tag spine``
+from A to the spine, and ends with a lexical rule; a left-linear grammar begins with a lexical rule and reads a token at
 every rule ``A -> spine tag`` from the spine to A.
 """
 
@@ -37,12 +37,12 @@ from truesource.grammar.inference.wide_charts import Weights, WideCharts
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
-HIGHEST_LOG = 600.0  #: of a weight in float64 that still has room to be multiplied
-LONGEST_FLOAT32 = 30  #: words; few longer sentences of a treebank's grammar can be certified in float32
-OWED_BLOCK = 3  #: counts of tokens owed that are worked on together, so that what is added to stays in the cache
-CAPS = {np.dtype(np.float64): CAP, np.dtype(np.float32): 1e18}  #: most a chart entry holds: its square is finite
-SMALLEST_MASS = {np.dtype(np.float64): 1e-290, np.dtype(np.float32): 1e-12}  #: of a length range, so that 1 / Z is
-ENDLESS = 2**62  #: tokens, more than any sentence has
+HIGHEST_LOG = 600.0  #: largest log of a float64 weight that can still be multiplied
+LONGEST_FLOAT32 = 30  #: words; few longer sentences of a treebank grammar can be certified in float32
+OWED_BLOCK = 3  #: counts of tokens owed processed together, so that the sums stay in the cache
+CAPS = {np.dtype(np.float64): CAP, np.dtype(np.float32): 1e18}  #: largest chart entry: its square is finite
+SMALLEST_MASS = {np.dtype(np.float64): 1e-290, np.dtype(np.float32): 1e-12}  #: of a length range
+ENDLESS = 2**62  #: more tokens than any sentence has
 
 
 class CausalCharts(NamedTuple):
@@ -54,7 +54,7 @@ class CausalCharts(NamedTuple):
 
     @property
     def whole(self) -> BoolArray:
-        """Sentences that the grammar (and the length range) can make, (W,)."""
+        """Sentences of positive probability (and an allowed length), (W,)."""
         return np.asarray(np.isfinite(self.log_conditional).all(axis=0) & np.isfinite(self.log_stop[-1]))
 
 
@@ -62,11 +62,11 @@ class Leaves(NamedTuple):
     """Outside weights of the preterminal positions of W sentences of n words, unary chains above them included."""
 
     weights: FloatArray  #: (n, S, W), each position of a sentence in a scale of its own
-    whole: BoolArray  #: (W,) whether the grammar can make the sentence
-    logs: dict[int, FloatArray]  #: of the columns beyond the range of one scale, (n, S) nats
+    whole: BoolArray  #: (W,) whether the sentence is possible
+    logs: dict[int, FloatArray]  #: columns beyond the range of one scale, (n, S) nats
 
     def put(self, columns: IntArray, again: Leaves) -> None:
-        """Replace ``columns`` by what was computed again."""
+        """Replace ``columns`` by recomputed values."""
         self.weights[:, :, columns], self.whole[columns] = again.weights, again.whole
         self.logs.update((int(columns[w]), logs) for w, logs in again.logs.items())
 
@@ -75,10 +75,10 @@ class Charts:
     """The chart kernels for one grammar and one precision.
 
     Args:
-        tables: of the grammar.
-        wide: gives the charts for what float64 cannot do.
-        dtype: float64 or float32, of charts; probabilities per token are float64 either way.
-        double: the charts in float64, for what float32 cannot do.
+        tables: tables of the grammar.
+        wide: returns the charts for weights beyond float64.
+        dtype: float64 or float32, of charts; probabilities per token are always float64.
+        double: the charts in float64, for weights beyond float32.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Charts:
         return rows._replace(value=self._cast(rows.value))
 
     def bytes_per_sentence(self, n: int, owed: int, outside: bool) -> int:
-        """Memory that the charts of one sentence of n words take."""
+        """Return the memory that the charts of one sentence of n words take."""
         states, spans = len(self._tables.pcfg.symbols), n * (n + 1) // 2
         cells = spans * (2 if outside else 1) + (n + 1) * (owed + 1) + 2 * owed + n
         return self.dtype.itemsize * states * cells
@@ -120,15 +120,15 @@ class Charts:
     def batches(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, outside: bool = False
     ) -> list[Batch]:
-        """Sentences as batches whose charts fit the memory budget: see `truesource.grammar.inference.batch`."""
+        """Return sentences as batches whose charts fit the memory budget: see `truesource.grammar.inference.batch`."""
         owed = 1 if lengths is None else lengths.high
         return encoded_batches(self._tables.pcfg.encode, sentences, lambda n: self.bytes_per_sentence(n, owed, outside))
 
     def causal(self, words: Int32Array, lengths: LengthRange | None = None, *, first: int = 0) -> CausalCharts:
-        """One pass over ``words`` (n, W), -1 unknown; what it may have got wrong is computed again.
+        """Make one pass over ``words`` (n, W), -1 unknown; columns that are not certified are recomputed.
 
-        Sentences of which few cells are not zero are done cell by cell in float64, the others in batches. What float32
-        cannot do is done in float64, and what float64 cannot do in `truesource.grammar.inference.wide_charts`.
+        Sentences with few nonzero cells are computed cell by cell in float64, the others in batches. Columns beyond
+        float32 are recomputed in float64, and columns beyond float64 in `truesource.grammar.inference.wide_charts`.
         ``starts`` are given from position ``first`` on.
         """
         result = self._causal(words, lengths)
@@ -153,7 +153,7 @@ class Charts:
         return result
 
     def _causal_batch(self, words: Int32Array, lengths: LengthRange | None) -> CausalCharts:
-        """`causal`, all columns at once."""
+        """Make the pass of `causal` over all columns at once."""
         if self._too_long(words):
             return self._double._causal_batch(words, lengths)
         run = self._run(words, lengths)
@@ -167,18 +167,18 @@ class Charts:
             self._causal_wide(words, lengths, result, left)
         return result
 
-    def _causal_wide(self, words: Int32Array, lengths: LengthRange | None, found: CausalCharts, left: IntArray) -> None:
-        """Columns ``left`` of ``found`` again, at any range."""
+    def _causal_wide(self, words: Int32Array, lengths: LengthRange | None, run: CausalCharts, left: IntArray) -> None:
+        """Recompute columns ``left`` of ``run``, at any range."""
         for w in left:
-            for array, column in zip(found, self._wide().causal(words[:, w], lengths), strict=True):
+            for array, column in zip(run, self._wide().causal(words[:, w], lengths), strict=True):
                 array[..., w] = column
 
     def _too_long(self, words: Int32Array) -> bool:
-        """Return True if float32 is not worth a try."""
+        """Return True if the sentences are too long to try float32."""
         return self.dtype == np.float32 and len(words) > LONGEST_FLOAT32
 
     def _run(self, words: Int32Array, lengths: LengthRange | None) -> CausalPass:
-        """The kernel's pass, not certified."""
+        """Run the kernel; the result is not certified."""
         if lengths is None:
             if self._free is None:
                 self._free = self._rows(sparse_rows(self._tables.left_corner_closure))
@@ -191,13 +191,13 @@ class Charts:
         return conditioned
 
     def _conditioned(self, lengths: LengthRange) -> tuple[float, SparseRows]:
-        """``1 / Z``, and the left-corner steps with the mass of d tokens owed after them."""
+        """Return ``1 / Z``, and the left-corner steps with the mass of d tokens owed after them."""
         if lengths not in self._corners:
             self._corners[lengths] = self._rows(self._tables.owed_corners(lengths.high))
         return self._weight(lengths), self._corners[lengths]
 
     def _weight(self, lengths: LengthRange) -> float:
-        """``1 / Z``.
+        """Return ``1 / Z``.
 
         Raises:
             InputError: Z is zero, or too small.
@@ -214,17 +214,17 @@ class Charts:
     def open_constituents(
         self, words: Int32Array, lengths: LengthRange | None, label: IntArray, n_labels: int
     ) -> tuple[FloatArray, BoolArray]:
-        """Expected open constituents by label after each of ``words`` (n, W), and which sentences are right, (W,).
+        """Return expected open constituents by label after each of ``words`` (n, W), and which are right, (W,).
 
         Args:
             words: -1 unknown.
             lengths: condition on this range.
-            label: (S,) of each symbol, -1 where it is not counted.
-            n_labels: how many there are.
+            label: (S,) label of each symbol, -1 if it is not counted.
+            n_labels: number of labels.
 
         Returns:
-            (n, n_labels, W), relative to the probability of the words so far; and whether nothing was lost to the range
-            of the type, in float64.
+            (n, n_labels, W), relative to the probability of the words so far; and whether nothing under- or overflowed
+            in float64.
         """
         run, rules = self._run(words, lengths), self._rules
         part = (run.inside, run.present, run.scales, run.begun)
@@ -238,13 +238,13 @@ class Charts:
         return counts, self._certificate.causal(words, run, lengths)
 
     def growth(self, words: Int32Array, lengths: LengthRange | None = None, *, outside: bool = False) -> int:
-        """The power of the length as which time grows, for sentences such as ``words`` (n, W)."""
+        """Return the exponent of the length in the time for sentences such as ``words`` (n, W)."""
         if not self._cells.suit(len(words), lengths):
             return 3
         return 1 if (self._cells.passes(words, lengths, outside=outside).cells >= 0).all() else 3
 
     def trial(self, words: Int32Array, lengths: LengthRange | None = None, *, outside: bool = False) -> None:
-        """Fill the charts of ``words`` (n, W) and drop them: what that takes, the scores of such sentences take."""
+        """Fill the charts of ``words`` (n, W) and drop them, to measure the time of scoring such sentences."""
         if self.growth(words, lengths, outside=outside) == 1:
             return
         run = self._run(words, lengths)
@@ -252,18 +252,18 @@ class Charts:
             self._outside(run, len(words))
 
     def _outside(self, run: CausalPass, n: int) -> tuple[FloatArray, BoolArray]:
-        """Outside weights of the preterminals (n, S, W), not certified, and where an entry was capped (W,)."""
+        """Return outside weights of the preterminals (n, S, W), not certified, and which had a capped entry (W,)."""
         weights, capped = causal.outside_leaves(
             run.inside, run.present, n, self._start, self._cap, self._rules.closure, self._rules.pairs
         )
         return weights, capped
 
     def leaves(self, words: Int32Array, *, whole_only: bool = False) -> Leaves:
-        """Outside weights of every preterminal position of ``words`` (n, W), certified as in `causal`.
+        """Return outside weights of every preterminal position of ``words`` (n, W), certified as in `causal`.
 
         Args:
             words: -1 unknown.
-            whole_only: nothing is asked of sentences that the grammar cannot make; their weights may be anything.
+            whole_only: weights of impossible sentences may be undefined.
         """
         if not self._cells.suit(len(words)):
             return self._leaves_batch(words, whole_only)
@@ -280,7 +280,7 @@ class Charts:
         return result
 
     def _leaves_batch(self, words: Int32Array, whole_only: bool) -> Leaves:
-        """`leaves`, all columns at once."""
+        """Compute `leaves` for all columns at once."""
         if self._too_long(words):
             return self._double._leaves_batch(words, whole_only)
         run = self._run(words, None)
@@ -295,45 +295,45 @@ class Charts:
         return result
 
     def _certified(
-        self, words: Int32Array, run: CausalPass | CellPass, found: Leaves, capped: BoolArray, whole_only: bool
+        self, words: Int32Array, run: CausalPass | CellPass, leaves: Leaves, capped: BoolArray, whole_only: bool
     ) -> BoolArray:
-        """Return which columns of ``found`` are right, (W,); ``capped`` (W,) had an outside weight that was."""
+        """Return which columns of ``leaves`` are right, (W,); ``capped`` (W,) had a capped outside weight."""
         unknown = words < 0
-        beside = unknown.sum(axis=0) - unknown > 0  # another word is unknown: nothing fits, whatever the charts say
-        masked = (~capped & (self._certificate.masked(words, run, found.weights) | beside)).all(axis=0)
-        right: BoolArray = self._certificate.causal(words, run, None) & (masked | (whole_only & ~found.whole))
+        others = unknown.sum(axis=0) - unknown > 0  # another word is unknown: no word fits, whatever the charts say
+        masked = (~capped & (self._certificate.masked(words, run, leaves.weights) | others)).all(axis=0)
+        right: BoolArray = self._certificate.causal(words, run, None) & (masked | (whole_only & ~leaves.whole))
         return right
 
-    def _leaves_wide(self, words: Int32Array, found: Leaves, left: IntArray) -> None:
-        """Columns ``left`` of ``found`` again, at any range."""
+    def _leaves_wide(self, words: Int32Array, leaves: Leaves, left: IntArray) -> None:
+        """Recompute columns ``left`` of ``leaves``, at any range."""
         for w in left.tolist():
-            logs, found.whole[w] = self._wide().leaves(words[:, w])
+            logs, leaves.whole[w] = self._wide().leaves(words[:, w])
             totals = np.logaddexp.reduce(logs + self._tables.log_lexical_sums, axis=1)
             shift = np.maximum(totals, logs.max(axis=1) - HIGHEST_LOG)
-            found.weights[:, :, w] = np.exp(logs - np.where(np.isfinite(shift), shift, 0.0)[:, None])
-            found.logs[w] = logs
+            leaves.weights[:, :, w] = np.exp(logs - np.where(np.isfinite(shift), shift, 0.0)[:, None])
+            leaves.logs[w] = logs
 
 
 def _whole(run: CausalPass | CellPass) -> BoolArray:
-    """Return which sentences the grammar can make, (W,), as the charts have it."""
+    """Return which sentences are possible, (W,), according to the charts."""
     return np.asarray((run.conditional > 0.0).all(axis=0) & (run.stop[-1] > 0.0))
 
 
-def _put(found: CausalCharts, columns: IntArray, again: CausalCharts) -> None:
-    """Replace ``columns`` by what was computed again."""
-    for array, values in zip(found, again, strict=True):
+def _put(charts: CausalCharts, columns: IntArray, again: CausalCharts) -> None:
+    """Replace ``columns`` by recomputed values."""
+    for array, values in zip(charts, again, strict=True):
         array[..., columns] = values
 
 
 class LinearCharts:
-    """Does for a linear grammar what `truesource.grammar.inference.charts.Charts` does, in time linear in the length.
+    """The methods of `truesource.grammar.inference.charts.Charts` for a linear grammar, in time linear in the length.
 
-    A forward vector holds the weight of the words so far by state, a backward vector that of the words to come; see
-    `truesource.grammar.inference._kernels.linear`. Weights have no limits, so that nothing need be certified.
+    A forward vector holds the weight of the words so far by state, a backward vector the weight of the words to come;
+    see `truesource.grammar.inference._kernels.linear`. Weights have no limits, so nothing needs a certificate.
 
     Args:
-        tables: of the grammar.
-        rules: its rules as those of a linear grammar.
+        tables: tables of the grammar.
+        rules: its rules as a linear grammar.
     """
 
     def __init__(self, tables: GrammarTables, rules: LinearRules) -> None:
@@ -345,48 +345,48 @@ class LinearCharts:
         self._given: dict[LengthRange, WideTable] = {}
 
     def bytes_per_sentence(self, n: int, owed: int, outside: bool) -> int:
-        """Memory that one sentence of n words takes at most."""
+        """Return the most memory that one sentence of n words takes, bytes."""
         cells = 8 + 20 * outside
         return n * cells * len(self._tables.pcfg.symbols)
 
     def batches(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, outside: bool = False
     ) -> list[Batch]:
-        """Sentences as batches that fit the memory budget: see `truesource.grammar.inference.batch`."""
+        """Return sentences as batches that fit the memory budget: see `truesource.grammar.inference.batch`."""
         return encoded_batches(self._tables.pcfg.encode, sentences, lambda n: self.bytes_per_sentence(n, 1, outside))
 
     def causal(self, words: Int32Array, lengths: LengthRange | None = None, *, first: int = 0) -> CausalCharts:
-        """One pass over ``words`` (n, W), -1 unknown; ``starts`` are given from position ``first`` on."""
+        """Make one pass over ``words`` (n, W), -1 unknown; ``starts`` are given from position ``first`` on."""
         low, high = (1, ENDLESS) if lengths is None else (lengths.low, lengths.high)
         future = self._free if lengths is None else self._conditioned(lengths)
         return CausalCharts(*linear.causal(words, low, high, first, future, self._lexicon, self._automaton))
 
     def _conditioned(self, lengths: LengthRange) -> WideTable:
-        """Weight of all ways to a length of the range, by number of tokens read and state."""
+        """Return the weight of all paths to a length of the range, by number of tokens read and state."""
         if lengths not in self._given:
-            self._tables.range_mass(lengths)  # raises where no sentence has such a length
+            self._tables.range_mass(lengths)  # raises if no sentence has such a length
             self._given[lengths] = linear.futures(lengths.low, lengths.high, *self._any(None), self._automaton)
         return self._given[lengths]
 
     def _any(self, lexical: csr_matrix[np.float64] | None) -> Weights:
-        """Weight of every tag for any word, (2S,), by P(word | symbol) or by ``lexical`` (S, V) in its place."""
+        """Return weights of every tag for any word, (2S,), by P(word | symbol) or else by ``lexical`` (S, V)."""
         sums = self._rules.lexical_sums if lexical is None else np.asarray(lexical.sum(axis=1)).ravel()
         return _weights(np.concatenate([self._rules.unary_closure @ sums, sums]))
 
     def growth(self, words: Int32Array, lengths: LengthRange | None = None, *, outside: bool = False) -> int:
-        """The power of the length as which time grows, for sentences such as ``words`` (n, W)."""
+        """Return the exponent of the length in the time for sentences such as ``words`` (n, W)."""
         return 1
 
     def trial(self, words: Int32Array, lengths: LengthRange | None = None, *, outside: bool = False) -> None:
-        """Do what the scores of ``words`` (n, W) take, and drop it."""
+        """Score ``words`` (n, W) and drop the result, to measure the time."""
         self.causal(words, lengths, first=len(words) + 1)
         if outside:
             self.masked(words)
 
     def leaves(self, words: Int32Array, *, whole_only: bool = False) -> Leaves:
-        """Outside weights of every preterminal position of ``words`` (n, W), -1 unknown.
+        """Return outside weights of every preterminal position of ``words`` (n, W), -1 unknown.
 
-        With ``whole_only`` nothing is asked of sentences that the grammar cannot make.
+        With ``whole_only`` weights of impossible sentences are undefined.
         """
         weights, whole, apart = linear.leaves(words, False, self._lexicon, self._automaton)
         result = Leaves(weights, whole, {})
@@ -396,7 +396,7 @@ class LinearCharts:
         return result
 
     def masked(self, words: Int32Array, lexical: csr_matrix[np.float64] | None = None) -> FloatArray:
-        """Ln P(word | all others and the length) of ``words`` (n, W), (n, W) nats; -inf in impossible sentences.
+        """Return ln P(word | all others and the length) of ``words`` (n, W), (n, W) nats; -inf in impossible sentences.
 
         Outside weights are multiplied with P(word | symbol), or with ``lexical`` (S, V) in its place.
         """
@@ -404,9 +404,9 @@ class LinearCharts:
         return np.asarray(linear.masked(words, self._lexicon, scored, *self._any(lexical), self._automaton))
 
     def rule_counts(self, words: Int32Array, weights: FloatArray) -> tuple[FloatArray, tuple[FloatArray, ...]]:
-        """Ln P(sentence) of ``words`` (n, W), and expected uses of binary, unary and lexical rules in all of them.
+        """Return ln P(sentence) of ``words`` (n, W), and total expected uses of binary, unary and lexical rules.
 
-        Each sentence counts ``weights`` (W,) times; one that the grammar cannot make adds nothing.
+        Each sentence counts ``weights`` (W,) times; an impossible one adds nothing.
         """
         pcfg = self._rules.pcfg
         order = np.argsort(pcfg.unary[:, 0], kind="stable")
@@ -418,14 +418,14 @@ class LinearCharts:
         )
         binary, unaries = np.zeros(len(pcfg.binary)), np.zeros(len(pcfg.unary))
         moves = np.argsort(self._rules.moves()[0], kind="stable")
-        of_rules = moves < len(self._rules.kept)
-        binary[self._rules.kept[moves[of_rules]]] = moved[of_rules]
+        of_rules = moves < len(self._rules.numbers)
+        binary[self._rules.numbers[moves[of_rules]]] = moved[of_rules]
         unaries[order] = chained
         return log_prob, (binary, unaries, lexical)
 
 
 def automaton(rules: LinearRules) -> LinearAutomaton:
-    """The automaton of a linear grammar."""
+    """Return the automaton of a linear grammar."""
     n, start = len(rules.pcfg.symbols), rules.pcfg.start
     source, tag, target, logp = rules.moves()
     weights = Weights.of_logs(logp)
@@ -456,6 +456,6 @@ def _lexicon(lexical: csc_matrix[np.float64]) -> WideLexicon:
 
 
 def _weights(values: FloatArray) -> Weights:
-    """Weights of non-negative floats."""
+    """Return weights of non-negative floats."""
     tiny = values < 2.0**-480
     return Weights(np.where(tiny, values * 2.0**960, values), np.where(tiny & (values > 0.0), -1, 0))

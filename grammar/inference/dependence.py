@@ -17,7 +17,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 
-SMALLEST = 1e-290  #: products of probabilities below this have lost digits, or all of them
+SMALLEST = 1e-290  #: products of probabilities below this have lost some or all digits
 
 
 class _Tags(Windows):
@@ -30,21 +30,21 @@ class _Tags(Windows):
 
     @cached_property
     def _leaf(self) -> csc_matrix[np.float64]:
-        own = csc_matrix(identity(len(self.pcfg.symbols), format="csc"))[:, self.tags]
-        return csc_matrix(hstack([own, csr_matrix(self.pcfg.exact.lexical_sums[:, None])]))
+        preterminals = csc_matrix(identity(len(self.pcfg.symbols), format="csc"))[:, self.tags]
+        return csc_matrix(hstack([preterminals, csr_matrix(self.pcfg.exact.lexical_sums[:, None])]))
 
 
 def pairs_apart(pcfg: PCFG, most: int, lengths: LengthRange | None = None) -> FloatArray:
-    """Expected number of pairs of preterminals that are d = 1..``most`` words apart in a sentence, (most, T, T).
+    """Return the expected number of pairs of preterminals d = 1..``most`` words apart in a sentence, (most, T, T).
 
-    T are the symbols that have words, in their order; d = 1 are neighbours, left one by row. Times their emission on
-    both sides it is the expected number of pairs of words.
+    T are the symbols that have words, in their order; d = 1 are neighbours; rows are the left one. Multiplied by
+    emissions on both sides it is the expected number of pairs of words.
 
     Raises:
         InputError: as `truesource.grammar.inference.windows.Windows`, or ``most`` is below 1.
     """
     if most < 1:
-        raise InputError(f"words are 1 or more words apart, got {most}")
+        raise InputError(f"the distance of words must be 1 or more, got {most}")
     windows = _Tags(pcfg, lengths)
     n = len(windows.tags)
     result = np.empty((most, n, n))
@@ -57,10 +57,10 @@ def pairs_apart(pcfg: PCFG, most: int, lengths: LengthRange | None = None) -> Fl
 
 
 def mutual_information(pcfg: PCFG, most: int, lengths: LengthRange | None = None) -> FloatArray:
-    """Mutual information of two words of one sentence that are d = 1..``most`` words apart, nats, (most,).
+    """Return the mutual information of two words of one sentence that are d = 1..``most`` words apart, nats, (most,).
 
-    Of the pair (x_i, x_i+d) where all places i of all sentences count alike, so it holds what the place of the pair
-    says of both; 0 where no sentence has such a pair. Bounded by the entropy of a word.
+    The pair (x_i, x_i+d) is drawn uniformly from all positions i of all sentences, so the information includes what the
+    position reveals about both; 0 if no sentence has such a pair. Bounded by the entropy of a word.
 
     Raises:
         InputError: the grammar has more than 5000 words, or as `pairs_apart`.
@@ -82,27 +82,27 @@ def mutual_information(pcfg: PCFG, most: int, lengths: LengthRange | None = None
             expected = np.outer(first[at : at + CHUNK], last) / total
             ratio = np.divide(joint, expected, out=np.ones_like(joint), where=(joint > 0.0) & (expected > SMALLEST))
             log_ratio = np.log(ratio)
-            v, w = np.nonzero((joint > 0.0) & (expected <= SMALLEST))  # their products are beyond float64
+            v, w = np.nonzero((joint > 0.0) & (expected <= SMALLEST))  # their products underflow float64
             log_ratio[v, w] = np.log(joint[v, w]) - np.log(first[at + v]) - np.log(last[w]) + math.log(total)
             result[d] += float((joint * log_ratio).sum()) / total
     return np.maximum(result, 0.0)
 
 
 def halves_information(pcfg: PCFG, sentences: Sequence[Sequence[str]]) -> FloatArray:
-    """``ln P(x | n) / (P(first half | n) P(second half | n))`` of each sentence x of n words, nats, (N,).
+    """Return ``ln P(x | n) / (P(first half | n) P(second half | n))`` of each sentence x of n words, nats, (N,).
 
     The first half has n // 2 words; P of a half sums over all words of the other. The mean over sentences drawn from
     the grammar, under a length condition or not, is the mutual information of the halves given the length. NaN for
-    sentences of one word, and for those that the grammar cannot make.
+    sentences of one word, and for impossible sentences.
     """
     hiding, result = with_any_word(pcfg), np.full(len(sentences), np.nan)
     possible = np.isfinite(pcfg.exact.string_log_probs(sentences))
-    kept = np.flatnonzero(possible & np.array([len(s) > 1 for s in sentences], dtype=np.bool_))
-    some, any_word = [list(sentences[i]) for i in kept.tolist()], hiding.terminals[-1]
+    scored = np.flatnonzero(possible & np.array([len(s) > 1 for s in sentences], dtype=np.bool_))
+    some, any_word = [list(sentences[i]) for i in scored.tolist()], hiding.terminals[-1]
     halves = [(s[: len(s) // 2], s[len(s) // 2 :]) for s in some]
-    log_prob = hiding.exact.string_log_probs  # 2^-n of each, which the ratio does not have
+    log_prob = hiding.exact.string_log_probs  # each has a factor 2^-n, which cancels in the ratio
     whole, none = log_prob(some), log_prob([[any_word] * len(s) for s in some])
     one = log_prob([first + [any_word] * len(second) for first, second in halves])
     other = log_prob([[any_word] * len(first) + second for first, second in halves])
-    result[kept] = whole + none - one - other
+    result[scored] = whole + none - one - other
     return result

@@ -1,4 +1,4 @@
-"""Full distributions over every word at every position of many sentences, streamed and reduced as they come."""
+"""Full distributions over every word at every position of many sentences, streamed and reduced."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def next_token_distributions(
     *,
     dtype: DTypeLike = np.float64,
 ) -> Iterator[T]:
-    """``reduce`` of the next-token distributions at every position, the end of each sentence included.
+    """Yield ``reduce`` of the next-token distributions at every position, the end of each sentence included.
 
     ``P(w | w_1..w_j)`` for all words at once and ``P(end | w_1..w_j)``, j = 0..n, given ``lengths`` if any; batch by
     batch, longest sentences first, so that memory does not grow with the input.
 
     Args:
-        exact: of the grammar, or of another truth.
+        exact: exact inference of a grammar or process.
         sentences: at least one token each.
         reduce: called once per position and batch, from several threads.
         lengths: condition on this range.
-        dtype: of the charts.
+        dtype: floating-point type of the charts.
 
     Raises:
         InputError: a sentence has no tokens, or no sentence of the grammar has such a length.
@@ -58,7 +58,7 @@ def masked_blocks(
     variant: Variant = "default",
     positions: Sequence[int] | None = None,
 ) -> Iterator[Distributions]:
-    """The masked distributions of one batch, positions 0 to n-1 or those given, each made when it is asked for.
+    """Yield the masked distributions of one batch, positions 0 to n-1 or the given ones, each computed on demand.
 
     Batches come from ``exact.charts().batches(sentences, outside=True)``.
     """
@@ -78,7 +78,7 @@ def masked_blocks(
 
 
 def _stream(task: Callable[[Batch], list[T]], work: Sequence[Batch], n_sentences: int, description: str) -> Iterator[T]:
-    """Results in order; no more batches at work than threads, so that unread results do not pile up."""
+    """Yield results in order; at most one batch a thread is in progress, so that unread results do not accumulate."""
     step = threads()
     for at in range(0, len(work), step):
         some = work[at : at + step]
@@ -90,21 +90,21 @@ def _stream(task: Callable[[Batch], list[T]], work: Sequence[Batch], n_sentences
 def class_posteriors(
     exact: Exact, sentences: Sequence[Sequence[str]], classes: Sequence[int] | None = None
 ) -> list[FloatArray]:
-    """P(class of the preterminal over each token | the sentence), (n, C) each; the exact part-of-speech posterior.
+    """Return P(class of the preterminal over each token | the sentence), (n, C): the exact part-of-speech posterior.
 
     Args:
-        exact: of the grammar.
+        exact: exact inference of the grammar.
         sentences: at least one token each.
         classes: (S,) class of each symbol, 0 to C-1; None: every symbol is its own class.
 
     Returns:
-        Rows sum to one; those of a sentence that the grammar cannot make are zero.
+        Rows sum to one; rows of an impossible sentence are zero.
     """
     n_symbols = len(exact.pcfg.symbols)
-    own = np.arange(n_symbols) if classes is None else np.asarray(classes, dtype=np.int64)
-    if own.shape != (n_symbols,) or (own < 0).any():
+    class_of = np.arange(n_symbols) if classes is None else np.asarray(classes, dtype=np.int64)
+    if class_of.shape != (n_symbols,) or (class_of < 0).any():
         raise InputError(f"expecting a class of 0 or more for each of the {n_symbols} symbols")
-    n_classes = int(own.max()) + 1
+    n_classes = int(class_of.max()) + 1
     charts = exact.charts()
     start, parent, prob = exact.lexicon
     posteriors = [np.zeros((len(s), n_classes)) for s in sentences]
@@ -121,7 +121,7 @@ def class_posteriors(
                     weight = np.exp(logs - logs.max())
                 else:
                     weight = leaves[i, parent[rules], w] * prob[rules]
-                table[w, i] = np.bincount(own[parent[rules]], weight / weight.sum(), minlength=n_classes)
+                table[w, i] = np.bincount(class_of[parent[rules]], weight / weight.sum(), minlength=n_classes)
         return table
 
     work = charts.batches(sentences, outside=True)

@@ -1,4 +1,4 @@
-"""The exact quantities of one grammar, computed once and kept; and the most probable derivation of a sentence."""
+"""The exact quantities of one grammar, computed once and cached; and the most probable derivation of a sentence."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ Variant = Literal["default", "paper"]
 
 
 class Exact(GrammarTables):
-    """Exact inference for one `PCFG`. All methods are pure; what is computed once is kept.
+    """Exact inference for one `PCFG`. All methods are pure; repeated quantities are cached.
 
-    Every method that takes ``lengths`` conditions on ``lengths.low <= length <= lengths.high``, exactly. Those
-    that take ``dtype`` compute their charts in it: float32 is faster, and within 1e-4 nats a token. Sentences whose
-    weights leave the range of the type are found (`truesource.grammar.inference.certificate`) and computed again.
-    Linear grammars need no charts: see `truesource.grammar.inference.charts`.
+    Every method that takes ``lengths`` conditions on ``lengths.low <= length <= lengths.high``, exactly. Methods that
+    take ``dtype`` compute their charts in it: float32 is faster, and within 1e-4 nats a token. Sentences whose weights
+    exceed the range of the type are detected (`truesource.grammar.inference.certificate`) and recomputed. Linear
+    grammars need no charts: see `truesource.grammar.inference.charts`.
     """
 
     def __init__(self, pcfg: GrammarRules) -> None:
@@ -64,14 +64,14 @@ class Exact(GrammarTables):
     # -- batches ------------------------------------------------------------------------------------
 
     def charts(self, dtype: DTypeLike = np.float64) -> Charts | LinearCharts:
-        """The chart kernels in one precision; of a linear grammar its automaton, in float64 always.
+        """Return the chart kernels in one precision; for a linear grammar its automaton, always in float64.
 
         Raises:
             InputError: the type is neither float64 nor float32.
         """
         key = np.dtype(dtype).name
         if key not in ("float64", "float32"):
-            raise InputError(f"charts are float64 or float32, not {key}")
+            raise InputError(f"charts are float64 or float32, not {key}; choose one of them")
         if key not in self._charts:
             if self.linear is not None:
                 self._charts[key] = LinearCharts(self, self.linear)
@@ -84,7 +84,7 @@ class Exact(GrammarTables):
     def causal_log_probs(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> list[FloatArray]:
-        """Ln P(token | its left context) for each sentence, (n+1,): the words, then the end of the sentence.
+        """Return ln P(token | its left context) for each sentence, (n+1,): the words, then the end of the sentence.
 
         The sum over a sentence is its log probability (given ``lengths``). From the first token that is
         impossible in its context on, entries are -inf.
@@ -106,7 +106,7 @@ class Exact(GrammarTables):
     def causal_batches(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> list[Batch]:
-        """Sentences in batches for `next_token_blocks`; those that are equal share a column.
+        """Return sentences in batches for `next_token_blocks`; equal sentences share a column.
 
         Raises:
             InputError: a sentence has no tokens.
@@ -117,7 +117,7 @@ class Exact(GrammarTables):
     def next_token_blocks(
         self, batch: Batch, lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> Iterator[Distributions]:
-        """The next-token distributions of one batch, positions 0 to n, each made when it is asked for."""
+        """Yield the next-token distributions of one batch, positions 0 to n, each computed on demand."""
         result = self.charts(dtype).causal(batch.words, lengths)
         emission = self.emission.T.tocsr()
         n, width = batch.words.shape
@@ -137,9 +137,9 @@ class Exact(GrammarTables):
     def string_log_probs(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> FloatArray:
-        """Ln P(sentence), given ``lengths`` if any, (N,); -inf where the grammar cannot make it.
+        """Return ln P(sentence), given ``lengths`` if any, (N,); -inf for an impossible sentence.
 
-        A length condition needs no pass of its own: it subtracts ``ln Z`` from sentences of such lengths.
+        A length condition needs no further pass: it subtracts ``ln Z`` from sentences of such lengths.
         """
         result = np.array([float(s.sum()) for s in self.causal_log_probs(sentences, dtype=dtype)])
         if lengths is not None:
@@ -151,10 +151,10 @@ class Exact(GrammarTables):
     def masked_log_probs(
         self, sentences: Sequence[Sequence[str]], *, variant: Variant = "default", dtype: DTypeLike = np.float64
     ) -> list[FloatArray]:
-        """Ln P(token | all other tokens and the length) for each sentence, (n,).
+        """Return ln P(token | all other tokens and the length) for each sentence, (n,).
 
-        Conditioning on a length range changes nothing. -inf where the token is impossible given the others;
-        NaN never: where the others alone are impossible, the entry is -inf too. ``variant="paper"`` sums over
+        Conditioning on a length range changes nothing. An impossible token given the others has
+        -inf, never NaN, also if the other tokens alone are impossible. ``variant="paper"`` sums over
         every nonterminal of a one-token span as Jumelet & Zuidema (2023, eq. 12) print it, which counts a
         derivation with unary rules several times: for comparison only.
         """
@@ -177,7 +177,7 @@ class Exact(GrammarTables):
         leaves: Leaves | None = None,
         variant: Variant = "default",
     ) -> FloatArray:
-        """Ln P(word | all others and the length) of ``words`` (n, W), from their outside weights; (n, W) nats."""
+        """Return ln P(word | all others and the length) of ``words`` (n, W), from outside weights; (n, W) nats."""
         if isinstance(charts, LinearCharts):
             return charts.masked(words, None if variant == "default" else self.lexical_weights(variant))
         lexical = self.lexical_weights(variant)
@@ -191,29 +191,29 @@ class Exact(GrammarTables):
             weights, flat = leaves.weights[:, :, plain], words[:, plain].ravel()
             rows = lexical.T.tocsr()[flat]
             place = np.repeat(np.arange(flat.size), np.diff(rows.indptr))
-            own = rows.data * weights[place // plain.size, rows.indices, place % plain.size]
+            weight_of_word = rows.data * weights[place // plain.size, rows.indices, place % plain.size]
             every = np.einsum("s,isw->iw", sums, weights)
-            table[:, plain] = np.log(np.bincount(place, own, flat.size).reshape(every.shape) / every)
+            table[:, plain] = np.log(np.bincount(place, weight_of_word, flat.size).reshape(every.shape) / every)
         return table
 
     def _log_observed_wide(self, words: Int32Array, logs: FloatArray, variant: Variant) -> FloatArray:
-        """Masked log probabilities of one sentence, ``words`` (n,), from logarithms (n, S)."""
+        """Return masked log probabilities of one sentence, ``words`` (n,), from logarithms (n, S)."""
         lexical, row = self.lexical_weights(variant), np.empty(len(words))
         columns, sums = lexical.tocsc(), _log(np.asarray(lexical.sum(axis=1)).ravel())
         for i, word in enumerate(words):
             if variant == "default":
-                rules = slice(*self.lexicon.start[word : word + 2])  # the order of the grammar's own arrays
-                own = logs[i, self.lexicon.parent[rules]] + self.pcfg.lexical_logp[rules]
+                rules = slice(*self.lexicon.start[word : word + 2])  # the order of the grammar's arrays
+                log_weights = logs[i, self.lexicon.parent[rules]] + self.pcfg.lexical_logp[rules]
                 every = logs[i] + self.log_lexical_sums
             else:
                 rules = slice(columns.indptr[word], columns.indptr[word + 1])
-                own = logs[i, columns.indices[rules]] + _log(columns.data[rules])
+                log_weights = logs[i, columns.indices[rules]] + _log(columns.data[rules])
                 every = logs[i] + sums
-            row[i] = np.logaddexp.reduce(own) - np.logaddexp.reduce(every)
+            row[i] = np.logaddexp.reduce(log_weights) - np.logaddexp.reduce(every)
         return row
 
     def lexical_weights(self, variant: Variant = "default") -> csr_matrix[np.float64]:
-        """Factors of the outside weight of a symbol over one token, (S, V).
+        """Return factors of the outside weight of a symbol over one token, (S, V).
 
         ``default``: P(word | preterminal). ``paper``: the inside of every nonterminal, unary chains included.
         """
@@ -225,10 +225,10 @@ class Exact(GrammarTables):
 
     @takes_sentence
     def prefix_log_prob(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> float:
-        """Ln P(a sentence starts with ``prefix``), given ``lengths`` if any; -inf when none does."""
+        """Return ln P(a sentence starts with ``prefix``), given ``lengths`` if any; -inf if none does."""
         if not prefix:
             if lengths is not None:
-                self.range_mass(lengths)  # raises where no sentence has such a length
+                self.range_mass(lengths)  # raises if no sentence has such a length
                 return 0.0
             return math.log(self.total_mass) if self.total_mass > 0.0 else -math.inf
         words = self.pcfg.encode(prefix).reshape(-1, 1)
@@ -237,16 +237,16 @@ class Exact(GrammarTables):
 
     @takes_sentence
     def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
-        """Distribution of what follows ``prefix``, every word at once.
+        """Return the distribution of the next word or the end after ``prefix``.
 
         Raises:
-            InputError: no sentence (of that length range) starts with ``prefix``.
+            InputError: no sentence (in that length range) starts with ``prefix``.
         """
         result = self.charts().causal(self.pcfg.encode(prefix).reshape(-1, 1), lengths, first=len(prefix))
         if not np.isfinite(result.log_conditional).all():
             at = int(np.argmin(result.log_conditional[:, 0]))
             raise InputError(
-                f"no sentence starts with {' '.join(prefix[: at + 1])!r}: {prefix[at]!r} cannot stand there"
+                f"no sentence starts with {' '.join(prefix[: at + 1])!r}: {prefix[at]!r} is impossible there"
             )
         states = result.starts[-1, :, 0]
         return NextToken(
@@ -255,7 +255,7 @@ class Exact(GrammarTables):
 
     @takes_sentence
     def masked(self, sentence: Sequence[str], position: int) -> FloatArray:
-        """P(word at ``position`` | all other words and the length), (V,), every word at once.
+        """Return P(word at ``position`` | all other words and the length), (V,), for every word.
 
         Raises:
             InputError: ``position`` is outside the sentence, or no word fits there.
@@ -271,7 +271,7 @@ class Exact(GrammarTables):
 
     @takes_sentence
     def viterbi(self, sentence: Sequence[str]) -> tuple[Tree, float]:
-        """The most probable derivation and its log probability, nats."""
+        """Return the most probable derivation and its log probability, nats."""
         if self.linear is not None:
             return linear_viterbi_tree(self.linear, self.lexicon, self.best_chains, sentence)
         return viterbi_tree(self, self.best_chains, sentence)
@@ -280,7 +280,7 @@ class Exact(GrammarTables):
 def _score(
     task: Callable[[Batch], FloatArray], work: Sequence[Batch], n_sentences: int, description: str
 ) -> list[FloatArray]:
-    """Results of ``task`` for each column of a batch, in the order of the sentences."""
+    """Return results of ``task`` for each column of a batch, in the order of the sentences."""
     scores: list[FloatArray] = [np.empty(0)] * n_sentences
     for batch, table in run(task, work, description, n_sentences):
         for column, members in enumerate(batch.members):
@@ -290,7 +290,7 @@ def _score(
 
 
 def _log(p: FloatArray) -> FloatArray:
-    """Natural logarithm, -inf at zero, without a warning."""
+    """Return the natural logarithm, -inf at zero, without a warning."""
     with np.errstate(divide="ignore"):
         return np.log(p)
 
@@ -300,12 +300,12 @@ class BestChains:
     """Most probable unary chain between any two symbols."""
 
     rows: SparseRows  #: (S, S) log probabilities, 0 on the diagonal
-    place: IntArray  #: (S,) of each symbol among the K that have unary rules; -1 of others
-    before: Int32Array  #: (K, K) place of the symbol before B on the best chain from A, negative where there is none
+    place: IntArray  #: (S,) index of each symbol among the K that have unary rules; -1 for others
+    before: Int32Array  #: (K, K) index of the symbol before B on the best chain from A, negative for none
     touched: IntArray  #: (K,) the symbols that have unary rules
 
     def down(self, top: int, low: int) -> list[int]:
-        """States of the best chain from ``top`` to ``low``, both included."""
+        """Return the states of the best chain from ``top`` to ``low``, both included."""
         path = [low]
         while path[-1] != top:
             path.append(int(self.touched[self.before[self.place[top], self.place[path[-1]]]]))
@@ -313,12 +313,12 @@ class BestChains:
 
 
 def best_chains(pcfg: GrammarRules) -> BestChains:
-    """Most probable unary chain between any two symbols."""
+    """Return the most probable unary chain between any two symbols."""
     n = len(pcfg.symbols)
     touched = np.unique(pcfg.unary).astype(np.int64)
     place = np.full(n, -1)
     place[touched] = np.arange(len(touched))
-    # a rule of probability 1 must not read as "no edge"
+    # a rule of probability 1 must not count as "no edge"
     weight = np.maximum(-pcfg.unary_logp, 1e-300)
     above, below = place[pcfg.unary].T
     distance, before = dijkstra(
@@ -338,23 +338,23 @@ def best_chains(pcfg: GrammarRules) -> BestChains:
 
 
 class ViterbiCharts(NamedTuple):
-    """The best derivation of every symbol over every span, -1 where there is none."""
+    """The best derivation of every symbol over every span, -1 for none."""
 
     words: Int32Array  #: (n,) numbers of the words
-    best: FloatArray  #: (spans, S) its log probability, -inf where there is none
+    best: FloatArray  #: (spans, S) its log probability, -inf for none
     chain: Int32Array  #: (spans, S) state at the lower end of its unary chain
     rule: Int32Array  #: (spans, S) rule of that state below its chains
-    split: Int32Array  #: (spans, S) and its split
+    split: Int32Array  #: (spans, S) split of that rule
 
 
 def viterbi_charts(
     tables: GrammarTables, chains: BestChains, sentence: Sequence[str], allowed: BoolArray | None = None
 ) -> ViterbiCharts:
-    """The most probable derivation of each symbol over each span; arguments and errors are those of `viterbi_tree`."""
+    """Return the most probable derivation of each symbol over each span; arguments and errors as in `viterbi_tree`."""
     pcfg, pairs, lexicon = tables.pcfg, tables.pairs, tables.lexicon
     words = pcfg.encode(sentence)
     if len(words) == 0:
-        raise InputError("a sentence without tokens has no tree")
+        raise InputError("a sentence without tokens has no tree; remove it")
     n = len(words)
     require_memory(n, n * (n + 1) // 2 * len(pcfg.symbols) * 20)  # a float64 and three int32
     charts = kernels.viterbi(
@@ -367,30 +367,30 @@ def viterbi_charts(
     if not math.isfinite(charts[0][n * (n - 1) // 2, pcfg.start]):
         if allowed is not None:
             raise NothingLeftError(sentence)
-        raise InputError(f"the grammar cannot make the sentence {' '.join(sentence)!r}")
+        raise InputError(f"the sentence {' '.join(sentence)!r} has probability 0 under the grammar")
     return ViterbiCharts(words, *charts)
 
 
 def viterbi_tree(
     tables: GrammarTables, chains: BestChains, sentence: Sequence[str], allowed: BoolArray | None = None
 ) -> tuple[Tree, float]:
-    """The most probable derivation of the grammar as it is (binarised, with its own symbols), and its nats.
+    """Return the most probable derivation of the grammar itself (binarised, with its symbols), and its log probability.
 
     Args:
-        tables: of the grammar.
-        chains: from `best_chains`.
+        tables: tables of the grammar.
+        chains: result of `best_chains`.
         sentence: its words.
-        allowed: which symbols may cover which span, (spans, S); all of them if None.
+        allowed: which symbols may cover which span, (spans, S); None: all of them.
 
     Raises:
-        InputError: the grammar cannot make the sentence (as `NothingLeftError`: with what is allowed), or its chart
-            does not fit the memory of this machine.
+        InputError: the sentence has probability 0 (`NothingLeftError`: with the allowed symbols), or its chart does not
+            fit the memory of this machine.
     """
     pcfg, n = tables.pcfg, len(sentence)
     _, best, chain, rule, split = viterbi_charts(tables, chains, sentence, allowed)
 
     def bottom(i: int, j: int, top: int) -> tuple[list[str], int]:
-        """Names down the best unary chain over (i, j) from ``top``, and the state at its lower end."""
+        """Return names down the best unary chain over (i, j) from ``top``, and the state at its lower end."""
         low = int(chain[j * (j - 1) // 2 + i, top])
         return [pcfg.symbols[s] for s in chains.down(top, low)], low
 
@@ -420,14 +420,14 @@ def viterbi_tree(
 def linear_viterbi_tree(
     rules: LinearRules, lexicon: LexicalRules, chains: BestChains, sentence: Sequence[str]
 ) -> tuple[Tree, float]:
-    """Find the tree of `truesource.grammar.inference.exact.viterbi_tree`.
+    """Return the result of `truesource.grammar.inference.exact.viterbi_tree` for a linear grammar.
 
     Raises:
-        InputError: the grammar cannot make the sentence.
+        InputError: the sentence has probability 0.
     """
     pcfg, right = rules.pcfg, rules.side == "right"
     if not sentence:
-        raise InputError("a sentence without tokens has no tree")
+        raise InputError("a sentence without tokens has no tree; remove it")
     n = len(pcfg.symbols)
     source, tag, target, logp = rules.moves()
     order = np.argsort(source, kind="stable")
@@ -440,11 +440,11 @@ def linear_viterbi_tree(
         pcfg.encode(sentence), *ends, moves, closing, above, lexicon._replace(prob=pcfg.lexical_logp)
     )
     if not math.isfinite(score):
-        raise InputError(f"the grammar cannot make the sentence {' '.join(sentence)!r}")
+        raise InputError(f"the sentence {' '.join(sentence)!r} has probability 0 under the grammar")
     arrived, closed, tags, made_by = (part.tolist() for part in path)
 
     def chain(top: int, low: int, children: tuple[Tree | str, ...]) -> Tree:
-        """The best chain of unary rules over ``children`` of its lower end."""
+        """Return the best chain of unary rules over ``children`` of its lower end."""
         for state in reversed(chains.down(top, low)):
             children = (Tree(pcfg.symbols[state], children),)
         (tree,) = children
@@ -457,8 +457,8 @@ def linear_viterbi_tree(
         if tags[i + 1] >= n:
             done = (chain(top, low, (sentence[i],)),)
         else:
-            own = chain(tags[i + 1], made_by[i + 1], (sentence[i],))
-            done = (chain(top, low, (own, *done) if right else (*done, own)),)
+            over_word = chain(tags[i + 1], made_by[i + 1], (sentence[i],))
+            done = (chain(top, low, (over_word, *done) if right else (*done, over_word)),)
     (tree,) = done
     assert isinstance(tree, Tree)
     return tree, float(score)

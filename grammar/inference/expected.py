@@ -1,6 +1,6 @@
 """Exact expectations over sentences: counts of rules, symbols and words, entropy, classes of tokens.
 
-They hold for all sentences or given a range of lengths.
+All are over sentences of any length or in a range of lengths.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ SMALLEST_MASS = 1e-290  #: below this probability of a length range, its inverse
 
 
 def length_table(pcfg: PCFG, high: int) -> LengthTable:
-    """Inside masses of every symbol up to ``high`` tokens."""
+    """Return inside masses of every symbol up to ``high`` tokens."""
     masses = np.ascontiguousarray(pcfg.exact.length_masses(high).T)
     return LengthTable(masses, np.ascontiguousarray(masses[:, ::-1]), *extent(masses))
 
 
 def range_table(pcfg: PCFG, lengths: LengthRange) -> tuple[LengthTable, float]:
-    """Inside masses up to ``lengths.high``, and ``Z = P(lengths.low <= length <= lengths.high)``.
+    """Return inside masses up to ``lengths.high``, and ``Z = P(lengths.low <= length <= lengths.high)``.
 
     Raises:
         InputError: Z is zero, or so small that its inverse overflows.
@@ -44,13 +44,13 @@ def range_table(pcfg: PCFG, lengths: LengthRange) -> tuple[LengthTable, float]:
 
 
 def outside_masses(pcfg: PCFG, table: LengthTable, lengths: LengthRange, z: float) -> tuple[FloatArray, FloatArray]:
-    """Outside masses lambda by length, (N+1, S), and expected uses of the binary rules, (R,), given ``lengths``.
+    """Return outside masses lambda by length, (N+1, S), and expected uses of the binary rules, (R,), given ``lengths``.
 
-    ``lambda_n(A)`` is the weight of all that can stand around an A of n tokens in a sentence of the range,
+    ``lambda_n(A)`` is the weight of all contexts of an A of n tokens in a sentence of the range,
     divided by Z; times the inside mass it is the expected number of such A. It solves
     ``lambda_n = U^T ([n in range] e_start / Z + sum_{m > n} sum_{P, X} lambda_m(P) (P(P -> . X) + P(P -> X .))
-    l_{m-n}(X))``, from the longest length down, in O(R N + P N^2) for P child pairs. Where the inside mass is
-    zero the value is not defined.
+    l_{m-n}(X))``, from the longest length down, in O(R N + P N^2) for P child pairs. If the inside mass is
+    zero the value is undefined.
     """
     seed = np.zeros(lengths.high + 1)
     seed[lengths.low :] = 1.0 / z
@@ -60,14 +60,14 @@ def outside_masses(pcfg: PCFG, table: LengthTable, lengths: LengthRange, z: floa
 
 @dataclass(frozen=True, eq=False)
 class ExpectedCounts:
-    """Expected numbers in one derivation. Rules are in the order of the grammar's arrays."""
+    """Expected counts in one derivation. Rules are in the order of the grammar's arrays."""
 
     symbols: FloatArray  #: (S,) nodes of each symbol
     words: FloatArray  #: (V,) tokens of each word
     binary: FloatArray  #: (R,) uses of each rule
     unary: FloatArray  #: (Q,)
     lexical: FloatArray  #: (L,)
-    mass: float  #: probability of the range of lengths that they are given; 1 without one
+    mass: float  #: probability of the range of lengths in the condition; 1 without one
 
     @property
     def length(self) -> float:
@@ -76,11 +76,11 @@ class ExpectedCounts:
 
 
 def expected_counts(pcfg: PCFG, lengths: LengthRange | None = None) -> ExpectedCounts:
-    """Return how often each symbol, rule and word is expected in one sentence.
+    """Return the expected number of each symbol, rule and word in one sentence.
 
     Without ``lengths``: symbol counts solve ``N^T (I - M) = e_start^T`` and rules follow. With ``lengths``: inside
-    times outside masses by length, so that a grammar that leaks mass, or whose unconditioned counts are infinite,
-    is welcome.
+    times outside masses by length, which also works for a grammar that leaks mass, or whose unconditioned counts are
+    infinite.
 
     Raises:
         InputError: without ``lengths``, the spectral radius is 1 or more; with them, no sentence has such a length.
@@ -106,21 +106,21 @@ def expected_counts(pcfg: PCFG, lengths: LengthRange | None = None) -> ExpectedC
 
 @dataclass(frozen=True, eq=False)
 class TokenDistribution:
-    """Distribution of one token drawn from the pooled tokens of a corpus, ends of sentences counted as tokens."""
+    """The distribution of one token drawn from the pooled tokens of a corpus, where ends of sentences are tokens."""
 
     words: FloatArray  #: (V,) probability of each word
     end: float  #: probability of the end of the sentence
 
     @property
     def entropy(self) -> float:
-        """Nats a token."""
+        """Entropy, nats a token."""
         p = np.append(self.words, self.end)
         p = p[p > 0.0]
         return float(-(p * np.log(p)).sum())
 
 
 def unigram(pcfg: PCFG, lengths: LengthRange | None = None) -> TokenDistribution:
-    """The exact unigram distribution: ``E c(w) / (E L + 1)``, and ``1 / (E L + 1)`` for the end of the sentence.
+    """Return the exact unigram distribution: ``E c(w) / (E L + 1)``, and ``1 / (E L + 1)`` for the end of the sentence.
 
     Raises:
         InputError: as `expected_counts`.
@@ -131,7 +131,7 @@ def unigram(pcfg: PCFG, lengths: LengthRange | None = None) -> TokenDistribution
 
 
 def derivational_entropy(pcfg: PCFG, lengths: LengthRange | None = None) -> float:
-    """Exact entropy of derivations, nats a sentence: symbol counts times rule entropies (Grenander 1967).
+    """Return the exact entropy of derivations, nats a sentence: symbol counts times rule entropies (Grenander 1967).
 
     Given ``lengths``, the probability of a derivation is divided by ``Z = P(length in range)``, and the entropy is
     ``ln Z - sum_rules E[count | range] ln p``. The entropy of sentences is smaller by the expected ambiguity.
@@ -158,26 +158,26 @@ def derivational_entropy(pcfg: PCFG, lengths: LengthRange | None = None) -> floa
 
 @dataclass(frozen=True, eq=False)
 class TokenClass:
-    """Distribution of the number of tokens of a sentence that belong to a class of words.
+    """The distribution of the number of tokens of a sentence that belong to a class of words.
 
     Given a range of lengths the joint pmf sums to one. Without one it covers sentences of at most ``high`` tokens and
-    sums to their probability, `covered`; shares are then those of sentences so short.
+    sums to their probability, `covered`; shares are then shares of these sentences only.
     """
 
     joint: FloatArray  #: (high+1, high+1) P(n tokens, m of them in the class)
-    pooled: float  #: expected tokens of the class over expected tokens, all lengths: share in pooled text (micro)
+    pooled: float  #: expected tokens of the class over expected tokens, all lengths: micro average share
 
     @property
     def covered(self) -> float:
-        """Probability of all sentences in ``joint``."""
+        """Total probability of the sentences in ``joint``."""
         return float(self.joint.sum())
 
     def count_pmf(self) -> FloatArray:
-        """P(m tokens of the class in a sentence), m = 0..high, (high+1,)."""
+        """Return P(m tokens of the class in a sentence), m = 0..high, (high+1,)."""
         return np.asarray(self.joint.sum(axis=0))
 
     def share_pmf(self) -> tuple[FloatArray, FloatArray]:
-        """Distribution of m/n over sentences: the different shares, rising, and their probabilities, both (K,).
+        """Return the distribution of m/n over sentences: the distinct shares, ascending, and probabilities, both (K,).
 
         Equal fractions are one share, exactly; the probabilities sum to one.
         """
@@ -192,7 +192,7 @@ class TokenClass:
 
     @property
     def mean_share(self) -> float:
-        """Expected share of a sentence, every sentence counting the same (macro)."""
+        """Expected share of a sentence, every sentence weighted equally (macro average)."""
         share, probability = self.share_pmf()
         return float(share @ probability)
 
@@ -200,23 +200,23 @@ class TokenClass:
 def token_class(
     pcfg: PCFG, words: Iterable[str], lengths: LengthRange | None = None, *, high: int | None = None
 ) -> TokenClass:
-    """Joint pmf of (number of tokens, number of tokens in ``words``), by a programme over both.
+    """Return the joint pmf of (number of tokens, number of tokens in ``words``), by dynamic programming over both.
 
-    ``l_{n,m}(A)`` is a convolution in two variables over the splits of each rule, O(P N^4 / 24 + R N^2 / 2) for P
-    child pairs and R binary rules. Words that the grammar does not have change nothing.
+    ``l_{n,m}(A)`` is a convolution in two variables over the splits of each rule, O(P N^4 / 24 + R N^2 / 2) for P child
+    pairs and R binary rules. Words that are not in the grammar have no effect.
 
     Args:
         pcfg: the grammar.
         words: the class.
-        lengths: condition on this range; the joint pmf then goes up to ``lengths.high``.
-        high: without ``lengths``, the longest sentence that the joint pmf covers.
+        lengths: condition on this range; the joint pmf then extends to ``lengths.high``.
+        high: without ``lengths``, the greatest length that the joint pmf covers.
 
     Raises:
         InputError: neither ``lengths`` nor ``high`` is given, or both; no sentence is so short; or, without
             ``lengths``, the spectral radius is 1 or more.
     """
     if (lengths is None) == (high is None):
-        raise InputError("give either a range of lengths or the longest sentence to cover")
+        raise InputError("give either a range of lengths or the greatest length to cover")
     members = set(words)
     inside = np.array([word in members for word in pcfg.terminals], dtype=np.float64)
     if lengths is not None:

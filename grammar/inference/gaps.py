@@ -1,4 +1,4 @@
-"""Charts of patterns, sentences of which some words are not known: see `truesource.grammar.inference._kernels.gaps`."""
+"""Charts of patterns, sentences with some unknown words: see `truesource.grammar.inference._kernels.gaps`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array,
 
 
 class GapCharts:
-    """Fills patterns of one length, with charts of no cell that is not part of a sentence that fits one of them.
+    """Fill patterns of one length, with charts that hold only cells of sentences that match one of them.
 
-    Linear grammars, and patterns whose weights leave the range of a float, take the passes of whole sentences.
+    Linear grammars, and patterns whose weights exceed the range of a float, use the passes over whole sentences.
 
     Args:
         pcfg: the grammar.
@@ -31,7 +31,7 @@ class GapCharts:
 
     @cached_property
     def hiding(self) -> PCFG:
-        """The grammar with one word more, the last, that stands for any."""
+        """The grammar with one further word, the last, that represents any word."""
         return with_any_word(self._pcfg)
 
     @cached_property
@@ -59,22 +59,22 @@ class GapCharts:
         return np.append(1.0 / np.where(likeliest > 0.0, likeliest, 1.0), [1.0, 1.0])
 
     def bytes_per_pattern(self, n: int) -> int:
-        """Memory that a pattern of n places takes beside others."""
+        """Return the memory that each pattern of n positions adds, bytes."""
         if self._pcfg.exact.linear is not None:
             return self.hiding.exact.charts().bytes_per_sentence(n, 1, True)
         return self._bytes(n) // gaps.LANES
 
     def _bytes(self, n: int) -> int:
-        """Memory that the charts of `LANES` patterns of n places take, if a fourth of the cells is needed."""
+        """Return the memory of the charts of `LANES` patterns of n positions, if a quarter of the cells is needed."""
         return n * (n + 1) // 2 * len(self._pcfg.symbols) * (16 + 4 + 16 * WIDTH // 4)
 
     def fill(self, words: Int32Array, out: FloatArray | None = None, rows: IntArray | None = None) -> FloatArray:
-        """Ln P(all sentences that fit) of each of W patterns side by side, (W,) nats; -inf where there is none.
+        """Return ln P(all matching sentences) of each of W patterns, (W,) nats; -inf for none.
 
         Args:
-            words: (n, W) numbers; that of the words, V, is a gap, and -1 nothing.
-            out: (R, n, V), zeros, gets P(word at each place | what is known); None: it is not asked for.
-            rows: (W,) of ``out``, of each pattern.
+            words: (n, W) word numbers; V, the vocabulary size, is a gap, and -1 an unknown word.
+            out: (R, n, V), zeros, receives P(word at each position | the known words); None: skip this.
+            rows: (W,) row of ``out`` of each pattern.
         """
         rows = np.zeros(0, dtype=np.int64) if out is None or rows is None else rows
         table = np.zeros((0, len(words), 0)) if out is None else out
@@ -93,9 +93,10 @@ class GapCharts:
     def _sparse(
         self, words: Int32Array, table: FloatArray, rows: IntArray, scale: FloatArray | None = None
     ) -> tuple[FloatArray, BoolArray]:
-        """`fill`, known words apart; and which patterns are right, (W,). Those that are not have zeros.
+        """Compute `fill` without known words in ``out``; also return which patterns are right, (W,).
 
-        What leaves the range of a float, is done again with a ``scale`` (W,) a place that makes whole sentences near 1.
+        Wrong ones are zero. Patterns whose weights exceed the range of a float are repeated with a
+        ``scale`` (W,) per position that brings whole sentences near 1.
         """
         n, width = words.shape
         require_memory(n, self._bytes(n))
@@ -105,7 +106,7 @@ class GapCharts:
         places[: len(rows)] = rows
         scales = self._scales[padded]
         if scale is not None:
-            with np.errstate(over="ignore"):  # what leaves the range again, is not right
+            with np.errstate(over="ignore"):  # a second overflow is reported as wrong
                 scales[:, :width] *= scale
         totals, wrong = gaps.fill(padded, scales, self._pcfg.start, self._rules, places, table)
         totals, right = totals[:width], ~wrong[:width]
@@ -115,23 +116,23 @@ class GapCharts:
             table[rows[~right]] = 0.0
         again = np.flatnonzero(~right & (totals > 0.0))
         if again.size and scale is None:
-            own = rows[again] if rows.size else rows
-            logs[again], right[again] = self._sparse(words[:, again], table, own, totals[again] ** (-1.0 / n))
+            repeated = rows[again] if rows.size else rows
+            logs[again], right[again] = self._sparse(words[:, again], table, repeated, totals[again] ** (-1.0 / n))
         return logs, right
 
     def _whole(self, words: Int32Array, table: FloatArray, rows: IntArray) -> FloatArray:
-        """`fill`, known words apart, by passes over sentences with a word that stands for any."""
+        """Compute `fill` without known words in ``out``, by passes over sentences with a word that represents any."""
         charts, logs = self.hiding.exact.charts(), np.full(words.shape[1], -np.inf)
         emission = self._pcfg.exact.emission.T.tocsr()
         columns = [np.ascontiguousarray(column) for column in words.T]
         for batch in batches(columns, lambda n: charts.bytes_per_sentence(n, 1, bool(rows.size)), BUDGET):
-            found = charts.causal(batch.words, first=len(words) + 1)
-            own, members = np.array([(x, i) for x, each in enumerate(batch.members) for i in each]).T
-            logs[members] = (found.log_conditional.sum(axis=0) + found.log_stop[-1])[own] + len(words) * math.log(2.0)
+            run = charts.causal(batch.words, first=len(words) + 1)
+            column, members = np.array([(x, i) for x, each in enumerate(batch.members) for i in each]).T
+            logs[members] = (run.log_conditional.sum(axis=0) + run.log_stop[-1])[column] + len(words) * math.log(2.0)
             if rows.size:
                 leaves = charts.leaves(batch.words, whole_only=True)
                 for at, observed in enumerate(batch.words):
-                    hidden = (leaves.whole & (observed == self._gap))[own]
-                    joint = (emission @ leaves.weights[at][:, own[hidden]]).T
+                    hidden = (leaves.whole & (observed == self._gap))[column]
+                    joint = (emission @ leaves.weights[at][:, column[hidden]]).T
                     table[rows[members[hidden]], at] = joint / np.maximum(joint.sum(axis=1, keepdims=True), 5e-324)
         return logs

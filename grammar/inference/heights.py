@@ -1,7 +1,7 @@
-"""Probabilities of the height of derivations, and the lengths of sentences whose trees are no higher than a cap.
+"""Probabilities of the height of derivations, and lengths of sentences whose trees have at most a given height.
 
-The height is that of the derivation tree over words, as ``nltk.Tree.height`` counts it: a symbol over a word has height
-2, and unary and binary rules of the grammar as it stands (binarisation included) each add 1.
+The height is the height of the derivation tree over words, as in ``nltk.Tree.height``: a symbol over a word has height
+2, and each unary and binary rule of the grammar (binarisation included) adds 1.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.room import approximate
 
-HIGHEST = 100_000  #: cap of the height of trees
+HIGHEST = 100_000  #: largest cap on the height of trees
 
 
 def height_masses(pcfg: PCFG, max_height: int) -> FloatArray:
-    """P(a derivation ends with height at most h) for h = 0..max_height, (max_height+1,); rows 0 and 1 are zero."""
+    """Return P(a derivation ends with height at most h), h = 0..max_height, (max_height+1,); rows 0, 1 are zero."""
     _check_height(max_height)
     exact = pcfg.exact
     unary = unary_matrix(pcfg)
@@ -39,19 +39,19 @@ def height_masses(pcfg: PCFG, max_height: int) -> FloatArray:
 
 
 def ending_mass(pcfg: PCFG) -> float:
-    """P(a derivation ends), in (0, 1].
+    """Return P(a derivation ends), in (0, 1].
 
     Raises:
-        InputError: none does.
+        InputError: no derivation ends.
     """
     mass = pcfg.exact.total_mass
     if not mass > 0.0:
-        raise InputError("no derivation of this grammar ends; mend it")
+        raise InputError("no derivation of this grammar ends; correct its rules")
     return mass
 
 
 def height_mass(pcfg: PCFG, max_height: int, lengths: LengthRange | None = None) -> float:
-    """P(height at most ``max_height`` | the derivation ends, with a length in ``lengths``), in [0, 1].
+    """Return P(height at most ``max_height`` | the derivation ends, with a length in ``lengths``), in [0, 1].
 
     Raises:
         InputError: the cap is below 2, no sentence has a length in the range, or no derivation ends.
@@ -63,7 +63,7 @@ def height_mass(pcfg: PCFG, max_height: int, lengths: LengthRange | None = None)
 
 
 def capped_mean_length(pcfg: PCFG, max_height: int, lengths: LengthRange | None = None) -> float:
-    """Mean number of tokens of derivations of height at most ``max_height`` (and a length in ``lengths``).
+    """Return the mean number of tokens of derivations of height at most ``max_height`` (and a length in ``lengths``).
 
     Raises:
         InputError: no tree has that height (and a length in the range).
@@ -88,7 +88,7 @@ def capped_mean_length(pcfg: PCFG, max_height: int, lengths: LengthRange | None 
 
 
 def capped_length_masses(pcfg: PCFG, max_height: int, high: int) -> FloatArray:
-    """P(A yields exactly m tokens by a tree of height at most ``max_height``), (high+1, S); row 0 is zero."""
+    """Return P(A yields exactly m tokens by a tree of height at most ``max_height``), (high+1, S); row 0 is zero."""
     _check_height(max_height)
     unary = unary_matrix(pcfg)
     masses = np.zeros((len(pcfg.symbols), high + 1))
@@ -103,7 +103,7 @@ def capped_length_masses(pcfg: PCFG, max_height: int, high: int) -> FloatArray:
 
 
 def capped_length_pmf(pcfg: PCFG, max_height: int, high: int, lengths: LengthRange | None = None) -> FloatArray:
-    """P(m tokens | height at most ``max_height``) for m = 0..high, (high+1,); renormalised within ``lengths``.
+    """Return P(m tokens | height at most ``max_height``) for m = 0..high, (high+1,); renormalised within ``lengths``.
 
     Raises:
         InputError: no tree has that height (and a length in the range).
@@ -118,10 +118,10 @@ def capped_length_pmf(pcfg: PCFG, max_height: int, high: int, lengths: LengthRan
 
 def _check_height(max_height: int) -> None:
     if max_height < 2:
-        raise InputError(f"the smallest tree has height 2 (a symbol over a word), got a cap of {max_height}")
+        raise InputError(f"a cap on the height of trees must be at least 2 (a symbol over a word), got {max_height}")
     if max_height > HIGHEST:
         raise InputError(
-            f"a cap of the height of trees is {HIGHEST:,} at most, got {approximate(max_height)}; lower it",
+            f"a cap on the height of trees is at most {HIGHEST:,}, got {approximate(max_height)}; lower it",
             code="too-large",
         )
 

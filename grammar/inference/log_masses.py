@@ -18,9 +18,9 @@ def log_length_masses(
     unary: Int32Array,
     log_unary: FloatArray,
 ) -> FloatArray | None:
-    """Ln of the total weight of all derivations of m = 0..high tokens from each symbol, (high+1, S) nats.
+    """Return ln of the total weight of all derivations of m = 0..high tokens from each symbol, (high+1, S) nats.
 
-    -inf if there is none. A sum over unary chains is the only one of infinitely many terms.
+    -inf without one. Only sums over unary chains have infinitely many terms.
 
     Args:
         high: most tokens.
@@ -50,7 +50,7 @@ def log_length_masses(
 
 
 def log_sums(group: Int32Array, logs: FloatArray, n: int) -> FloatArray:
-    """Ln of the sum of exp(logs) of each group 0..n-1, (n,)."""
+    """Return ln of the sum of exp(logs) of each group 0..n-1, (n,)."""
     top = np.full(n, -np.inf)
     np.maximum.at(top, group, logs)
     shift = np.where(np.isfinite(top), top, 0.0)
@@ -59,9 +59,9 @@ def log_sums(group: Int32Array, logs: FloatArray, n: int) -> FloatArray:
 
 
 def _with_chains(direct: FloatArray, unary: Int32Array, log_unary: FloatArray) -> FloatArray:
-    """Ln x of x = exp(direct) + Un x, (S,).
+    """Solve x = exp(direct) + Un x and return ln x, (S,).
 
-    Each unknown is divided by the weight of its best chain, so that no exponential leaves the range of float64.
+    Each unknown is divided by the weight of its best chain, so that no exponential exceeds the range of float64.
 
     Raises:
         InputError: the sum is infinite.
@@ -74,7 +74,7 @@ def _with_chains(direct: FloatArray, unary: Int32Array, log_unary: FloatArray) -
         if np.array_equal(best, last):
             break
     else:
-        raise InputError("a chain of unary rules that returns to its symbol has a weight above 1")
+        raise InputError("a cycle of unary rules has a weight above 1; lower the weight of its rules")
     some = np.flatnonzero(np.isfinite(best))
     if not len(unary) or not len(some):
         return best
@@ -86,7 +86,7 @@ def _with_chains(direct: FloatArray, unary: Int32Array, log_unary: FloatArray) -
         weight = np.exp(log_unary[inner] + best[below[inner]] - best[above[inner]])
         value = solve(csr_matrix((weight, at), shape=(len(some),) * 2), np.exp(direct[some] - best[some]))
     if not (np.isfinite(value) & (value > 0.0)).all():
-        raise InputError("the sum over chains of unary rules is infinite")
+        raise InputError("the sum over chains of unary rules is infinite; lower the weights of unary rules")
     result = best.copy()
     result[some] += np.log(value)
     return result

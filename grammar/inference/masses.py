@@ -1,4 +1,4 @@
-"""Total masses: the least solution of the quadratic equations of a grammar's symbols, probabilities or any weights."""
+"""Total masses: the least solution of the quadratic equations of a grammar's symbols, for any non-negative weights."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ STEPS = (
     200  #: of Newton's method, most for one level; a solution that is finite takes about 10, a critical one about 50
 )
 TOLERANCE = 1e-14  #: of the last step, relative to each mass
-ROUNDING = 1e-9  #: relative size of steps that may be rounding alone, near a critical solution
+ROUNDING = 1e-9  #: relative size of steps that rounding alone may cause near a critical solution
 EPSILON = float(np.finfo(np.float64).eps)
-PRECISE = 1e-11  #: estimated relative error from which on masses are solved in another way
-REFUSED = 5e-11  #: estimated relative error from which on a sum is refused
-SHIFT = 1e-8  #: moves a critical matrix away from its singularity
-DEFICIT = 1e-9  #: the rules of a symbol sum to one up to this, by rounding alone
+PRECISE = 1e-11  #: estimated relative error above which masses are solved by another method
+REFUSED = 5e-11  #: estimated relative error above which a sum is refused
+SHIFT = 1e-8  #: shift of a critical matrix away from its singularity
+DEFICIT = 1e-9  #: largest deviation from one of the rules of a symbol by rounding
 
 
 @dataclass(frozen=True, eq=False)
-class KnownSums:
-    """Sets of unknowns whose sums are known."""
+class SumConstraints:
+    """Sets of unknowns whose sums are given."""
 
-    members: csr_matrix[np.float64]  #: (G, S) 1 at the members of each set
-    total: FloatArray  #: (G,)
+    members: csr_matrix[np.float64]  #: (G, S) 1 for the members of each set
+    total: FloatArray  #: (G,) sum of each set
 
 
 def total_mass(pcfg: GrammarRules) -> FloatArray:
-    """``t_A = P(A derives some finite string)``, (S,)."""
+    """Return ``t_A = P(A derives some finite string)``, (S,)."""
     rules = lexical_rules(pcfg)
     lexical = np.bincount(rules.parent, rules.prob, len(pcfg.symbols)).astype(np.float64)
     lost = 1.0 - pcfg.row_sums
@@ -53,12 +53,12 @@ def least_probabilities(
     unary_prob: FloatArray,
     lost: FloatArray,
 ) -> FloatArray:
-    """The `least_solution` of probabilities, which is at most 1, (S,).
+    """Return the `least_solution` of probabilities, which is at most 1, (S,).
 
-    A critical solution has half of the digits; then the equations of ``1 - t`` give the others.
+    A critical solution is accurate to half of the digits; the equations of ``1 - t`` then give the others.
 
     Args:
-        lexical: (S,) total probability of the rules of each symbol that end at once.
+        lexical: (S,) total probability of the lexical rules of each symbol.
         binary: (R, 3) parent, left child, right child.
         binary_prob: (R,) probabilities.
         unary: (Q, 2) parent, child.
@@ -81,13 +81,13 @@ def least_solution(
     unary: Int32Array,
     unary_weight: FloatArray,
     *,
-    known: Callable[[], KnownSums] | None = None,
+    constraints: Callable[[], SumConstraints] | None = None,
 ) -> FloatArray | None:
-    """Least ``t >= 0`` with ``t = lexical + Un t + Bi(t, t)``, (S,); None if it is infinite.
+    """Return the least ``t >= 0`` with ``t = lexical + Un t + Bi(t, t)``, (S,); None if it is infinite.
 
-    Newton's method from zero, which rises monotonically to the least fixed point (Etessami & Yannakakis
+    Newton's method from zero increases monotonically to the least fixed point (Etessami & Yannakakis
     2009), one strongly connected component after the other so that a critical one does not spoil the rest. Components
-    that do not need each other are solved together.
+    that do not depend on each other are solved together.
 
     Args:
         lexical: (S,) total weight of the lexical rules of each symbol.
@@ -95,17 +95,19 @@ def least_solution(
         binary_weight: (R,) 0 or more.
         unary: (Q, 2) parent, child.
         unary_weight: (Q,) 0 or more.
-        known: returns sums of unknowns, if all recursive unknowns are probabilities. Near a critical solution they
-            restore the digits that rounding takes.
+        constraints: returns sums of unknowns, if all recursive unknowns are probabilities. They restore digits lost to
+            rounding near a critical solution.
 
     Raises:
         InputError: rounding decides whether the solution is finite, or its tenth digit (code ``infinite-sum``).
     """
-    return _System(lexical, binary, binary_weight, unary, unary_weight).least_solution(known=known, refuse=True)
+    return _System(lexical, binary, binary_weight, unary, unary_weight).least_solution(
+        constraints=constraints, refuse=True
+    )
 
 
 class _System:
-    """The equations of all symbols, as levels, each of which needs only those before it."""
+    """The equations of all symbols, in levels; each level depends only on those before it."""
 
     def __init__(
         self,
@@ -116,52 +118,52 @@ class _System:
         unary_weight: FloatArray,
     ) -> None:
         self._rules = lexical, binary, binary_weight, unary, unary_weight
-        level, own = _levels(len(lexical), binary, unary)
-        self._recursive = own > 0
+        level, is_recursive = _levels(len(lexical), binary, unary)
+        self._recursive = is_recursive > 0
         self._states = _grouped(level, int(level.max()) + 1)
         self._of_binary, self._of_unary = (
             _grouped(level[rules[:, 0]], int(level.max()) + 1) for rules in (binary, unary)
         )
 
     def _levels(self, *, recursive: bool = False) -> Iterator[_Level]:
-        """All levels, or those with a symbol below itself."""
+        """Yield all levels, or those with a symbol below itself."""
         lexical, binary, binary_weight, unary, unary_weight = self._rules
         for states, rb, ru in zip(self._states, self._of_binary, self._of_unary, strict=True):
-            own = bool(self._recursive[states].any())
-            if own or not recursive:
+            part_of_cycle = bool(self._recursive[states].any())
+            if part_of_cycle or not recursive:
                 rules = binary[rb], binary_weight[rb], unary[ru], unary_weight[ru]
-                yield _Level(states, lexical, *rules, recursive=own)
+                yield _Level(states, lexical, *rules, recursive=part_of_cycle)
 
     def least_solution(
-        self, *, ceiling: float = np.inf, known: Callable[[], KnownSums] | None = None, refuse: bool = False
+        self, *, ceiling: float = np.inf, constraints: Callable[[], SumConstraints] | None = None, refuse: bool = False
     ) -> FloatArray | None:
-        """The solution of `least_solution`; ``ceiling`` is a bound of it that is known, 1 for probabilities."""
+        """Return the solution of `least_solution`; ``ceiling`` is an upper bound, 1 for probabilities."""
         mass = np.zeros(len(self._recursive))
         solved = np.zeros(len(mass), dtype=bool)
-        sums: KnownSums | None = None
+        sums: SumConstraints | None = None
         for part in self._levels():
-            if not part.recursive:  # their values depend on other levels alone
+            if not part.recursive:  # values depend on other levels only
                 mass[part.states] = np.minimum(part.value(mass), ceiling)
-            elif not part.solve(mass, ceiling, bounded=known is not None or ceiling < np.inf):
+            elif not part.solve(mass, ceiling, bounded=constraints is not None or ceiling < np.inf):
                 return None
             if not np.isfinite(mass[part.states]).all():
                 return None
             solved[part.states] = True
             if refuse and part.recursive and (error := part.error(mass)) > PRECISE:
-                sums = known() if known is not None and sums is None else sums
+                sums = constraints() if constraints is not None and sums is None else sums
                 if (sums is None or not part.refine(mass, sums, solved)) and error > REFUSED:
                     raise _nearly_infinite()
         return mass
 
     def error(self, mass: FloatArray) -> float:
-        """Estimated relative error of a solution by rounding."""
+        """Return the estimated relative error of a solution by rounding."""
         return max((part.error(mass) for part in self._levels(recursive=True)), default=0.0)
 
     def greatest_complement(self, lost: FloatArray, productive: BoolArray) -> FloatArray:
-        """Greatest ``s <= 1`` with ``s = lost + Un s + sum p (s_B + s_C - s_B s_C)``, (S,): 1 - t of probabilities.
+        """Return the greatest ``s <= 1`` with ``s = lost + Un s + sum p (s_B + s_C - s_B s_C)``, (S,): 1 - t.
 
-        Newton's steps fall monotonically from 1. No difference of large numbers is in them, so they keep the digits of
-        a small s; a critical solution is 0, and s is 1 where a symbol is not ``productive``.
+        Newton's steps from 1 decrease monotonically. They subtract no large numbers, so they keep the digits of a small
+        s; a critical solution is 0, and s is 1 for a symbol that is not ``productive``.
         """
         result = np.ones(len(lost))
         for part in self._levels():
@@ -171,14 +173,14 @@ class _System:
 
 def _nearly_infinite() -> InputError:
     return InputError(
-        "the sum of all weights is at the edge of being infinite, where float64 cannot give ten digits of it;"
-        " choose weights further from that edge",
+        "the sum of all weights is so close to being infinite that float64 cannot give ten digits of it;"
+        " choose weights further from that limit",
         code="infinite-sum",
     )
 
 
 def _levels(n: int, binary: Int32Array, unary: Int32Array) -> tuple[IntArray, IntArray]:
-    """Level of each symbol, above all symbols below it outside its component, and whether it is below itself, (S,)."""
+    """Return the level of each symbol, above all symbols below it outside its component, and whether it is cyclic."""
     above = np.concatenate([binary[:, 0], binary[:, 0], unary[:, 0]])
     below = np.concatenate([binary[:, 1], binary[:, 2], unary[:, 1]])
     graph = csr_matrix((np.ones(len(above), dtype=np.int8), (above, below)), shape=(n, n))
@@ -193,13 +195,13 @@ def _levels(n: int, binary: Int32Array, unary: Int32Array) -> tuple[IntArray, In
 
 
 def _grouped(keys: IntArray, n: int) -> list[IntArray]:
-    """Places of each key from 0 to n - 1."""
+    """Return the indices of each key from 0 to n - 1."""
     order = np.argsort(keys, kind="stable")
     return np.split(order, np.searchsorted(keys[order], np.arange(1, n)))
 
 
 class _Level:
-    """The equations of some symbols, which no other symbols of their level need."""
+    """The equations of some symbols, which the other symbols of their level do not need."""
 
     def __init__(
         self,
@@ -219,21 +221,21 @@ class _Level:
         self.unary, self.unary_weight = (self.place[unary[:, 0]], unary[:, 1]), unary_weight
 
     def value(self, mass: FloatArray) -> FloatArray:
-        """The right-hand sides, one a symbol."""
+        """Return the right-hand sides, one a symbol."""
         (a, b, c), (above, below) = self.binary, self.unary
         n = len(self.states)
         products = np.bincount(a, self.binary_weight * mass[b] * mass[c], n)
         return np.asarray(self.lexical + products + np.bincount(above, self.unary_weight * mass[below], n))
 
     def complement(self, rest: FloatArray, lost: FloatArray) -> FloatArray:
-        """The right-hand sides of the equations of ``rest``, 1 - mass."""
+        """Return the right-hand sides of the equations of ``rest``, 1 - mass."""
         (a, b, c), (above, below) = self.binary, self.unary
         n = len(self.states)
         either = np.bincount(a, self.binary_weight * (rest[b] + rest[c] * (1.0 - rest[b])), n)
         return np.asarray(lost[self.states] + either + np.bincount(above, self.unary_weight * rest[below], n))
 
     def jacobian(self, mass: FloatArray) -> csr_matrix[np.float64]:
-        """Derivatives of `value` in the masses of the level."""
+        """Return derivatives of `value` in the masses of the level."""
         (a, b, c), (above, below) = self.binary, self.unary
         rows = np.concatenate([a, a, above])
         columns = self.place[np.concatenate([b, c, below])]
@@ -242,7 +244,7 @@ class _Level:
         return csr_matrix((data[here], (rows[here], columns[here])), shape=(len(self.states),) * 2)
 
     def solve(self, mass: FloatArray, ceiling: float, *, bounded: bool) -> bool:
-        """Newton's steps, in place; False if there is no finite solution, which one that is ``bounded`` always is."""
+        """Apply Newton's steps in place; return False if no finite solution exists, True always if ``bounded``."""
         moved = np.inf
         for _ in range(STEPS):
             old = mass[self.states]
@@ -251,7 +253,7 @@ class _Level:
             if (np.abs(gap) <= 64.0 * EPSILON * old).all() and (np.abs(step) > SHIFT * old).any():
                 return True  # a critical solution, up to rounding
             if not bounded and not (step >= -ROUNDING * old).all():
-                return False  # the linear equations have no solution from 0 on, so these have none
+                return False  # the linear equations have no non-negative solution, so these have none
             new = np.minimum(old + np.maximum(step, 0.0), ceiling)
             mass[self.states] = new
             last, moved = moved, float(np.max((new - old) / np.where(new > 0.0, new, 1.0)))
@@ -266,7 +268,7 @@ class _Level:
             return gap
 
     def solve_complement(self, rest: FloatArray, lost: FloatArray, productive: BoolArray) -> None:
-        """Newton's steps for ``rest``, 1 - mass, from 1 down, in place."""
+        """Apply Newton's steps to ``rest``, 1 - mass, from 1 down, in place."""
         inner = np.flatnonzero(productive[self.states])
         states = self.states[inner]
         for _ in range(STEPS if self.recursive else 1):
@@ -283,36 +285,36 @@ class _Level:
                 break
 
     def error(self, mass: FloatArray) -> float:
-        """Estimated relative error of the masses by rounding; inf at a critical solution."""
+        """Return the estimated relative error of the masses by rounding; inf at a critical solution."""
         return EPSILON * float(self._amplified(mass).max(initial=0.0))
 
     def _amplified(self, mass: FloatArray) -> FloatArray:
-        """Return how much larger a relative error becomes that each step of the equations makes, one a symbol."""
+        """Return the factor by which a relative error of each step of the equations is amplified, one a symbol."""
         result = np.zeros(len(self.states))
         inner = np.flatnonzero(mass[self.states] > 0.0)
-        own = mass[self.states[inner]]
+        inner_mass = mass[self.states[inner]]
         with np.errstate(all="ignore"):
             try:
-                ratio = solve(self.jacobian(mass)[inner][:, inner], own) / own
+                ratio = solve(self.jacobian(mass)[inner][:, inner], inner_mass) / inner_mass
             except InputError:  # singular
                 ratio = np.full(len(inner), np.inf)
-        result[inner] = np.where(ratio >= 0.5, ratio, np.inf)  # at least 1, but near a critical solution
+        result[inner] = np.where(ratio >= 0.5, ratio, np.inf)  # at least 1, except near a critical solution
         return result
 
-    def refine(self, mass: FloatArray, known: KnownSums, solved: BoolArray) -> bool:
-        """Correct critical components by sums of which all members are solved, in place; False if there are too few.
+    def refine(self, mass: FloatArray, constraints: SumConstraints, solved: BoolArray) -> bool:
+        """Correct critical components in place by sums whose members are all solved; return False if too few.
 
-        Rounding moves a critical solution along one vector, the eigenvector of its Jacobian. So each Newton step takes
-        from the sums how far to go along it, and all else from the equations.
+        Rounding moves a critical solution along one vector, the eigenvector of its Jacobian. Each Newton step takes the
+        distance along it from the sums, and all other components from the equations.
         """
         component = connected_components(self.jacobian(mass), connection="strong")[1]
         critical = np.unique(component[self._amplified(mass) * EPSILON > PRECISE])
-        usable = np.flatnonzero(known.members @ (~solved).astype(np.float64) == 0.0)
-        members = known.members[usable]
+        usable = np.flatnonzero(constraints.members @ (~solved).astype(np.float64) == 0.0)
+        members = constraints.members[usable]
         inside = csr_matrix(members[:, self.states])
         columns = [np.flatnonzero(component == k) for k in critical]
         rows = [np.flatnonzero(inside[:, places].sum(axis=1)) for places in columns]
-        if not all(len(own) for own in rows):
+        if not all(len(sums) for sums in rows):
             return False
         for _ in range(STEPS):
             old = mass[self.states]
@@ -323,11 +325,11 @@ class _Level:
                 for places in columns:
                     vector[places] /= vector[places].sum()
             step = solve(matrix, self.value(mass) - old)
-            missing = known.total[usable] - members @ mass
-            for places, own in zip(columns, rows, strict=True):
+            missing = constraints.total[usable] - members @ mass
+            for places, sums in zip(columns, rows, strict=True):
                 along = vector[places]
-                left = float((missing[own] - inside[own] @ step).sum())
-                step[places] += along * (left / float((inside[own][:, places] @ along).sum()))
+                left = float((missing[sums] - inside[sums] @ step).sum())
+                step[places] += along * (left / float((inside[sums][:, places] @ along).sum()))
                 mass[self.states[places]] = np.maximum(old[places] + step[places], 0.0)
             changed = np.concatenate(columns)
             if (np.abs(step[changed]) <= TOLERANCE * old[changed]).all():

@@ -8,7 +8,7 @@ import numpy as np
 
 from truesource.grammar.support.arrays import FloatArray
 
-SHOWN = 5  #: words in the one line of a distribution
+SHOWN = 5  #: words in the one-line form of a distribution
 
 
 @dataclass(frozen=True, repr=False)
@@ -16,22 +16,22 @@ class NextToken:
     """Distribution of the token after a prefix. ``probability`` and ``stop`` sum to one for a consistent grammar."""
 
     words: tuple[str, ...]  #: (V,)
-    probability: FloatArray  #: (V,) of each word
-    stop: float  #: that the sentence ends here
+    probability: FloatArray  #: (V,) probability of each word
+    stop: float  #: probability that the sentence ends here
     states: FloatArray  #: (S,) expected number of each symbol starting here (Stolcke 1995)
 
     def __getitem__(self, word: str) -> float:
         """Return the probability of a word.
 
         Raises:
-            KeyError: the grammar does not have it.
+            KeyError: the word is not in the grammar.
         """
         if word not in self.words:
             raise KeyError(f"the grammar does not have the word {word!r}")
         return float(self.probability[self.words.index(word)])
 
     def top(self, k: int = 10) -> list[tuple[str, float]]:
-        """The k most probable words."""
+        """Return the k most probable words."""
         order = np.argsort(-self.probability, kind="stable")[:k]
         return [(self.words[i], float(self.probability[i])) for i in order]
 

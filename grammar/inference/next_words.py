@@ -16,11 +16,11 @@ from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.room import require_memory
 from truesource.grammar.word_numbers import sentences_of
 
-SLACK = 1.4  #: most that a text is lengthened
+SLACK = 1.4  #: largest factor by which a text is padded
 
 
 class CausalTruth(Protocol):
-    """The part of a `truesource.grammar.truth.Truth` that the next word needs."""
+    """The part of a `truesource.grammar.truth.Truth` needed for next-word distributions."""
 
     @property
     def terminals(self) -> tuple[str, ...]:
@@ -28,21 +28,20 @@ class CausalTruth(Protocol):
 
     @property
     def exact(self) -> ExactCausal:
-        """Everything exact about it."""
+        """Exact inference of the truth."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NextWords:
-    """Distributions after each beginning of some sentences. A row of ``probability`` is a distribution, or zero.
+    """Distributions after each prefix of some sentences. A row of ``probability`` is a distribution, or zero.
 
-    It is zero beyond the end of a sentence, and from the word on that cannot stand where it stands: after an
-    impossible word there is no next word.
+    Rows are zero beyond the end of a sentence, and after an impossible word.
     """
 
-    words: tuple[str, ...]  #: (V,) of the columns
+    words: tuple[str, ...]  #: (V,) words of the columns
     lengths: IntArray  #: (B,) words of each sentence
-    probability: FloatArray  #: (B, L+1, V+1) after j words, of each word; the last column is the end
-    possible: BoolArray  #: (B, L+1) whether the row is a distribution, but for what derivations without end take
+    probability: FloatArray  #: (B, L+1, V+1) P(word | first j words); the last column is the end
+    possible: BoolArray  #: (B, L+1) whether the row is a distribution, less the mass of infinite derivations
 
     def __repr__(self) -> str:
         longest = self.probability.shape[1] - 1
@@ -50,10 +49,10 @@ class NextWords:
 
 
 def next_words(truth: CausalTruth, sentences: Any, lengths: LengthRange | None = None) -> NextWords:
-    """The exact distribution of the next word after 0, 1, 2, ... words of each sentence.
+    """Return the exact distribution of the next word after 0, 1, 2, ... words of each sentence.
 
-    Only what stands before a position counts, so texts may break off anywhere. Sentences that are equal are computed
-    once, and those of one length together.
+    Only the words before a position matter, so texts may be incomplete. Equal sentences are computed
+    once, and sentences of one length together.
 
     Args:
         truth: a grammar or a process.
@@ -67,10 +66,10 @@ def next_words(truth: CausalTruth, sentences: Any, lengths: LengthRange | None =
 
     >>> from truesource import PCFG
     >>> grammar = PCFG.from_text("S -> S S 0.3 | a 0.4 | b 0.3")
-    >>> found = next_words(grammar, [["a", "b"], ["b"]])
-    >>> found
+    >>> table = next_words(grammar, [["a", "b"], ["b"]])
+    >>> table
     NextWords(2 sentences of up to 2 words, 2 words)
-    >>> found.probability[0, 1].round(3)
+    >>> table.probability[0, 1].round(3)
     array([0.171, 0.129, 0.7  ])
     """
     texts = sentences_of(truth.terminals, sentences)
@@ -100,15 +99,15 @@ def next_words(truth: CausalTruth, sentences: Any, lengths: LengthRange | None =
 
 
 def _none_of(words: Sequence[str]) -> str:
-    """A word that is none of some words."""
+    """Return a word that is not among some words."""
     return "_" * (1 + max(map(len, words), default=0))
 
 
 def _lengthened(texts: Sequence[Sequence[str]], padding: str) -> list[list[str]]:
-    """Texts with padding behind them, so that there are few different lengths: those of one length are one batch.
+    """Pad texts at the end, so that there are few lengths: texts of one length are one batch.
 
-    What stands behind a position says nothing about it. No text gets longer by more than `SLACK`, since time grows as
-    the cube of the length.
+    The words after a position do not affect it. No text grows by more than `SLACK`, since time grows as the cube of the
+    length.
     """
     goals: dict[int, int] = {}
     longest = 0
@@ -128,5 +127,5 @@ def _require_room(shape: Sequence[int]) -> None:
     require_memory(
         f"a table of {shape[0]:,} sentences, {shape[1]:,} positions and {shape[2]:,} columns",
         8.0 * float(np.prod(shape, dtype=np.float64)),
-        "give fewer sentences at once",
+        "give fewer sentences at a time",
     )

@@ -1,4 +1,4 @@
-"""Non-negative matrices: sums of their powers, spectral radii with eigenvectors, and which states reach which."""
+"""Non-negative matrices: sums of their powers, spectral radii with eigenvectors, and reachability."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from truesource.grammar.inference._kernels import counts as kernels
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import InputError
 
-CRITICAL = 1e-9  #: nearer to 1, the spectral radius leaves total masses and expected counts with half their digits
-LARGE = 1000  #: rows of a matrix from which on `solve` adds up powers
-ORDERED = 10_000  #: rows from which on it first looks for an order of elimination
-POWERS = 5000  #: how many of them it adds before it gives up
+CRITICAL = 1e-9  #: if the spectral radius is nearer to 1, total masses and expected counts have half of their digits
+LARGE = 1000  #: rows of a matrix above which `solve` sums powers
+ORDERED = 10_000  #: rows above which it first tries an elimination order
+POWERS = 5000  #: largest number of powers that `solve` sums
 
 
 def reachable_from(graph: FloatArray | csr_matrix[Any], state: int) -> BoolArray:
-    """Return which states follow from ``state`` along positive entries of an (S, S) matrix, itself included, (S,)."""
+    """Return the states reachable from ``state`` along positive entries of an (S, S) matrix, (S,), itself included."""
     edges = graph if isinstance(graph, csr_matrix) else csr_matrix((graph > 0.0).astype(np.int8))
     result = np.zeros(edges.shape[0], dtype=bool)
     result[breadth_first_order(edges, state, return_predecessors=False)] = True
@@ -33,25 +33,25 @@ def reachable(graph: FloatArray) -> BoolArray:
 
 
 def closure(matrix: FloatArray, what: str) -> FloatArray:
-    """``(I - matrix)^-1`` of a non-negative matrix; entries without a path are exactly zero, all others precise.
+    """Return ``(I - matrix)^-1`` of a non-negative matrix; entries without a path are exactly zero, all others precise.
 
     Raises:
         InputError: the spectral radius is 1 or more, so that the sum of all powers is infinite.
     """
     result = np.array(matrix, dtype=np.float64)
     if not kernels.star(result):
-        raise InputError(f"the {what} of this grammar does not converge: some symbols rewrite to themselves for ever")
+        raise InputError(f"the {what} of this grammar does not converge: some symbols rewrite to themselves forever")
     return result
 
 
 def solve(matrix: csr_matrix[np.float64], right: FloatArray) -> FloatArray:
-    """``(I - matrix)^-1 right`` for a sparse non-negative matrix (n, n) whose powers sum to a finite one, (n,).
+    """Return ``(I - matrix)^-1 right`` of a sparse non-negative matrix (n, n) whose sum of powers is finite, (n,).
 
-    Elimination without pivots, as in `closure`, so that small entries keep their digits. It fills large matrices of
-    random automata, so these are first multiplied by their powers; the sum only grows, and mostly soon comes to rest.
+    Elimination without pivots, as in `closure`, preserves the digits of small entries. It fills in large matrices of
+    random automata, so these are first multiplied by their powers; the sum increases, and mostly soon converges.
 
     Raises:
-        InputError: a loop has probability 1, or within rounding of it.
+        InputError: a cycle has probability 1, or within rounding of it.
     """
     if len(right) > LARGE:
         if len(right) > ORDERED and (solution := _solved_in_order(matrix, right)) is not None:
@@ -72,9 +72,9 @@ def solve(matrix: csr_matrix[np.float64], right: FloatArray) -> FloatArray:
 
 
 def _solved_in_order(matrix: csr_matrix[np.float64], right: FloatArray) -> FloatArray | None:
-    """`solve`, if no states but single ones lead back to themselves; None otherwise.
+    """Compute `solve` if the only cycles are self-loops; return None otherwise.
 
-    In the order of what leads to what the system is triangular, so that elimination fills nothing.
+    In topological order the system is triangular, so elimination has no fill-in.
 
     Raises:
         InputError: as `solve`.
@@ -95,14 +95,14 @@ def _solved_in_order(matrix: csr_matrix[np.float64], right: FloatArray) -> Float
 
 
 def _never_left() -> InputError:
-    return InputError("a loop of this grammar is never left, to float64; make leaving it more probable")
+    return InputError("a cycle of this grammar has probability 1 in float64; make leaving it more probable")
 
 
 def certainly_decays(matrix: csr_matrix[np.float64]) -> bool:
-    """Return True if some x > matrix x shows that the spectral radius of a non-negative (S, S) matrix is below 1.
+    """Return True if some x > matrix x proves that the spectral radius of a non-negative (S, S) matrix is below 1.
 
-    Such an x exists exactly where the radius is below 1 (Berman & Plemmons 1994, chapter 6); one linear system finds
-    it, much faster than eigenvalues do. False where the radius is 1 or more, or too near to 1 to say.
+    Such an x exists exactly if the radius is below 1 (Berman & Plemmons 1994, chapter 6); one linear system gives it,
+    much faster than eigenvalues. False if the radius is 1 or more, or too near to 1 to decide.
     """
     with np.errstate(all="ignore"):
         try:
@@ -113,10 +113,10 @@ def certainly_decays(matrix: csr_matrix[np.float64]) -> bool:
 
 
 def perron(matrix: FloatArray | csr_matrix[np.float64]) -> tuple[float, FloatArray, FloatArray]:
-    """Spectral radius of a non-negative (S, S) matrix with its left and right eigenvectors, each (S,).
+    """Return the spectral radius of a non-negative (S, S) matrix with its left and right eigenvectors, each (S,).
 
-    The radius is the largest of any strongly connected component; the vectors are those of that component,
-    positive on its states and zero elsewhere.
+    The radius is the largest of any strongly connected component; the vectors belong to that component, positive on its
+    states and zero elsewhere.
     """
     rows = csr_matrix(matrix)
     n = rows.shape[0]
@@ -124,7 +124,7 @@ def perron(matrix: FloatArray | csr_matrix[np.float64]) -> tuple[float, FloatArr
     order = np.argsort(component, kind="stable")
     first = np.flatnonzero(np.diff(component[order], prepend=-1))
     sizes = np.diff(first, append=n)
-    alone = order[first[sizes == 1]]  # whose radius stands on the diagonal; there may be 100,000 of them
+    alone = order[first[sizes == 1]]  # their radius is on the diagonal; there may be 100,000 of them
     diagonal = rows.diagonal()[alone]
     largest, vectors = -1.0, np.zeros((2, n))
     if len(alone):

@@ -1,8 +1,8 @@
 """Expected numbers of strings that are too rare for float64, one string at a time, as logarithms.
 
 Without a range of lengths the pass of `truesource.grammar.inference.windows` runs in numpy's extended precision, whose
-smallest number is about 1e-4932 where the processor has it. Given a range, the number of a string is the sum over
-positions of the probability that a sentence has it there, which charts of single sentences give at any size.
+smallest number is about 1e-4932 on processors that have it. Given a range, the number of a string is the sum over
+positions of the probability that a sentence has it there, which charts of single sentences compute at any size.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 
-SHARES = (None, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4)  #: of rules off the shortest derivations; None: all rules alike
+SHARES = (None, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4)  #: of rules off the shortest derivations; None: uniform
 DECAYING = 0.9  #: spectral radius below which expected numbers are small
 
 Wide = Any  #: an array of `numpy.longdouble`
 
 
 def with_moderate_rules(pcfg: PCFG, lengths: LengthRange | None) -> PCFG:
-    """The grammar with other probabilities, none of them small: what is possible is the same.
+    """Return a grammar with the same possible sentences and no small rule probabilities.
 
-    Without ``lengths`` the shortest derivation of each symbol gets so much of the probability that derivations end.
+    Without ``lengths`` the shortest derivation of each symbol gets enough probability for derivations to end.
 
     Raises:
         InputError: derivations do not end with any of these probabilities.
@@ -40,21 +40,21 @@ def with_moderate_rules(pcfg: PCFG, lengths: LengthRange | None) -> PCFG:
     shortest = _shortest(pcfg)
     for share in SHARES:
         logs = []
-        for own, short in zip(parent, shortest, strict=True):
+        for symbol, short in zip(parent, shortest, strict=True):
             if share is None:
-                logs.append(-np.log(number[own]))
+                logs.append(-np.log(number[symbol]))
             else:
-                alone = number[own] == 1
-                rest = share / np.maximum(number[own] - 1.0, 1.0)
+                alone = number[symbol] == 1
+                rest = share / np.maximum(number[symbol] - 1.0, 1.0)
                 logs.append(np.log(np.where(short, np.where(alone, 1.0, 1.0 - share), rest)))
         result = replace(pcfg, binary_logp=logs[0], unary_logp=logs[1], lexical_logp=logs[2])
         if lengths is not None or result.exact.spectral_radius < DECAYING:
             return result
-    raise InputError("cannot tell which strings are possible but too rare for float64; give a range of lengths")
+    raise InputError("cannot decide which strings are possible but too rare for float64; give a range of lengths")
 
 
 def _shortest(pcfg: PCFG) -> list[Any]:
-    """Return which rule of each symbol begins its lowest derivation tree, a mask for each of the three kinds."""
+    """Return which rules of each symbol begin its lowest derivation tree, a mask for each of the three kinds."""
     height = np.full(len(pcfg.symbols), np.inf)
     chosen = [np.zeros(len(rules), dtype=bool) for rules, _ in pcfg.tables()]
     left = True
@@ -81,7 +81,7 @@ class RareStrings:
 
     Args:
         pcfg: the grammar.
-        hiding: the grammar with a last word that stands for any, from
+        hiding: the grammar with a last word that represents any word, from
             `truesource.grammar.inference.windows.with_any_word`.
         lengths: condition on this range.
     """
@@ -90,7 +90,7 @@ class RareStrings:
         self._pcfg, self._hiding, self._lengths = pcfg, hiding, lengths
 
     def log_numbers(self, string: Sequence[int]) -> tuple[float, float]:
-        """Ln of the expected number of a string of one word or more, and of those with which the sentence ends."""
+        """Return ln of the expected numbers of a string of one word or more, and of sentences that end with it."""
         return self._free(string) if self._lengths is None else self._in_range(string, self._lengths)
 
     def _in_range(self, string: Sequence[int], lengths: LengthRange) -> tuple[float, float]:
@@ -99,7 +99,7 @@ class RareStrings:
         if not texts:
             return -math.inf, -math.inf
         rows = self._hiding.exact.causal_log_probs(texts, lengths)
-        double = [len(text) * math.log(2.0) for text in texts]  # each word of the hiding grammar has half
+        double = [len(text) * math.log(2.0) for text in texts]  # words have half their probability there
         anywhere = [float(row[:-1].sum()) + more for row, more in zip(rows, double, strict=True)]
         last = [float(row.sum()) + more for row, more in zip(rows, double, strict=True)]
         return float(np.logaddexp.reduce(anywhere)), float(np.logaddexp.reduce(last))
@@ -152,7 +152,7 @@ class RareStrings:
 
 
 def _star(matrix: FloatArray) -> Wide:
-    """``(I - matrix)^-1`` of a non-negative matrix of small spectral radius, in extended precision."""
+    """Return ``(I - matrix)^-1`` of a non-negative matrix of small spectral radius, in extended precision."""
     result = matrix.astype(np.longdouble)
     for k in range(len(result)):
         result = result + np.outer(result[:, k] / (1.0 - result[k, k]), result[k])

@@ -16,13 +16,13 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
 from truesource.grammar.support.room import require_memory
 
-MOST_STEPS = 2 * 10**10  #: sums of a table of lengths
-QUICK_STEPS = 10**9  #: of these, so many that they take a few seconds
-_SHORTER = "ask for a range of shorter lengths"
+MOST_STEPS = 2 * 10**10  #: largest number of additions of a table of lengths
+QUICK_STEPS = 10**9  #: additions that take a few seconds
+_SHORTER = "choose a range of shorter lengths"
 
 
 def _group_heads(keys: Int32Array) -> Int32Array:
-    """Return where a new group begins among sorted rows of keys (R, 2), and R itself at the end."""
+    """Return the start of each group among sorted rows of keys (R, 2), then R."""
     new = np.ones(len(keys), dtype=bool)
     new[1:] = (keys[1:] != keys[:-1]).any(axis=1)
     return np.append(np.flatnonzero(new), len(keys)).astype(np.int32)
@@ -68,26 +68,26 @@ def lexical_rules(pcfg: GrammarRules) -> LexicalRules:
 
 
 def sparse_rows(dense: FloatArray) -> SparseRows:
-    """The non-zero entries of a dense matrix, by rows."""
+    """Return the nonzero entries of a dense matrix, by rows."""
     matrix = sparse.csr_matrix(dense)
     return SparseRows(matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data.astype(np.float64))
 
 
 def lexical_matrix(pcfg: GrammarRules) -> sparse.csr_matrix[np.float64]:
-    """P(word | symbol) as a sparse (S, V) matrix."""
+    """Return P(word | symbol) as a sparse (S, V) matrix."""
     shape = (len(pcfg.symbols), len(pcfg.terminals))
     return sparse.csr_matrix((np.exp(pcfg.lexical_logp), (pcfg.lexical[:, 0], pcfg.lexical[:, 1])), shape=shape)
 
 
 def unary_matrix(pcfg: GrammarRules) -> FloatArray:
-    """P(A -> B) as a dense (S, S) matrix."""
+    """Return P(A -> B) as a dense (S, S) matrix."""
     dense = np.zeros((len(pcfg.symbols),) * 2)
     np.add.at(dense, (pcfg.unary[:, 0], pcfg.unary[:, 1]), np.exp(pcfg.unary_logp))
     return dense
 
 
 def left_corner_matrix(pcfg: GrammarRules, right_mass: FloatArray) -> FloatArray:
-    """``P_L[A, B] = P(A -> B) + sum_C P(A -> B C) mass(C)``, dense (S, S) (Stolcke 1995)."""
+    """Return ``P_L[A, B] = P(A -> B) + sum_C P(A -> B C) mass(C)``, dense (S, S) (Stolcke 1995)."""
     dense = unary_matrix(pcfg)
     a, b, c = pcfg.binary.T
     np.add.at(dense, (a, b), np.exp(pcfg.binary_logp) * right_mass[c])
@@ -95,7 +95,7 @@ def left_corner_matrix(pcfg: GrammarRules, right_mass: FloatArray) -> FloatArray
 
 
 def mean_matrix(pcfg: GrammarRules, mass: FloatArray) -> FloatArray:
-    """``M[A, B]``: expected number of B children of A, other children weighted by ``mass``, dense (S, S).
+    """Return ``M[A, B]``: expected number of B children of A, other children weighted by ``mass``, dense (S, S).
 
     With ``mass`` all ones this is the mean matrix; at the total masses it is the Jacobian of their equations.
     """
@@ -106,7 +106,7 @@ def mean_matrix(pcfg: GrammarRules, mass: FloatArray) -> FloatArray:
 
 
 def mean_rows(pcfg: GrammarRules) -> sparse.csr_matrix[np.float64]:
-    """The mean matrix, `mean_matrix` with ``mass`` all ones, sparse (S, S)."""
+    """Return the mean matrix, `mean_matrix` with ``mass`` all ones, sparse (S, S)."""
     size = len(pcfg.symbols)
     a, b, c = pcfg.binary.T
     above, below = pcfg.unary.T
@@ -117,19 +117,19 @@ def mean_rows(pcfg: GrammarRules) -> sparse.csr_matrix[np.float64]:
 
 
 def unary_closure(pcfg: GrammarRules, mass: FloatArray) -> FloatArray:
-    """``U = (I - Un)^-1``: ``U[A, B]`` is the weight of all unary chains from A to B, (S, S).
+    """Return ``U = (I - Un)^-1``: ``U[A, B]`` is the weight of all unary chains from A to B, (S, S).
 
-    Steps to a symbol without a finite derivation (``mass`` zero) are left out: they add nothing to any
-    sentence, and may go round for ever.
+    Steps to a symbol without a finite derivation (``mass`` zero) are excluded: they add nothing to any sentence, and
+    may have cycles of weight 1.
     """
     _require_square(pcfg, "unary closure")
     return closure(np.where(mass > 0.0, unary_matrix(pcfg), 0.0), "unary closure")
 
 
 def left_corner_closure(pcfg: GrammarRules, mass: FloatArray) -> FloatArray:
-    """``E = (I - P_L)^-1``: ``E[A, B]`` is the weight of B starting where A starts, (S, S) (Stolcke 1995).
+    """Return ``E = (I - P_L)^-1``: ``E[A, B]`` is the weight of B starting where A starts, (S, S) (Stolcke 1995).
 
-    Steps to a symbol without a finite derivation are left out, as in `unary_closure`.
+    Steps to a symbol without a finite derivation are excluded, as in `unary_closure`.
     """
     _require_square(pcfg, "left-corner closure")
     return closure(np.where(mass > 0.0, left_corner_matrix(pcfg, mass), 0.0), "left-corner closure")
@@ -155,14 +155,14 @@ def require_table(rows: int, high: int) -> None:
 
 
 def length_masses(high: int, pairs: PairRules, lexical_sums: FloatArray, unary_closure: FloatArray) -> FloatArray:
-    """``P(A yields exactly m tokens)`` for every symbol and m up to ``high``, (high+1, S); row 0 is zero.
+    """Return ``P(A yields exactly m tokens)`` for every symbol and m up to ``high``, (high+1, S); row 0 is zero.
 
     Dynamic programme over m in O(P high^2 + R high) for P child pairs and R binary rules.
 
     Args:
         high: most tokens.
         pairs: binary rules by child pair.
-        lexical_sums: P(symbol is a preterminal of some word), (S,).
+        lexical_sums: P(symbol rewrites to a word), (S,).
         unary_closure: (S, S).
 
     Raises:
@@ -172,8 +172,8 @@ def length_masses(high: int, pairs: PairRules, lexical_sums: FloatArray, unary_c
     if len(pairs.left) * high**2 > 2 * MOST_STEPS:
         quick, longest = _longest(QUICK_STEPS, pairs), _longest(MOST_STEPS, pairs)
         raise InputError(
-            f"lengths up to {high:,} tokens take {len(pairs.left) * high**2 // 2:.1e} steps with the"
-            f" {len(pairs.left):,} pairs of symbols of this grammar, more than {MOST_STEPS:.0e}; ask for lengths up to"
+            f"lengths up to {high:,} tokens take {len(pairs.left) * high**2 // 2:.1e} additions with the"
+            f" {len(pairs.left):,} child pairs of this grammar, more than {MOST_STEPS:.0e}; choose lengths up to"
             f" {quick:,}, which take seconds, or up to {longest:,}, which take about a minute",
             code="too-large",
         )
@@ -182,12 +182,12 @@ def length_masses(high: int, pairs: PairRules, lexical_sums: FloatArray, unary_c
 
 
 def _longest(steps: int, pairs: PairRules) -> int:
-    """Return the greatest length whose table takes no more than some steps."""
+    """Return the greatest length whose table takes at most a given number of additions."""
     return math.isqrt(2 * steps // len(pairs.left))
 
 
 def extent(masses: FloatArray) -> tuple[IntArray, IntArray]:
-    """First and last place of each row of ``masses`` (R, N) that is not zero, (R,) each; N and 0 where all are zero."""
+    """Return the first and last nonzero index of each row of ``masses`` (R, N), (R,) each; N and 0 if all are zero."""
     some = masses > 0.0
     result = some.any(axis=1)
     last = masses.shape[1] - 1 - some[:, ::-1].argmax(axis=1)
@@ -195,7 +195,7 @@ def extent(masses: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def beginnings(pcfg: GrammarRules, number: int, n_words: int) -> list[Int32Array]:
-    """The first words of drawn texts, at most ``n_words`` of each; fewer where a derivation goes round for long."""
+    """Return the first words of sampled texts, at most ``n_words`` of each; fewer if a derivation has long cycles."""
     rng = np.random.default_rng(0)
     parent = np.concatenate([rules[:, 0] for rules, _ in pcfg.tables()])
     order = np.argsort(parent, kind="stable")
@@ -210,8 +210,8 @@ def beginnings(pcfg: GrammarRules, number: int, n_words: int) -> list[Int32Array
             if not stack or len(words) == n_words:
                 break
             low, high = ends[stack[-1] : stack.pop() + 2]
-            drawn = rng.uniform(total[low], total[high])
-            rule = order[min(low + np.searchsorted(total[low + 1 : high], drawn, "right"), high - 1)]
+            threshold = rng.uniform(total[low], total[high])
+            rule = order[min(low + np.searchsorted(total[low + 1 : high], threshold, "right"), high - 1)]
             if rule < n_binary:
                 stack += pcfg.binary[rule, :0:-1].tolist()
             elif rule < n_binary + n_unary:

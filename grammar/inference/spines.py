@@ -18,28 +18,28 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 
-ANY = -1  #: stands for every word in a string
+ANY = -1  #: represents every word in a string
 
 
 class SpineWeights(NamedTuple):
     """A weight of every symbol for each of W strings, by tokens outside."""
 
     value: FloatArray  #: (L, S, W)
-    present: BoolArray  #: (L, S) which are not zero for all strings
+    present: BoolArray  #: (L, S) which are nonzero for some string
 
     @classmethod
     def zeros(cls, length: int, n: int, width: int) -> SpineWeights:
-        """Nothing yet."""
+        """Return weights that are all zero."""
         return cls(np.zeros((length, n, width)), np.zeros((length, n), dtype=np.bool_))
 
 
 @dataclass(frozen=True, eq=False)
-class Following:
+class NextWeights:
     """Distributions after W strings, as expected numbers in one sentence, up to a factor of each string."""
 
     states: FloatArray  #: (S, W) symbols over one word, right after the string
-    end: FloatArray  #: (W,) sentences that end with the string
-    log_scale: FloatArray | float = 0.0  #: (W,) ln of the factor: rare strings have no probability in float64
+    end: FloatArray  #: (W,) expected number of sentences that end with the string
+    log_scale: FloatArray | float = 0.0  #: (W,) ln of the factor: rare strings underflow float64
 
 
 class FreeSpine:
@@ -56,25 +56,25 @@ class FreeSpine:
         inner = np.flatnonzero(exact.reached & useful)
         mean = csr_matrix(mean_matrix(pcfg, mass)[np.ix_(inner, inner)])
         if abs(exact.spectral_radius - 1.0) < CRITICAL or not certainly_decays(mean):
-            raise InputError("the spectral radius is 1: expected counts are infinite, or not known precisely")
+            raise InputError("the spectral radius is 1: expected counts are infinite; give a range of lengths")
         outside = np.zeros(n)
         outside[inner] = solve(mean.T.tocsr(), (inner == pcfg.start).astype(np.float64)) / exact.total_mass
         self._uses = csr_matrix((outside[a] * p, (c, b)), shape=(n, n))
         self._below = closure(np.where(useful, right, 0.0), "right-corner closure")
         self._beside = np.ascontiguousarray(exact.left_corner_closure.T)
         self._start, self._total = pcfg.start, exact.total_mass
-        self.over_words = np.where(exact.lexical_sums > 0.0, outside, 0.0)  #: (S,) expected number of those over a word
+        self.over_words = np.where(exact.lexical_sums > 0.0, outside, 0.0)  #: (S,) expected number over a word
 
     def numbers(self, _words: int) -> int:
         """Return 1, as the sums are over all numbers of tokens outside the string."""
         return 1
 
     def below(self, x: SpineWeights) -> SpineWeights:
-        """All symbols that end with what some end with in ``x``."""
+        """Return all symbols that end where the symbols of ``x`` end."""
         return self._dense(self._below, x)
 
     def beside(self, x: SpineWeights) -> SpineWeights:
-        """All symbols that begin where some begin in ``x``."""
+        """Return all symbols that begin where the symbols of ``x`` begin."""
         return self._dense(self._beside, x)
 
     def across(self, x: SpineWeights, out: SpineWeights) -> None:
@@ -82,9 +82,9 @@ class FreeSpine:
         out.value[0] += self._uses @ x.value[0]
         out.present[0] = (out.value[0] > 0.0).any(axis=1)
 
-    def following(self, ends: SpineWeights, begins: SpineWeights, _words: int) -> Following:
-        """The weights of what follows."""
-        return Following(begins.value[0], ends.value[0, self._start] / self._total)
+    def following(self, ends: SpineWeights, begins: SpineWeights, _words: int) -> NextWeights:
+        """Return the weights of the continuations."""
+        return NextWeights(begins.value[0], ends.value[0, self._start] / self._total)
 
     @staticmethod
     def _dense(matrix: FloatArray, x: SpineWeights) -> SpineWeights:
@@ -115,16 +115,16 @@ class RangedSpine:
         self._down, self._up = sparse_rows(exact.unary_closure), sparse_rows(exact.unary_closure.T)
 
     def numbers(self, words: int) -> int:
-        """Return how many numbers of tokens can be outside ``words`` of them, and outside the sentence's end."""
+        """Return the number of token counts outside ``words`` tokens, and the number outside the sentence's end."""
         return max(self._lengths.high - words + 1, 1)
 
     def below(self, x: SpineWeights) -> SpineWeights:
-        """All symbols that end with what some end with in ``x``."""
+        """Return all symbols that end where the symbols of ``x`` end."""
         kernels.close_series(self._ending, self._down, *x)
         return x
 
     def beside(self, x: SpineWeights) -> SpineWeights:
-        """All symbols that begin where some begin in ``x``."""
+        """Return all symbols that begin where the symbols of ``x`` begin."""
         kernels.close_series(self._beginning, self._up, *x)
         return x
 
@@ -132,18 +132,18 @@ class RangedSpine:
         """Add the right children of all nodes whose left children end with the string."""
         kernels.spread_series(self._uses, *x, *out)
 
-    def following(self, ends: SpineWeights, begins: SpineWeights, words: int) -> Following:
-        """The weights of what follows: symbols of one token, of which the sentence has ``high`` at most."""
+    def following(self, ends: SpineWeights, begins: SpineWeights, words: int) -> NextWeights:
+        """Return the weights of the continuations: symbols of one token; sentences have at most ``high`` tokens."""
         width = ends.value.shape[2]
         before = slice(max(self._lengths.low - words, 0), max(self._lengths.high - words + 1, 0))
         end = ends.value[before, self._start].sum(axis=0) / self._z if before.stop else np.zeros(width)
         one = self._lengths.high - words - 1
         states = begins.value[one] if one >= 0 else np.zeros(begins.value.shape[1:])
-        return Following(states, np.asarray(end))
+        return NextWeights(states, np.asarray(end))
 
 
 def _series(n: int, row: IntArray, column: IntArray, value: FloatArray) -> SparseRows:
-    """Entries (R, D) of a sparse (S, S) matrix of series, equal places added up, by rows."""
+    """Return entries (R, D) of a sparse (S, S) matrix of series by rows, equal indices summed."""
     keys, inverse = np.unique(row * n + column, return_inverse=True)
     total = csr_matrix((np.ones(len(row)), (inverse, np.arange(len(row)))), shape=(len(keys), len(row))) @ value
     start = np.searchsorted(keys // n, np.arange(n + 1)).astype(np.int32)

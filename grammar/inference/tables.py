@@ -1,8 +1,8 @@
-"""Tables that every exact quantity of a grammar is made of, computed once: rules by child, closures, masses, lengths.
+"""Basic tables of a grammar, computed once: rules by child, closures, masses, lengths.
 
-A linear grammar is one whose derivations go down one side, so that its sentences are read by an automaton. It is
-right-linear where the left child of every binary rule makes one token, by unary and lexical rules only; left-linear
-where the right child does. That child is the *tag* of the rule, the other its *spine*.
+The derivations of a linear grammar extend on one side, so an automaton reads its sentences. It is right-linear if the
+left child of every binary rule yields one token, by unary and lexical rules only, and left-linear if the right child
+does. That child is the *tag* of the rule, the other its *spine*.
 """
 
 from __future__ import annotations
@@ -43,31 +43,31 @@ from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
-LOWEST_LOG = -690.0  #: of the probability of a rule that float64 holds with all its digits
+LOWEST_LOG = -690.0  #: least log probability of a rule that float64 holds with all its digits
 
-SMALLEST = 1e-290  #: probabilities below this have lost digits, or all of them
+SMALLEST = 1e-290  #: probabilities below this have lost some or all digits
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LinearRules:
-    """The rules of a linear grammar, without those that lead to a symbol which makes no sentence."""
+    """The rules of a linear grammar, without rules to symbols that derive no sentence."""
 
     pcfg: GrammarRules
-    side: Literal["right", "left"]  #: of the spine
-    kept: IntArray  #: (K,) numbers of the binary rules
-    parent: Int32Array  #: (K,) of these
-    tag: Int32Array  #: (K,) their child of one token
-    spine: Int32Array  #: (K,) their other child
+    side: Literal["right", "left"]  #: side of the spine
+    numbers: IntArray  #: (K,) numbers of the binary rules
+    parent: Int32Array  #: (K,) parents of these rules
+    tag: Int32Array  #: (K,) child of one token
+    spine: Int32Array  #: (K,) other child
     logp: FloatArray  #: (K,) nats
-    productive: BoolArray  #: (S,) which symbols make a finite sentence
-    unary_closure: csr_matrix[np.float64]  #: (S, S) weight of all unary chains; 1 on the diagonal where there are none
+    productive: BoolArray  #: (S,) which symbols derive a finite string
+    unary_closure: csr_matrix[np.float64]  #: (S, S) weight of all unary chains; 1 on the diagonal without any
 
     @classmethod
     def of(cls, pcfg: GrammarRules) -> Self | None:
-        """The rules of a linear grammar.
+        """Return the rules of a linear grammar.
 
-        None where the grammar is not linear, or has probabilities, of a rule or of a chain of unary ones, that are too
-        small for float64.
+        None if the grammar is not linear, or has probabilities of a rule or of a unary chain that are too small for
+        float64.
         """
         lowest = min((float(logp.min()) for _, logp in pcfg.tables() if len(logp)), default=0.0)
         side = _side(pcfg)
@@ -85,15 +85,15 @@ class LinearRules:
         closed = _unary_closure(pcfg, productive[below])
         if closed is None:
             return None
-        kept = np.flatnonzero(useful)
+        numbers = np.flatnonzero(useful)
         result = cls(
             pcfg=pcfg,
             side=side,
-            kept=kept,
-            parent=parent[kept],
-            tag=tag[kept],
-            spine=spine[kept],
-            logp=pcfg.binary_logp[kept],
+            numbers=numbers,
+            parent=parent[numbers],
+            tag=tag[numbers],
+            spine=spine[numbers],
+            logp=pcfg.binary_logp[numbers],
             productive=productive,
             unary_closure=closed,
         )
@@ -101,7 +101,7 @@ class LinearRules:
 
     @cached_property
     def tokens(self) -> FloatArray:
-        """P(symbol makes exactly one token), (S,)."""
+        """P(symbol yields exactly one token), (S,)."""
         return np.asarray(self.unary_closure @ self.lexical_sums)
 
     @cached_property
@@ -123,7 +123,7 @@ class LinearRules:
 
     @cached_property
     def _longer(self) -> csr_matrix[np.float64]:
-        """Weight of a spine with one token beside it below each symbol, unary chains included, (S, S)."""
+        """Weight of a spine below each symbol with one token next to it, unary chains included, (S, S)."""
         n = len(self.pcfg.symbols)
         weight = np.exp(self.logp) * self.tokens[self.tag]
         return csr_matrix(self.unary_closure @ csr_matrix((weight, (self.parent, self.spine)), shape=(n, n)))
@@ -132,7 +132,7 @@ class LinearRules:
     def mass(self) -> FloatArray:
         """P(symbol derives a finite string), (S,).
 
-        It is 1 where nothing below the symbol is a dead end: a finite Markov chain comes to its end.
+        It is 1 if nothing below the symbol is a dead end: a finite Markov chain reaches its end.
         """
         pcfg, n = self.pcfg, len(self.pcfg.symbols)
         result = self.productive.astype(np.float64)
@@ -147,20 +147,20 @@ class LinearRules:
 
     @cached_property
     def _reached(self) -> Int32Array:
-        """The symbols down the spine from the start."""
+        """The symbols reachable from the start along the spine."""
         result: Int32Array = breadth_first_order(self._down, self.pcfg.start, return_predecessors=False)
         return result
 
     @cached_property
     def above(self) -> FloatArray:
-        """Weight, in a left-linear grammar, of all that can stand above and right of each symbol, (S,)."""
+        """Weight, in a left-linear grammar, of all contexts above and right of each symbol, (S,)."""
         result = np.zeros(len(self.pcfg.symbols))
         unit = (self._reached == self.pcfg.start).astype(np.float64)
         result[self._reached] = solve(self._down[self._reached][:, self._reached].T.tocsr(), unit)
         return result
 
     def moves(self) -> tuple[Int32Array, Int32Array, Int32Array, FloatArray]:
-        """The moves of the automaton, one a token: state before, tag that reads the token, state after, nats.
+        """Moves of the automaton, one a token: state before, tag that generates the token, state after, nats.
 
         States and tags are numbered as in `truesource.grammar._kernels.rules.LinearAutomaton`.
         """
@@ -171,7 +171,7 @@ class LinearRules:
         return (upper, tag, lower, logp) if self.side == "right" else (lower, tag, upper, logp)
 
     def length_masses(self, high: int) -> FloatArray:
-        """``P(A yields exactly m tokens)`` for every symbol and m up to ``high``, (high+1, S); row 0 is zero."""
+        """Return ``P(A yields exactly m tokens)`` for every symbol and m up to ``high``, (high+1, S); row 0 is zero."""
         require_table(len(self.pcfg.symbols), high)
         result = np.zeros((high + 1, len(self.pcfg.symbols)))
         result[1:2] = self.tokens
@@ -200,7 +200,7 @@ def _side(pcfg: GrammarRules) -> Literal["right", "left"] | None:
 
 
 def _leading_to(targets: Int32Array | IntArray, parent: Int32Array, child: Int32Array, n: int) -> BoolArray:
-    """Return which of n symbols lead to one of ``targets`` by steps from parents to children, these included, (n,)."""
+    """Return which of n symbols lead to one of ``targets`` by steps from parents to children, or are targets, (n,)."""
     rows, columns = np.concatenate([child, np.full(len(targets), n)]), np.concatenate([parent, targets])
     graph = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n + 1, n + 1))
     result = np.zeros(n + 1, dtype=np.bool_)
@@ -208,13 +208,13 @@ def _leading_to(targets: Int32Array | IntArray, parent: Int32Array, child: Int32
     return result[:n]
 
 
-def _unary_closure(pcfg: GrammarRules, kept: BoolArray) -> csr_matrix[np.float64] | None:
-    """``(I - Un)^-1`` of the unary rules ``kept`` (Q,), (S, S), by component; None where one under- or overflows."""
+def _unary_closure(pcfg: GrammarRules, used: BoolArray) -> csr_matrix[np.float64] | None:
+    """Return ``(I - Un)^-1`` of the unary rules ``used`` (Q,), (S, S), by component; None if it under- or overflows."""
     n = len(pcfg.symbols)
-    above, below = pcfg.unary[kept].T
-    steps = csr_matrix((np.exp(pcfg.unary_logp[kept]), (above, below)), shape=(n, n))
+    above, below = pcfg.unary[used].T
+    steps = csr_matrix((np.exp(pcfg.unary_logp[used]), (above, below)), shape=(n, n))
     _, component = connected_components(steps, connection="weak")
-    touched = np.unique(pcfg.unary[kept])
+    touched = np.unique(pcfg.unary[used])
     order = touched[np.argsort(component[touched], kind="stable")]
     rest = np.ones(n)
     rest[touched] = 0.0
@@ -228,13 +228,13 @@ def _unary_closure(pcfg: GrammarRules, kept: BoolArray) -> csr_matrix[np.float64
         row, column = np.nonzero(closed)
         parts.append((states[row], states[column], closed[row, column]))
     row, column, value = (np.concatenate(part) for part in zip(*parts, strict=True))
-    made = csr_matrix((value, (row, column)), shape=(n, n))
-    made.eliminate_zeros()
-    return made
+    closure: csr_matrix[np.float64] = csr_matrix((value, (row, column)), shape=(n, n))
+    closure.eliminate_zeros()
+    return closure
 
 
 class GrammarTables:
-    """Tables of one grammar. What is computed once is kept."""
+    """Tables of one grammar, each computed once."""
 
     def __init__(self, pcfg: GrammarRules) -> None:
         self.pcfg = pcfg
@@ -243,7 +243,7 @@ class GrammarTables:
 
     @cached_property
     def linear(self) -> LinearRules | None:
-        """The rules as those of a linear grammar; None where it is not linear."""
+        """The rules as a linear grammar; None if the grammar is not linear."""
         return LinearRules.of(self.pcfg)
 
     @cached_property
@@ -268,7 +268,7 @@ class GrammarTables:
 
     @cached_property
     def log_lexical_sums(self) -> FloatArray:
-        """Logarithms of `lexical_sums`, of probabilities below the smallest float too, (S,) nats."""
+        """Logarithms of `lexical_sums`, also of sums below the smallest float, (S,) nats."""
         logs = np.full(len(self.pcfg.symbols), -np.inf)
         np.logaddexp.at(logs, self.pcfg.lexical[:, 0], self.pcfg.lexical_logp)
         return logs
@@ -323,7 +323,7 @@ class GrammarTables:
         """Expected number of each symbol in a derivation, (S,): ``v^T (I - M) = e_start^T``.
 
         Raises:
-            InputError: the spectral radius is 1 or more, or nearer to 1 than float64 can count with.
+            InputError: the spectral radius is 1 or more, or too near to 1 for float64.
         """
         inner = np.flatnonzero(self.reached)
         matrix = self._mean[inner][:, inner]
@@ -333,7 +333,7 @@ class GrammarTables:
         counts = np.zeros(len(self.pcfg.symbols))
         counts[inner] = solve(matrix.T.tocsr(), unit)
         if counts.max() > 1.0 / CRITICAL and self.spectral_radius > 1.0 - CRITICAL:
-            raise InputError("the spectral radius is 1 to nine digits: expected counts are not known precisely")
+            raise InputError("the spectral radius is 1 to nine digits: expected counts are imprecise; give lengths")
         return counts
 
     @cached_property
@@ -343,12 +343,12 @@ class GrammarTables:
 
     @property
     def mean_length(self) -> float:
-        """Expected number of tokens of a sentence, not conditioned."""
+        """Expected number of tokens of a sentence, not conditioned on length."""
         return float(self.expected_words.sum())
 
     def length_masses(self, high: int) -> FloatArray:
-        """``P(A yields exactly m tokens)``, (high+1, S)."""
-        if high >= len(self._masses):  # those of shorter lengths are the first rows
+        """Return ``P(A yields exactly m tokens)``, (high+1, S)."""
+        if high >= len(self._masses):  # shorter lengths are the first rows
             if self.linear is not None:
                 self._masses = self.linear.length_masses(high)
             else:
@@ -356,7 +356,7 @@ class GrammarTables:
         return self._masses[: high + 1]
 
     def length_pmf(self, high: int, lengths: LengthRange | None = None) -> FloatArray:
-        """P(a sentence has m tokens) for m = 0..high, (high+1,); renormalised within ``lengths``."""
+        """Return P(a sentence has m tokens) for m = 0..high, (high+1,); renormalised within ``lengths``."""
         pmf = self.length_masses(max(high, lengths.high if lengths else 0))[:, self.pcfg.start].copy()
         if lengths is not None:
             pmf[: lengths.low] = 0.0
@@ -368,7 +368,7 @@ class GrammarTables:
         return pmf[: high + 1]
 
     def range_mass(self, lengths: LengthRange) -> float:
-        """``Z = P(lengths.low <= length <= lengths.high)``.
+        """Return ``Z = P(lengths.low <= length <= lengths.high)``.
 
         Raises:
             InputError: it is zero.
@@ -381,7 +381,7 @@ class GrammarTables:
         return self._range_masses[lengths]
 
     def log_range_mass(self, lengths: LengthRange) -> float:
-        """Ln P(lengths.low <= length <= lengths.high), nats, of ranges too rare for `range_mass` too.
+        """Return ln P(lengths.low <= length <= lengths.high), nats, also for ranges too rare for `range_mass`.
 
         Raises:
             InputError: no sentence has such a length.
@@ -400,7 +400,7 @@ class GrammarTables:
         return result
 
     def _log_range_mass(self, lengths: LengthRange) -> float:
-        """Ln of the probability of a range from logarithms of all masses; -inf if no sentence is in it."""
+        """Return ln of the probability of a range from logarithms of all masses; -inf if no sentence is in it."""
         rules = self.pcfg
         logs = log_length_masses(
             lengths.high, self.log_lexical_sums, rules.binary, rules.binary_logp, rules.unary, rules.unary_logp
@@ -408,7 +408,7 @@ class GrammarTables:
         return -math.inf if logs is None else float(np.logaddexp.reduce(logs[lengths.low :, rules.start]))
 
     def no_length(self, lengths: LengthRange) -> InputError:
-        """Return the reason why lengths have no probability in float64: they are too rare, or no sentence has them."""
+        """Return the error for lengths without probability in float64: too rare, or without a sentence."""
         total = self._log_range_mass(lengths)
         if total > -math.inf:
             return InputError(
@@ -417,7 +417,7 @@ class GrammarTables:
         return InputError(f"no sentence of this grammar has a length in {lengths}; choose another range")
 
     def owed_corners(self, high: int) -> SparseRows:
-        """Left-corner steps A -> C by rows C, columns A; values (nnz, high): mass of d = 0..high-1 tokens after C."""
+        """Return left-corner steps A -> C by rows C, columns A; values (nnz, high): mass of d < high tokens owed."""
         n = len(self.pcfg.symbols)
         a, c, right = self.pcfg.binary.T.astype(np.int64)
         keys, inverse = np.unique(c * n + a, return_inverse=True)

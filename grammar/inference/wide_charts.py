@@ -1,4 +1,4 @@
-"""Charts of single sentences that are exact at any range of probabilities, and slower than batches."""
+"""Charts of single sentences that are exact at any range of probabilities, but slower than batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array,
 from truesource.grammar.support.errors import InputError
 
 LOG_UNIT = 960.0 * math.log(2.0)
-BYTES = 16  #: of one weight
+BYTES = 16  #: bytes of one weight
 
 
 class Weights(NamedTuple):
@@ -40,7 +40,7 @@ class Weights(NamedTuple):
         return cls(np.where(there, np.exp(finite - e * LOG_UNIT), 0.0), np.where(there, e, 0.0).astype(np.int64))
 
     def logs(self) -> FloatArray:
-        """Natural logarithms, -inf at zero."""
+        """Return natural logarithms, -inf at zero."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.m) + self.e * LOG_UNIT)
 
@@ -57,7 +57,7 @@ class WideCharts:
     """The wide-range charts of one grammar.
 
     Args:
-        tables: of the grammar.
+        tables: tables of the grammar.
     """
 
     def __init__(self, tables: GrammarTables) -> None:
@@ -65,7 +65,7 @@ class WideCharts:
         pairs, lexicon = tables.pairs, tables.lexicon
         self._size = len(pcfg.symbols)
         self._lexicon = WideLexicon(lexicon.start, lexicon.parent, *Weights.of_logs(pcfg.lexical_logp))
-        self._binary = Weights.of_logs(pcfg.binary_logp)  # the arrays of `PairRules` have the order of the grammar
+        self._binary = Weights.of_logs(pcfg.binary_logp)  # the arrays of `PairRules` are in the order of the grammar
         self._pairs = WidePairs(*pairs[:-1], *self._binary)
         unary = np.full((self._size,) * 2, -np.inf)
         unary[pcfg.unary[:, 0], pcfg.unary[:, 1]] = pcfg.unary_logp
@@ -74,11 +74,11 @@ class WideCharts:
         self._free: WideRows | None = None
 
     def _star(self, logs: FloatArray, what: str) -> WideRows:
-        """Rows of ``(I - M)^-1``, of the logarithms of M."""
+        """Return the rows of ``(I - M)^-1`` from the logarithms of M."""
         weights = Weights.of_logs(logs)
         if not wide.star(*weights):
             raise InputError(
-                f"the {what} of this grammar does not converge: some symbols rewrite to themselves for ever"
+                f"the {what} of this grammar does not converge: some symbols rewrite to themselves forever"
             )
         rows = sparse_rows((weights.m > 0.0).astype(np.float64))
         at = np.repeat(np.arange(self._size), np.diff(rows.start)), rows.column
@@ -95,7 +95,7 @@ class WideCharts:
         return self._free
 
     def log_prob(self, words: Int32Array, allowed: BoolArray) -> float:
-        """Ln P(sentence) over derivations whose spans are ``allowed`` (spans,), ``words`` (n,); -inf without any."""
+        """Return ln P(sentence) of ``words`` (n,) over derivations of ``allowed`` (spans,); -inf for none."""
         n, chart = len(words), self._inside(words, allowed)
         at = n * (n - 1) // 2, self._tables.pcfg.start
         return float(Weights(chart.m[at], chart.e[at]).logs())
@@ -111,16 +111,16 @@ class WideCharts:
         return chart
 
     def leaves(self, words: Int32Array) -> tuple[FloatArray, bool]:
-        """Ln of the outside weight of every preterminal position, unary chains above it included, (n, S).
+        """Return ln of the outside weight of every preterminal position, unary chains above it included, (n, S).
 
-        Also whether the grammar can make the sentence, ``words`` (n,), -1 unknown.
+        Also return whether the sentence, ``words`` (n,), -1 unknown, is possible.
         """
         n, start, chart = len(words), self._tables.pcfg.start, self._inside(words)
         leaves = Weights(*wide.outside_leaves(*chart, n, start, self._pairs, self._closure))
         return leaves.logs(), bool(chart.m[n * (n - 1) // 2, start] > 0.0)
 
     def causal(self, words: Int32Array, lengths: LengthRange | None = None) -> WideCausal:
-        """One pass over ``words`` (n,), -1 unknown."""
+        """Make one pass over ``words`` (n,), -1 unknown."""
         pcfg, n = self._tables.pcfg, len(words)
         high = 1 if lengths is None else lengths.high
         require_memory(n, BYTES * self._size * (n * (n + 1) // 2 + (n + 2) * high))
@@ -164,14 +164,14 @@ class WideCharts:
         return WideCausal(conditional, stop, starts)
 
     def _owed(self, lengths: LengthRange) -> tuple[WideSteps, float]:
-        """Left-corner steps with the mass of d tokens after them, and ln P(a length in the range)."""
+        """Return left-corner steps with the mass of d tokens after them, and ln P(a length in the range)."""
         pcfg = self._tables.pcfg
         leaf = np.full(self._size, -np.inf)
         np.logaddexp.at(leaf, pcfg.lexical[:, 0], pcfg.lexical_logp)
         log_masses = wide.length_masses(lengths.high, *Weights.of_logs(leaf), self._pairs, self._closure)
         masses = Weights(*log_masses).logs()
         a, b, c = pcfg.binary.T
-        # one step for each rule: rules that share parent and left child need not be summed
+        # one step a rule: rules that share parent and left child need not be summed
         weights = Weights.of_logs(pcfg.binary_logp[:, None] + masses[: lengths.high, c].T)
         log_z = float(np.logaddexp.reduce(masses[lengths.low :, pcfg.start]))
         return WideSteps(np.ascontiguousarray(a), np.ascontiguousarray(b), *weights), log_z

@@ -1,10 +1,10 @@
-"""Exact statistics of short strings inside sentences, and the best predictor that sees k words.
+"""Exact statistics of short strings inside sentences, and the optimal predictor from k words.
 
 Every occurrence of a string ``w_1..w_k`` of two words or more is split by exactly one binary node ``A -> B C``, after
 some ``w_j``. Its expected number is ``sum_A->BC E[A -> B C] sum_j suffix_B(w_1..j) prefix_C(w_j+1..k)`` (Stolcke &
-Segal 1994). The pass here goes from left to right and keeps two weights of each symbol after every word: of all
-symbols that end with the words so far, and of all symbols that begin right after them. Given a range of lengths both
-are series in the number of tokens outside the string; without one they are sums over all lengths.
+Segal 1994). The pass here goes from left to right and keeps two weights of each symbol after every word: of all symbols
+that end with the words so far, and of all symbols that begin right after them. Given a range of lengths both are series
+in the number of tokens outside the string; otherwise they are sums over all lengths.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels import counts as kernels
 from truesource.grammar.inference.batch import Batch, Distributions, run, threads
 from truesource.grammar.inference.rare import RareStrings, with_moderate_rules
-from truesource.grammar.inference.spines import Following, FreeSpine, RangedSpine, SpineWeights
+from truesource.grammar.inference.spines import FreeSpine, NextWeights, RangedSpine, SpineWeights
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
@@ -34,11 +34,11 @@ SMALLEST = 1e-300  #: expected numbers below this may have lost digits in float6
 
 def _require_context(words: int) -> None:
     if words < 0:
-        raise InputError(f"a context has 0 words or more, got {words}")
+        raise InputError(f"the number of context words must be 0 or more, got {words}")
 
 
 class WindowPredictor:
-    """The best predictor that sees k words before a token; `Windows` and `PlacedWindows` differ in what else it knows.
+    """Optimal predictor of a token from the k words before it; subclasses differ in further knowledge.
 
     Args:
         pcfg: the grammar.
@@ -48,18 +48,18 @@ class WindowPredictor:
     def __init__(self, pcfg: PCFG, lengths: LengthRange | None = None) -> None:
         self.pcfg, self.lengths = pcfg, lengths
 
-    def _at_positions(self, batch: Batch, words: int) -> list[Following]:
-        """Return what follows at positions 0 to n of a batch of sentences, up to a factor; zero after unknown words."""
+    def _at_positions(self, batch: Batch, words: int) -> list[NextWeights]:
+        """Return distributions at positions 0 to n of a batch of sentences, up to a factor; 0 after unknown words."""
         raise NotImplementedError
 
     def blocks(self, batch: Batch, words: int) -> Iterator[Distributions]:
-        """The predictor's distributions at positions 0 to n of a batch of sentences.
+        """Yield the predictor's distributions at positions 0 to n of a batch of sentences.
 
-        They are as those of `truesource.grammar.inference.distributions.next_token_blocks`; ``whole`` says that the
-        predictor gives the sentence some probability.
+        They are as in `truesource.grammar.inference.distributions.next_token_blocks`; ``whole`` says whether the
+        predictor gives the sentence positive probability.
 
         Args:
-            batch: from ``pcfg.exact.charts().batches(sentences, lengths)``.
+            batch: result of ``pcfg.exact.charts().batches(sentences, lengths)``.
             words: k, 0 or more.
         """
         after, observed, logs = self._observed(batch, words)
@@ -70,16 +70,16 @@ class WindowPredictor:
             yield Distributions(j, batch.members, observed[j], probability, possible, whole, logs[j], states)
 
     def log_probs(self, sentences: Sequence[Sequence[str]], words: int) -> list[FloatArray]:
-        """Ln P_k(token | the k words before it) for each sentence, (n+1,): the words, then the end of the sentence.
+        """Return ln P_k(token | the k words before it) for each sentence, (n+1,): the words, then the end.
 
-        -inf where a token cannot follow.
+        -inf for an impossible token.
 
         Args:
             sentences: at least one token each.
             words: k, 0 or more.
 
         Raises:
-            InputError: it is negative.
+            InputError: ``words`` is negative.
         """
         result = [np.full(len(s) + 1, -np.inf) for s in sentences]
 
@@ -93,27 +93,27 @@ class WindowPredictor:
                     result[i][:] = table[:, column]
         return result
 
-    def _observed(self, batch: Batch, words: int) -> tuple[list[Following], IntArray, FloatArray]:
-        """Return what follows at each position, what stands there (n+1, W), and its ln P, (n+1, W)."""
+    def _observed(self, batch: Batch, words: int) -> tuple[list[NextWeights], IntArray, FloatArray]:
+        """Return distributions at each position, the observed tokens (n+1, W), and their ln P, (n+1, W)."""
         _require_context(words)
         end = np.full(batch.words.shape[1], len(self.pcfg.terminals))
         observed = np.vstack([batch.words, end]).astype(np.int64)
         after = self._at_positions(batch, words)
         logs = np.stack([self._log_shares(each, column) for each, column in zip(after, observed, strict=True)])
         for j in range(len(logs)):
-            known = (observed[max(j - words, 0) : j + 1] >= 0).all(axis=0)
-            rare = np.flatnonzero((logs[j] == -np.inf) & known)
+            in_grammar = (observed[max(j - words, 0) : j + 1] >= 0).all(axis=0)
+            rare = np.flatnonzero((logs[j] == -np.inf) & in_grammar)
             if rare.size:
                 different, column = np.unique(observed[: j + 1, rare], axis=1, return_inverse=True)
                 logs[j, rare] = self._log_rare(different.T, words)[column.ravel()]
         return after, observed, logs
 
     def _log_rare(self, texts: IntArray, words: int) -> FloatArray:
-        """Ln P_k of the last tokens of beginnings of sentences, (N, n), that float64 gives no probability, (N,)."""
+        """Return ln P_k of the last tokens of prefixes of sentences, (N, n), that underflow float64, (N,)."""
         raise NotImplementedError
 
     def _log_last(self, pcfg: PCFG, texts: IntArray) -> FloatArray:
-        """Ln P(last token | all before it) of rows of word numbers (N, n), of which the last V is the end, (N,)."""
+        """Return ln P(last token | all before it) of rows of word numbers (N, n); a last number V is the end, (N,)."""
         n_words, n = len(self.pcfg.terminals), texts.shape[1]
         result = np.full(len(texts), -np.inf)
         for ended in (False, True):
@@ -125,44 +125,44 @@ class WindowPredictor:
             result[rows] = [row[n - 1] for row in logs]
         return result
 
-    def _after_prefixes(self, pcfg: PCFG, words: Int32Array) -> list[Following]:
-        """Return what follows the first 0 to n of ``words`` (n, W), relative to the probability of these."""
-        found = pcfg.exact.charts().causal(words, self.lengths)
+    def _after_prefixes(self, pcfg: PCFG, words: Int32Array) -> list[NextWeights]:
+        """Return distributions after the first 0 to n of ``words`` (n, W), relative to its probability."""
+        charts = pcfg.exact.charts().causal(words, self.lengths)
         result = []
         for j in range(len(words) + 1):
-            possible = np.isfinite(found.log_conditional[:j]).all(axis=0)
-            result.append(Following(found.starts[j] * possible, np.exp(found.log_stop[j]) * possible))
+            possible = np.isfinite(charts.log_conditional[:j]).all(axis=0)
+            result.append(NextWeights(charts.starts[j] * possible, np.exp(charts.log_stop[j]) * possible))
         return result
 
     @cached_property
     def _leaf(self) -> csc_matrix[np.float64]:
-        """P(word | symbol), with one column more for `ANY`, (S, V+1)."""
+        """P(word | symbol), with one further column for `ANY`, (S, V+1)."""
         exact = self.pcfg.exact
         return csc_matrix(hstack([exact.emission, csr_matrix(exact.lexical_sums[:, None])]))
 
-    def _expected(self, after: Following, last: IntArray) -> FloatArray:
-        """Expected number of each string with one word after it (V is the end, -1 none), (W,)."""
+    def _expected(self, after: NextWeights, last: IntArray) -> FloatArray:
+        """Return the expected number of each string with one word after it (V is the end, -1 none), (W,)."""
         n_words = len(self.pcfg.terminals)
         words = self._leaf.T[np.clip(last, 0, n_words - 1)]
-        own = np.asarray(words.multiply(after.states.T) @ np.ones(words.shape[1]))
-        return np.where(last == n_words, after.end, np.where(last < 0, 0.0, own))
+        counts = np.asarray(words.multiply(after.states.T) @ np.ones(words.shape[1]))
+        return np.where(last == n_words, after.end, np.where(last < 0, 0.0, counts))
 
-    def _shares(self, after: Following, last: IntArray) -> FloatArray:
-        """Share of one word in all that follows each string, as in `_expected`, (W,); 0 where nothing follows."""
-        own, total = self._expected(after, last), self._totals(after)
-        return np.divide(own, total, out=np.zeros(len(own)), where=total > 0.0)
+    def _shares(self, after: NextWeights, last: IntArray) -> FloatArray:
+        """Return the share of one word in all continuations of each string, as in `_expected`, (W,); 0 without any."""
+        counts, total = self._expected(after, last), self._totals(after)
+        return np.divide(counts, total, out=np.zeros(len(counts)), where=total > 0.0)
 
-    def _log_shares(self, after: Following, last: IntArray) -> FloatArray:
-        """Ln of `_shares`, (W,); -inf also if float64 may have lost digits of a number."""
-        own, total = self._expected(after, last), self._totals(after)
-        return np.where((own < SMALLEST) | (total < SMALLEST), -np.inf, _log(self._shares(after, last)))
+    def _log_shares(self, after: NextWeights, last: IntArray) -> FloatArray:
+        """Return ln of `_shares`, (W,); -inf also if float64 may have lost digits of a number."""
+        counts, total = self._expected(after, last), self._totals(after)
+        return np.where((counts < SMALLEST) | (total < SMALLEST), -np.inf, _log(self._shares(after, last)))
 
-    def _totals(self, after: Following) -> FloatArray:
-        """Expected number of each string, (W,)."""
+    def _totals(self, after: NextWeights) -> FloatArray:
+        """Return the expected number of each string, (W,)."""
         return np.asarray(self.pcfg.exact.lexical_sums @ after.states + after.end)
 
-    def _table(self, after: Following) -> tuple[FloatArray, FloatArray]:
-        """Distributions (W, V+1) of the next word and the end, and symbols over it (W, S), relative to their total."""
+    def _table(self, after: NextWeights) -> tuple[FloatArray, FloatArray]:
+        """Return P(next word or end) (W, V+1), and weights of symbols over it (W, S), relative to their total."""
         total = self._totals(after)
         scale = np.divide(1.0, total, out=np.zeros(len(total)), where=total > 0.0)
         states = after.states * scale
@@ -172,7 +172,7 @@ class WindowPredictor:
 
 
 class Windows(WindowPredictor):
-    """Exact numbers of strings in sentences of one grammar, and the best predictor that sees k words and no position.
+    """Exact numbers of strings in sentences of one grammar, and the optimal predictor from k words without position.
 
     P_k is ``E[number of wv] / E[number of w]``. The first k tokens have fewer words before them, and the beginning of
     the sentence: there it is the exact probability.
@@ -182,8 +182,8 @@ class Windows(WindowPredictor):
         lengths: condition on this range.
 
     Raises:
-        InputError: without ``lengths``, derivations that end have no finite mean length; with them, no sentence has
-            such a length.
+        InputError: without ``lengths``, derivations have no finite mean length; with them, no sentence has such a
+            length.
     """
 
     def __init__(self, pcfg: PCFG, lengths: LengthRange | None = None) -> None:
@@ -196,7 +196,7 @@ class Windows(WindowPredictor):
 
     @cached_property
     def _moderate(self) -> Windows:
-        """The windows of a grammar in which nothing that is possible is rare."""
+        """The windows of a grammar with the same possible strings, none of them rare."""
         return Windows(with_moderate_rules(self.pcfg, self.lengths), self.lengths)
 
     @cached_property
@@ -208,15 +208,15 @@ class Windows(WindowPredictor):
         """The binary rules as left child, right child, parent, (R, 3)."""
         return np.ascontiguousarray(self.pcfg.binary[:, [1, 2, 0]])
 
-    def following(self, windows: IntArray) -> Following:
-        """Return what follows strings of k word numbers (`ANY` is any word), (W, k) with k at least 1."""
+    def following(self, windows: IntArray) -> NextWeights:
+        """Return the continuations of strings of k word numbers (`ANY` is any word), (W, k) with k at least 1."""
         *_, result = self.levels(windows)
         return result
 
-    def levels(self, windows: IntArray) -> Iterator[Following]:
-        """Return what follows the first 1, 2, .. k words of strings, as `following` has it.
+    def levels(self, windows: IntArray) -> Iterator[NextWeights]:
+        """Return the continuations of the first 1, 2, .. k words of strings, as in `following`.
 
-        The cost is that of one pass for every different beginning of a string, so sorted ones cost less.
+        There is one pass for every distinct prefix of a string, so sorted strings cost less.
         """
         rules, prob, upward = self.pcfg.binary, self.pcfg.exact.pairs.prob, self._upward
         ends: list[SpineWeights] = []
@@ -246,10 +246,10 @@ class Windows(WindowPredictor):
             spans.append(now)
             columns.append(column.ravel())
             result = self._spine.following(ends[-1], begins[-1], t)
-            yield Following(result.states[:, columns[-1]], result.end[columns[-1]], log_scale[-1][columns[-1]])
+            yield NextWeights(result.states[:, columns[-1]], result.end[columns[-1]], log_scale[-1][columns[-1]])
 
     def _spans(self, earlier: list[list[FloatArray]], above: list[IntArray], leaf: FloatArray) -> list[FloatArray]:
-        """Inside weights (S, W) of words s+1 to t for s = 1..t-1, from those of spans that end earlier."""
+        """Return inside weights (S, W) of words s+1 to t for s = 1..t-1, from spans that end earlier."""
         t = len(above) + 1
         rules, prob = self._upward, self.pcfg.exact.pairs.prob
         result: list[FloatArray] = [np.zeros(0)] * (t - 1)
@@ -264,7 +264,7 @@ class Windows(WindowPredictor):
         return result
 
     def counts(self, strings: Sequence[Sequence[str]]) -> FloatArray:
-        """Expected number of times each string stands in a sentence, (N,); 0 with words that the grammar lacks."""
+        """Return the expected number of occurrences of each string in a sentence, (N,); 0 with unknown words."""
         result = np.zeros(len(strings))
         encoded = [self.pcfg.encode(string).astype(np.int64) for string in strings]
         by_size: dict[int, list[int]] = {}
@@ -282,8 +282,8 @@ class Windows(WindowPredictor):
                 result[np.array(places)[rows]] = self._expected(after, table[rows, -1]) * np.exp(after.log_scale)
         return result
 
-    def batches(self, windows: IntArray) -> Iterator[tuple[IntArray, Following]]:
-        """`following` of many windows (N, k) on all cores: which rows, and what follows them; equal ones cost once."""
+    def batches(self, windows: IntArray) -> Iterator[tuple[IntArray, NextWeights]]:
+        """Yield `following` for many windows (N, k) on all cores: row numbers, continuations; equal rows cost once."""
         from joblib import Parallel, delayed
 
         from truesource.grammar.support.printable import meter
@@ -300,26 +300,26 @@ class Windows(WindowPredictor):
                 column = of_row.ravel()[rows] - at
                 progress.advance(after.states.shape[1])
                 scale = np.asarray(after.log_scale)[column]
-                yield rows, Following(after.states[:, column], after.end[column], scale)
+                yield rows, NextWeights(after.states[:, column], after.end[column], scale)
 
     def next_words(self, windows: IntArray) -> FloatArray:
-        """P_k of each word and of the end after strings of k word numbers (N, k), k at least 1, anywhere, (N, V+1).
+        """Return P_k of each word and the end after strings of k word numbers (N, k), k at least 1, anywhere, (N, V+1).
 
-        0 after strings that no sentence has.
+        0 after strings that are in no sentence.
 
         Raises:
-            InputError: k is 0; `log_probs` gives that.
+            InputError: k is 0; use `log_probs`.
         """
         if windows.shape[1] == 0:
-            raise InputError("a window has one word or more; log_probs takes 0 words of context")
+            raise InputError("a window has one word or more; use log_probs for 0 words of context")
         result = np.zeros((len(windows), len(self.pcfg.terminals) + 1))
         for rows, after in self.batches(windows):
             self._require_known(windows[rows], after)
             result[rows] = self._table(after)[0]
         return result
 
-    def _require_known(self, windows: IntArray, after: Following) -> None:
-        """Refuse windows that sentences have, but of which float64 has no expected number.
+    def _require_known(self, windows: IntArray, after: NextWeights) -> None:
+        """Refuse possible windows whose expected number underflows float64.
 
         Raises:
             InputError: there is one.
@@ -332,17 +332,17 @@ class Windows(WindowPredictor):
             if len(some):
                 text = " ".join(self.pcfg.terminals[i] if i >= 0 else "*" for i in nothing[some[0]])
                 raise InputError(
-                    f"the string {text!r} is so rare that float64 has no expected number of it, and so none of what"
-                    " follows it; choose shorter windows"
+                    f"the string {text!r} is so rare that its expected number, and the numbers of its continuations,"
+                    " underflow float64; choose shorter windows"
                 )
 
     @override
     def log_probs(self, sentences: Sequence[Sequence[str]], words: int) -> list[FloatArray]:
-        # windows that occur more than once cost once
+        # repeated windows are computed once
         _require_context(words)
         result = [np.empty(len(s) + 1) for s in sentences]
         if words == 0:
-            law = _log(self._table(Following(self._spine.over_words[:, None], np.ones(1)))[0][0])
+            law = _log(self._table(NextWeights(self._spine.over_words[:, None], np.ones(1)))[0][0])
             rows = [np.append(self.pcfg.encode(s), len(self.pcfg.terminals)).astype(np.int64) for s in sentences]
             seen = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *rows]))
             rare = seen[(seen >= 0) & (law[seen] == -np.inf)]
@@ -352,8 +352,8 @@ class Windows(WindowPredictor):
         windows: list[IntArray] = []
         places: list[IntArray] = []
         for i, (sentence, head) in enumerate(zip(sentences, heads, strict=True)):
-            known = min(words, len(sentence) + 1)
-            result[i][:known] = head[:known]
+            of_prefix = min(words, len(sentence) + 1)
+            result[i][:of_prefix] = head[:of_prefix]
             ids = np.append(self.pcfg.encode(sentence), len(self.pcfg.terminals)).astype(np.int64)
             if len(ids) > words:
                 windows.append(sliding_window_view(ids, words + 1))
@@ -367,12 +367,12 @@ class Windows(WindowPredictor):
         return result
 
     def _log_following(self, strings: IntArray) -> FloatArray:
-        """Ln P(last | the k before) of rows of k+1 word numbers, V is the end and -1 no word, (N,)."""
+        """Return ln P(last | the k before) of rows of k+1 word numbers, V is the end and -1 an unknown word, (N,)."""
         result = np.full(len(strings), -np.inf)
-        known = np.flatnonzero((strings >= 0).all(axis=1))
-        for some, after in self.batches(strings[known, :-1]):
-            result[known[some]] = self._log_shares(after, strings[known[some], -1])
-        rare = known[result[known] == -np.inf]
+        in_grammar = np.flatnonzero((strings >= 0).all(axis=1))
+        for some, after in self.batches(strings[in_grammar, :-1]):
+            result[in_grammar[some]] = self._log_shares(after, strings[in_grammar[some], -1])
+        rare = in_grammar[result[in_grammar] == -np.inf]
         if rare.size:
             different, of_row = np.unique(strings[rare], axis=0, return_inverse=True)
             result[rare] = self._log_rare(different, strings.shape[1] - 1)[of_row.ravel()]
@@ -385,19 +385,19 @@ class Windows(WindowPredictor):
         for place in np.flatnonzero(self._possible(strings)):
             *window, last = strings[place].tolist()
             ended = last == len(self.pcfg.terminals)
-            own = self._rare.log_numbers(window)[1] if ended else self._rare.log_numbers([*window, last])[0]
+            log_number = self._rare.log_numbers(window)[1] if ended else self._rare.log_numbers([*window, last])[0]
             whole = self._rare.log_numbers(window)[0] if window else self._log_tokens
-            if not math.isfinite(own):
+            if not math.isfinite(log_number):
                 text = " ".join([*(self.pcfg.terminals[i] for i in window), "" if ended else self.pcfg.terminals[last]])
                 raise InputError(f"the string {text!r} is possible, but too rare for float64; choose shorter windows")
-            result[place] = own - whole
+            result[place] = log_number - whole
         return result
 
     def _possible(self, strings: IntArray) -> BoolArray:
-        """Return which strings of word numbers, of which the last V is the end, sentences have, (N,)."""
+        """Return which strings of word numbers, with V as the end, occur in sentences, (N,)."""
         moderate = self._moderate
         if strings.shape[1] == 1:
-            law = moderate._table(Following(moderate._spine.over_words[:, None], np.ones(1)))[0][0]
+            law = moderate._table(NextWeights(moderate._spine.over_words[:, None], np.ones(1)))[0][0]
             return np.asarray(law[strings[:, 0]] > 0.0)
         result = np.zeros(len(strings), dtype=bool)
         for rows, after in moderate.batches(strings[:, :-1]):
@@ -406,13 +406,13 @@ class Windows(WindowPredictor):
 
     @property
     def _log_tokens(self) -> float:
-        """Ln of the expected number of tokens of a sentence, its end among them."""
+        """Ln of the expected number of tokens of a sentence, including its end."""
         return math.log(float(self.pcfg.exact.lexical_sums @ self._spine.over_words) + 1.0)
 
-    def _at_positions(self, batch: Batch, words: int) -> list[Following]:
+    def _at_positions(self, batch: Batch, words: int) -> list[NextWeights]:
         n, width = batch.words.shape
         if words == 0:
-            law = Following(self._spine.over_words[:, None].repeat(width, axis=1), np.ones(width))
+            law = NextWeights(self._spine.over_words[:, None].repeat(width, axis=1), np.ones(width))
             return [law] * (n + 1)
         heads = self._after_prefixes(self.pcfg, batch.words[: max(words - 1, 1)])[:words]
         positions = n + 1 - len(heads)
@@ -420,19 +420,19 @@ class Windows(WindowPredictor):
             return heads
         windows = np.concatenate([batch.words[j : j + words].T for j in range(positions)]).astype(np.int64)
         states, end = np.zeros((len(self.pcfg.symbols), len(windows))), np.zeros(len(windows))
-        known = np.flatnonzero((windows >= 0).all(axis=1))
-        for some, after in self.batches(windows[known]):
-            self._require_known(windows[known[some]], after)
-            states[:, known[some]], end[known[some]] = after.states, after.end
+        in_grammar = np.flatnonzero((windows >= 0).all(axis=1))
+        for some, after in self.batches(windows[in_grammar]):
+            self._require_known(windows[in_grammar[some]], after)
+            states[:, in_grammar[some]], end[in_grammar[some]] = after.states, after.end
         parts = (slice(j * width, (j + 1) * width) for j in range(positions))
-        return heads + [Following(states[:, part], end[part]) for part in parts]
+        return heads + [NextWeights(states[:, part], end[part]) for part in parts]
 
 
 def with_any_word(pcfg: PCFG) -> PCFG:
-    """The grammar with one word more, the last, that stands for any: every word of a sentence is it half of the time.
+    """Return the grammar with a further last word that represents any: each word becomes it half of the time.
 
-    A string of m words in which it stands for those that are not known has 2^-m times the probability of all sentences
-    with the known words at their places; which words are known says nothing about them.
+    A string of m words in which it represents the unknown ones has 2^-m times the probability of all sentences with the
+    known words at their positions, for every set of known words.
     """
     sums = pcfg.exact.log_lexical_sums
     tags = np.flatnonzero(np.isfinite(sums))
@@ -449,10 +449,10 @@ def with_any_word(pcfg: PCFG) -> PCFG:
 
 
 class PlacedWindows(WindowPredictor):
-    """The best predictor that sees k words and knows how many words stand before them.
+    """Optimal predictor from k words and the number of words before them.
 
-    What it sees, behind words that stand for any, is the beginning of a sentence, whose next word is known exactly. So
-    one token costs as much as the beginning of its sentence.
+    Its input, k words after words that represent any, is a prefix of a sentence, whose next word has an exact
+    distribution. So one token costs as much as the prefix of its sentence.
 
     Args:
         pcfg: the grammar.
@@ -463,7 +463,7 @@ class PlacedWindows(WindowPredictor):
         super().__init__(pcfg, lengths)
         self._hiding = with_any_word(pcfg)
 
-    def _at_positions(self, batch: Batch, words: int) -> list[Following]:
+    def _at_positions(self, batch: Batch, words: int) -> list[NextWeights]:
         result = []
         hidden = len(self.pcfg.terminals)
         for j in range(len(batch.words) + 1):
@@ -471,14 +471,14 @@ class PlacedWindows(WindowPredictor):
             before = np.full((j - len(seen), seen.shape[1]), hidden, dtype=np.int32)
             different, column = np.unique(np.vstack([before, seen]), axis=1, return_inverse=True)
             last = self._after_prefixes(self._hiding, np.ascontiguousarray(different))[-1]
-            result.append(Following(last.states[:, column.ravel()], last.end[column.ravel()]))
+            result.append(NextWeights(last.states[:, column.ravel()], last.end[column.ravel()]))
         return result
 
     def _log_rare(self, texts: IntArray, words: int) -> FloatArray:
         hidden = texts.copy()
         hidden[:, : max(texts.shape[1] - words - 1, 0)] = len(self.pcfg.terminals)
         logs, is_word = self._log_last(self._hiding, hidden), texts[:, -1] < len(self.pcfg.terminals)
-        return np.where(is_word, logs + math.log(2.0), logs)  # a word of the hiding grammar has half
+        return np.where(is_word, logs + math.log(2.0), logs)  # words have half their probability there
 
 
 def _log(values: FloatArray) -> FloatArray:

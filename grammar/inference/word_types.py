@@ -1,9 +1,10 @@
-"""Exact statistics of the words of a sentence: whether they occur, numbers of different words, and pairs of words.
+"""Exact statistics of the words of a sentence: whether they occur, numbers of types, and pairs of words.
 
 Every pair of preterminal positions, neighbours or any two in order, is split by exactly one binary node ``A -> B C``,
-so that its expectation is ``sum N(A) P(A -> B C) X(B, T) Y(C, T')``: for neighbours X is the weight of T as the last
-preterminal of B and Y that of T' as the first of C; for any two, X and Y are expected numbers. Given a range of lengths
-all are series in length. Counts of word pairs are kept as a product of small matrices, never as a table of all pairs.
+so its expectation is ``sum N(A) P(A -> B C) X(B, T) Y(C, T')``: for neighbours X is the weight of T as the last
+preterminal of B and Y the weight of T' as the first of C; for any two, X and Y are expected numbers. Given a range of
+lengths all are series in length. Counts of word pairs are stored as a product of small matrices, never as a table of
+all pairs.
 """
 
 from __future__ import annotations
@@ -27,29 +28,29 @@ from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 
 Kind = Literal["first", "last", "any"]
-WIDTH = 32  #: words a batch where lengths are told apart
-POOL = 128  #: words a batch where they are not
+WIDTH = 32  #: words a batch if lengths are distinguished
+POOL = 128  #: words a batch otherwise
 ROUNDS = 500  #: most Newton steps; ten or so is usual
 SMALLEST = 1e-300  #: expected numbers below this may have lost digits in float64
-LARGEST_TABLE = 5000  #: words, above which the table of all pairs is refused (200 MB)
+LARGEST_TABLE = 5000  #: words above which a table of all pairs is refused (200 MB)
 CHUNK = 4096  #: pairs looked up at a time
 
 
 @dataclass(frozen=True, eq=False)
 class PairWeights:
-    """Expected pairs of preterminals, (T, T'), of one kind, and what the start symbol begins and ends with."""
+    """Expected pairs of preterminals, (T, T'), of one kind, and first and last preterminals of the start symbol."""
 
     tags: IntArray  #: (T,) the symbols that have words
     weight: FloatArray  #: (T, T) expected number of pairs: left one by row, right one by column
-    first: FloatArray  #: (T,) neighbours: weight of each as the first of the sentence; any two: expected number
-    last: FloatArray  #: (T,) likewise the last
+    first: FloatArray  #: (T,) neighbours: weight as the first of the sentence; any two: expected number
+    last: FloatArray  #: (T,) the same for the last
 
 
 def pair_weights(pcfg: PCFG, lengths: LengthRange | None, *, neighbours: bool) -> PairWeights:
-    """Expected number of each ordered pair of preterminals, next to each other or anywhere in a sentence.
+    """Return the expected number of each ordered pair of preterminals, adjacent or anywhere in a sentence.
 
-    Without ``lengths``: three matrix products. With a range up to N: about ``1.5 N^2`` products of (S, S) matrices,
-    all terms positive.
+    Without ``lengths``: three matrix products. With a range up to N: about ``1.5 N^2`` products of (S, S) matrices, all
+    terms positive.
 
     Raises:
         InputError: without ``lengths``, the spectral radius is 1 or more; with them, no sentence has such a length.
@@ -80,7 +81,7 @@ def _unconditioned(pcfg: PCFG, tags: IntArray, kinds: tuple[Kind, Kind]) -> Pair
 
 
 def _right_corner_matrix(pcfg: PCFG, left_mass: FloatArray) -> FloatArray:
-    """``P(A -> C) + sum_B P(A -> B C) mass(B)``, dense (S, S)."""
+    """Return ``P(A -> C) + sum_B P(A -> B C) mass(B)``, dense (S, S)."""
     ones = mean_matrix(pcfg, left_mass) - left_corner_matrix(pcfg, left_mass)
     dense = np.maximum(ones, 0.0)
     np.add.at(dense, (pcfg.unary[:, 0], pcfg.unary[:, 1]), np.exp(pcfg.unary_logp))
@@ -119,10 +120,10 @@ def _conditioned(pcfg: PCFG, tags: IntArray, kinds: tuple[Kind, Kind], lengths: 
 
 
 def _series(pcfg: PCFG, masses: FloatArray, rows: IntArray, tags: IntArray, kind: Kind) -> list[FloatArray]:
-    """Weight of preterminal T in yields of m tokens, m = 1..N: (S, T) for m = 1, then (rows, T), zero elsewhere.
+    """Return weights of preterminal T in yields of m tokens: (S, T) for m = 1, then (rows, T), zero elsewhere.
 
-    ``X_1 = U``, ``X_m = U sum_k step_{m-k} X_k`` where ``step_d(A, B)`` is the probability of a child B on the side
-    asked for and d tokens beside it.
+    ``X_1 = U``, ``X_m = U sum_k step_{m-k} X_k`` where ``step_d(A, B)`` is the probability of a child B on the required
+    side with a sibling of d tokens.
     """
     n, high = len(pcfg.symbols), len(masses) - 1
     local = np.full(n, -1)
@@ -130,8 +131,8 @@ def _series(pcfg: PCFG, masses: FloatArray, rows: IntArray, tags: IntArray, kind
     a, b, c = pcfg.binary.T.astype(np.int64)
     p = np.exp(pcfg.binary_logp)
     steps = np.zeros((len(rows) * n, high))
-    for wanted, child, sibling in (("first", b, c), ("last", c, b)):
-        if kind in (wanted, "any"):
+    for side, child, sibling in (("first", b, c), ("last", c, b)):
+        if kind in (side, "any"):
             beside = csr_matrix((p, (local[a] * n + child, sibling)), shape=(len(rows) * n, n))
             steps += beside @ masses[:high].T
     step = np.ascontiguousarray(steps.T).reshape(high, len(rows), n)
@@ -148,7 +149,7 @@ def _series(pcfg: PCFG, masses: FloatArray, rows: IntArray, tags: IntArray, kind
 
 
 def _at_start(series: list[FloatArray], rows: IntArray, start: int, lengths: LengthRange) -> FloatArray:
-    """Sum of a series over the range, at the start symbol, (T,)."""
+    """Return the sum of a series over the range, at the start symbol, (T,)."""
     place = np.flatnonzero(rows == start)
     total = series[0][start].copy() if lengths.low == 1 else np.zeros(series[0].shape[1])
     for m in range(max(lengths.low, 2), lengths.high + 1):
@@ -157,7 +158,7 @@ def _at_start(series: list[FloatArray], rows: IntArray, start: int, lengths: Len
 
 
 def emission_of(pcfg: PCFG, tags: IntArray) -> csr_matrix[np.float64]:
-    """P(word | preterminal), sparse (T, V).
+    """Return P(word | preterminal), sparse (T, V).
 
     Raises:
         InputError: the grammar has no words.
@@ -168,7 +169,7 @@ def emission_of(pcfg: PCFG, tags: IntArray) -> csr_matrix[np.float64]:
 
 
 def masses_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> FloatArray:
-    """P(a sentence has m tokens and word w among them) for m = 0..N of ``table``, (W, N+1)."""
+    """Return P(a sentence has m tokens and word w among them) for m = 0..N of ``table``, (W, N+1)."""
     result = np.zeros((len(ids), table.masses.shape[1]))
     for at, part in tables_by_length(pcfg, table, ids):
         result[at : at + part.shape[1]] = part.T
@@ -176,7 +177,7 @@ def masses_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> FloatArra
 
 
 def tables_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> Iterator[tuple[int, FloatArray]]:
-    """Batches of `masses_by_length` as they come: place of the first word, and masses (N+1, words of the batch)."""
+    """Yield batches of `masses_by_length`: index of the first word, and masses (N+1, words of the batch)."""
     from joblib import Parallel, delayed
 
     from truesource.grammar.inference.batch import threads
@@ -202,12 +203,12 @@ def tables_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> Iterator[
 
 
 def total_masses(pcfg: PCFG, ids: IntArray) -> FloatArray:
-    """P(a derivation ends and its sentence has word w), (W,).
+    """Return P(a derivation ends and its sentence has word w), (W,).
 
-    The mass d of what has the word, of the total mass t, solves ``d = e_w + J d - Bi(d, d)`` with J the Jacobian of
-    the mass equations at t. Newton's steps for the mass ``t - d`` without the word rise monotonically to it from any
-    start below that rises, with the Jacobian at any lower bound (Etessami & Yannakakis 2009). The start is Markov's
-    bound ``d <= E c``; the Jacobian is that of the least mass in the batch, taken anew while words are left.
+    The mass d of sentences with the word, of the total mass t, solves ``d = e_w + J d - Bi(d, d)`` with J the Jacobian
+    of the mass equations at t. Newton's steps for the mass ``t - d`` without the word increase monotonically to it from
+    any increasing start below, with the Jacobian at any lower bound (Etessami & Yannakakis 2009). The start is Markov's
+    bound ``d <= E c``; the Jacobian is at the least mass in the batch, updated while words remain.
 
     Raises:
         InputError: no derivation ends, or the spectral radius is 1.
@@ -217,7 +218,7 @@ def total_masses(pcfg: PCFG, ids: IntArray) -> FloatArray:
     exact = pcfg.exact
     ending_mass(pcfg)
     if abs(exact.spectral_radius - 1.0) < CRITICAL:
-        raise InputError("the spectral radius is 1: masses are not known precisely; condition on a range of lengths")
+        raise InputError("the spectral radius is 1: masses are imprecise; condition on a range of lengths")
     inner = np.flatnonzero(exact.reached & (exact.mass > 0.0))
     mass = exact.mass[inner][:, None]
     jacobian = mean_matrix(pcfg, exact.mass)[np.ix_(inner, inner)]
@@ -237,7 +238,7 @@ def total_masses(pcfg: PCFG, ids: IntArray) -> FloatArray:
 def _solve(
     pcfg: PCFG, inner: IntArray, mass: FloatArray, jacobian: FloatArray, counts: FloatArray, direct: FloatArray
 ) -> FloatArray:
-    """Mass of the start symbol with each word of ``direct`` (S', W), (W,)."""
+    """Return the mass of the start symbol with each word of ``direct`` (S', W), (W,)."""
     n = len(pcfg.symbols)
     start = int(np.searchsorted(inner, pcfg.start))
     value = np.minimum(counts @ direct, mass)
@@ -263,9 +264,9 @@ def _solve(
 
 
 def occurrence_by_length(pcfg: PCFG, high: int, words: Sequence[str] | None = None) -> FloatArray:
-    """P(a sentence has m tokens and the word among them) for m = 0..high, (W, high+1); of all words by default.
+    """Return P(a sentence has m tokens and the word among them) for m = 0..high, (W, high+1); by default of all words.
 
-    One programme over lengths per word, batches of words on all cores.
+    Each word has one dynamic programme over lengths; batches of words run on all cores.
     """
     table = length_table(pcfg, high)
     ids = _ids(pcfg, words)
@@ -277,17 +278,17 @@ def occurrence_by_length(pcfg: PCFG, high: int, words: Sequence[str] | None = No
 def occurrence_probabilities(
     pcfg: PCFG, lengths: LengthRange | None = None, words: Sequence[str] | None = None, *, tolerance: float = 0.0
 ) -> FloatArray:
-    """``q_w = P(word w occurs in a sentence)``, (W,); of all words, in the grammar's order, by default.
+    """Return ``q_w = P(word w occurs in a sentence)``, (W,); of all words, in the grammar's order, by default.
 
-    Precise to rounding for rare words too: what is summed are yields with the word, not 1 minus those without.
-    Without ``lengths``, of sentences of derivations that end.
+    Precise to rounding also for rare words: yields with the word are summed, not 1 minus yields without. Without
+    ``lengths``, over sentences of finite derivations.
 
     Args:
         pcfg: the grammar.
         lengths: condition on this range.
-        words: which words; 0 for one that the grammar does not have.
-        tolerance: where the bounds of `occurrence_bounds` are closer than this share of the probability, return
-            their middle instead (the relative error is at most half of it): rare words then cost next to nothing.
+        words: which words; 0 for an unknown word.
+        tolerance: if the bounds of `occurrence_bounds` are closer than this share of the probability, return their
+            midpoint (relative error at most half the share): rare words then cost almost nothing.
 
     Raises:
         InputError: no sentence has a length in the range, or no derivation ends; without ``lengths``, the spectral
@@ -320,7 +321,7 @@ class OccurrenceBounds:
 
 
 def occurrence_bounds(pcfg: PCFG, lengths: LengthRange | None = None) -> OccurrenceBounds:
-    """Bonferroni's bounds on the probability that each word occurs, tight for rare words, all words at once.
+    """Return Bonferroni's bounds on the probability that each word occurs, tight for rare words, all words at once.
 
     Raises:
         InputError: without ``lengths``, the spectral radius is 1 or more; with them, no sentence has such a length.
@@ -336,9 +337,9 @@ def occurrence_bounds(pcfg: PCFG, lengths: LengthRange | None = None) -> Occurre
 
 
 def expected_types(occurrence: FloatArray, sentences: Sequence[int] | IntArray) -> FloatArray:
-    """Expected number of different words in m independent sentences, ``sum_w 1 - (1 - q_w)^m``, for each m, (K,).
+    """Return the expected number of types in m independent sentences, ``sum_w 1 - (1 - q_w)^m``, for each m, (K,).
 
-    ``occurrence`` (V,) is what `occurrence_probabilities` gives for all words.
+    ``occurrence`` (V,) is the result of `occurrence_probabilities` for all words.
     """
     sizes = np.asarray(sentences)
     if (sizes < 0).any():
@@ -348,7 +349,7 @@ def expected_types(occurrence: FloatArray, sentences: Sequence[int] | IntArray) 
 
 
 def types_per_length(pcfg: PCFG, high: int) -> FloatArray:
-    """Expected number of different words in a sentence of m tokens, m = 0..high, (high+1,); 0 where none exists."""
+    """Return the expected number of types in a sentence of m tokens, m = 0..high, (high+1,); 0 if there are none."""
     table = length_table(pcfg, high)
     total = np.zeros(high + 1)
     for _, part in tables_by_length(pcfg, table, np.arange(len(pcfg.terminals))):
@@ -363,10 +364,10 @@ def _ids(pcfg: PCFG, words: Sequence[str] | None) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Bigrams:
-    """Expected number of times one word stands right before another in a sentence: ``emission^T weight emission``.
+    """Expected number of times one word directly precedes another in a sentence: ``emission^T weight emission``.
 
-    The rank is at most the number T of preterminals. What a sentence begins and ends with is kept beside it, so that
-    ``row(v).sum() + ends[v]`` is the expected number of v.
+    The rank is at most the number T of preterminals. First and last words are stored separately, so that ``row(v).sum()
+    + ends[v]`` is the expected number of v.
     """
 
     words: tuple[str, ...]  #: (V,)
@@ -376,41 +377,41 @@ class Bigrams:
     ends: FloatArray  #: (V,) probability that it ends with it
 
     def counts(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
-        """Expected number of each (word, next word) in a sentence, (N,); 0 for words the grammar does not have."""
+        """Return the expected number of each (word, next word) in a sentence, (N,); 0 for unknown words."""
         ids = {word: i for i, word in enumerate(self.words)}
         table = np.array([[ids.get(v, -1), ids.get(w, -1)] for v, w in pairs], dtype=np.int64).reshape(-1, 2)
         result = np.zeros(len(table))
-        known = np.flatnonzero((table >= 0).all(axis=1))
+        in_grammar = np.flatnonzero((table >= 0).all(axis=1))
         by_word = self.emission.T.tocsr()
-        for at in range(0, len(known), CHUNK):
-            some = known[at : at + CHUNK]
+        for at in range(0, len(in_grammar), CHUNK):
+            some = in_grammar[at : at + CHUNK]
             before = by_word[table[some, 0]] @ self.weight
             result[some] = np.asarray(by_word[table[some, 1]].multiply(before).sum(axis=1)).ravel()
         return result
 
     def row(self, word: str) -> FloatArray:
-        """Expected number of each word right after ``word`` in a sentence, (V,).
+        """Return the expected number of each word right after ``word`` in a sentence, (V,).
 
         Raises:
-            InputError: the grammar does not have the word.
+            InputError: the word is not in the grammar.
         """
         before = self.emission[:, [self._id(word)]].toarray().ravel()
         return np.asarray((before @ self.weight) @ self.emission)
 
     def next_word(self, word: str) -> tuple[FloatArray, float]:
-        """The law of the next word by a bigram model that knows the truth: each word, (V,), and the end.
+        """Return the next-word distribution of the optimal bigram model: each word, (V,), and the end.
 
         Raises:
-            InputError: the grammar does not have the word, or no sentence has it, up to one in 1e300.
+            InputError: the word is not in the grammar, or in at most one of 1e300 sentences.
         """
         row, end = self.row(word), float(self.ends[self._id(word)])
         total = float(row.sum()) + end
         if not total > SMALLEST:
-            raise InputError(f"no sentence has the word {word!r}, or only one in 1e300; choose another")
+            raise InputError(f"the word {word!r} is in no sentence, or only in one of 1e300; choose another")
         return row / total, end / total
 
     def table(self) -> FloatArray:
-        """Table of all pairs, (V, V).
+        """Return the table of all pairs, (V, V).
 
         Raises:
             InputError: there are more than 5000 words.
@@ -418,7 +419,7 @@ class Bigrams:
         if len(self.words) > LARGEST_TABLE:
             raise InputError(
                 f"a table of all pairs of {len(self.words)} words is too large (at most {LARGEST_TABLE});"
-                " ask for the pairs or rows you need"
+                " use pairs or rows"
             )
         return np.asarray((self.emission.T @ self.weight) @ self.emission)
 
@@ -430,7 +431,7 @@ class Bigrams:
 
 
 def bigrams(pcfg: PCFG, lengths: LengthRange | None = None) -> Bigrams:
-    """Expected counts of neighbouring words, exact, given a range of lengths or not.
+    """Return exact expected counts of adjacent words, given a range of lengths or not.
 
     Raises:
         InputError: without ``lengths``, the spectral radius is 1 or more; with them, no sentence has such a length.

@@ -1,7 +1,7 @@
-"""Languages of known truth: what a language is, one module each, found by walking this folder; and their references.
+"""Languages with a known ground truth: one module each, found by walking this folder; and their references.
 
-A module has ``LANGUAGE``, a `truesource.grammar.languages.Language`; its name, with hyphens, is that of the language. A
-*reference* names one language and its settings: ``dyck``, ``dyck:k=2,depth=4``.
+A module has ``LANGUAGE``, a `truesource.grammar.languages.Language`; its name, with hyphens, is the name of the
+language. A *reference* names one language and its settings: ``dyck``, ``dyck:k=2,depth=4``.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from truesource.grammar.process import Process
     from truesource.grammar.rules import GrammarRules
 
-LICENCE = "apache-2.0"  #: of all these grammars, as the hub writes it; corpora of them are under it too
+LICENCE = "apache-2.0"  #: licence of these grammars and of their corpora, in the hub's notation
 
 
-LARGEST = 2_000_000  #: rules of a language; one of so many takes up to 3 GiB while it is built
+LARGEST = 2_000_000  #: most rules of a language; building one of this size takes up to 3 GiB
 _WRITTEN: dict[str, Any] = {
     "anyOf": [
         {"type": "integer"},
@@ -54,51 +54,51 @@ def _joined(value: tuple[Any, ...]) -> str:
     return "+".join(map(str, value))
 
 
-#: whole numbers, in text joined by ``+``, such as ``2+3``; a number alone is one of them
+#: integers, in text joined by ``+``, such as ``2+3``, or a single one
 Numbers = Annotated[tuple[int, ...], BeforeValidator(_split), PlainSerializer(_joined), WithJsonSchema(_WRITTEN)]
 
 
 class LanguageSettings(Settings):
-    """Parameters of a language. Every one has a default, a range and a description."""
+    """Parameters of a language. Each has a default, a range and a description."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
 
     @abstractmethod
     def n_rules(self) -> int:
-        """Number of rules of the grammar, or more; computed before any memory is taken."""
+        """Return the number of rules of the grammar, or an upper bound, before any memory is allocated."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Language:
     """A family of languages, one for each choice of its settings."""
 
-    title: str  #: what it is, in one line without a full stop
-    tests: str  #: what people study with it, in one line
-    citation: str  #: publication that it is from
+    title: str  #: description in one line without a full stop
+    tests: str  #: use in research, in one line
+    citation: str  #: source publication
     settings: type[LanguageSettings]
-    #: the grammar of settings; symbols and probabilities are all its own; None: it has none
+    #: grammar for given settings; symbols are their own labels; None: no grammar
     build: Callable[[Any], GrammarRules] | None = None
-    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  #: names for some settings, such as cfg3b
-    #: the language as a process, of its settings and its reference; None: it has none; one of both there is
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  #: named settings, such as cfg3b
+    #: process for given settings and reference; None: no process; a language has a grammar, a process, or both
     process: Callable[[Any, str], Process] | None = None
 
 
 @cache
 def languages() -> dict[str, Language]:
-    """Languages by name, in alphabetical order."""
+    """Return languages by name, in alphabetical order."""
     modules = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
     return {name.replace("_", "-"): importlib.import_module(f"{__name__}.{name}").LANGUAGE for name in modules}
 
 
 @cache
 def grammars() -> tuple[str, ...]:
-    """Names of the languages that are grammars, at least with small settings."""
+    """Return names of the languages that have a grammar, at least with small settings."""
     return tuple(name for name, language in languages().items() if language.build is not None)
 
 
 @cache
 def presets() -> dict[str, str]:
-    """Names of languages with settings of their own, such as ``cfg3b``, and the language of each."""
+    """Return names of preset languages, such as ``cfg3b``, and the language of each."""
     return {preset: name for name, language in languages().items() for preset in language.presets}
 
 
@@ -111,20 +111,20 @@ def is_reference(text: str | Path, path: str | Path | None = None) -> bool:
 
 
 def missing(text: str | Path, path: str | Path | None = None) -> InputError:
-    """The error for a text that names no language, and no file, which would be at ``path`` or of that name."""
+    """Return the error for a text that names no language, and no file at ``path`` or of that name."""
     name = str(text).partition(":")[0]
     if not re.fullmatch(r"[\w-]+", name):
-        return InputError("there is no such file", path or text, code="missing")
+        return InputError("there is no such file; check the path", path or text, code="missing")
     return InputError(f"there is no such file and {_unknown(name)}", text, code="missing")
 
 
 def _unknown(name: str) -> str:
     similar = "".join(f" (similar: {each})" for each in get_close_matches(name.lower(), [*languages(), *presets()], 1))
-    return f"no language {name!r}{similar}; truesource language lists all"
+    return f"no language {name!r}{similar}; truesource language lists all languages"
 
 
 def load_language(name: str, settings: Mapping[str, Any] | None = None) -> GrammarRules:
-    """The rules of a language; arguments and errors are those of `truesource.grammar.pcfg.language`."""
+    """Return the rules of a language; arguments and errors as in `truesource.grammar.pcfg.language`."""
     title, chosen = parse(name, settings)
     rules = chosen.n_rules()
     if rules > LARGEST:
@@ -147,7 +147,7 @@ def load_language(name: str, settings: Mapping[str, Any] | None = None) -> Gramm
 
 @contextmanager
 def _checking(title: str) -> Iterator[None]:
-    """Refuse a language that is built of another with settings that go beyond the range of that one.
+    """Report settings that exceed the range of a language that another one is built from.
 
     Raises:
         InputError: in place of a `ValidationError` inside.
@@ -174,40 +174,40 @@ def is_process(name: str) -> bool:
 
 
 def load_process(name: str, settings: Mapping[str, Any] | None = None) -> Process:
-    """A language as a process; arguments and errors are those of `truesource.grammar.truth.process`."""
+    """Return a language as a process; arguments and errors as in `truesource.grammar.truth.process`."""
     title, chosen = parse(name, settings)
     make = languages()[title].process
     if make is None:
         possible = ", ".join(each for each, language in languages().items() if language.process is not None)
-        raise InputError(f"the language {title} has a grammar only; processes are {possible}", code="no-process")
+        raise InputError(f"the language {title} has only a grammar; processes are {possible}", code="no-process")
     with _checking(title):
-        made = make(chosen, reference(title, chosen))
-    made.meta = _meta(title, chosen, made.digest)
-    return made
+        result = make(chosen, reference(title, chosen))
+    result.meta = _meta(title, chosen, result.digest)
+    return result
 
 
 def parse(name: str, settings: Mapping[str, Any] | None = None) -> tuple[str, LanguageSettings]:
-    """The language that a name or a reference stands for, and its settings.
+    """Return the language that a name or a reference denotes, and its settings.
 
     Raises:
         InputError: there is no such language or setting, or a value is outside its range.
     """
-    title, given = split_reference(name)
+    title, written = split_reference(name)
     values: dict[str, Any] = {}
     if title in presets():
         values, title = dict(languages()[presets()[title]].presets[title]), presets()[title]
     if title not in languages():
         raise InputError(f"there is {_unknown(title)}", code="no-language")
     try:
-        return title, languages()[title].settings(**(values | given | dict(settings or {})))
+        return title, languages()[title].settings(**(values | written | dict(settings or {})))
     except ValidationError as error:
         unknown = any(each["type"] == "extra_forbidden" for each in error.errors())
-        known = f"; its settings are {', '.join(languages()[title].settings.model_fields)}" if unknown else ""
-        raise InputError(f"language {title}: {explain(error)}{known}", code="bad-setting") from error
+        available = f"; its settings are {', '.join(languages()[title].settings.model_fields)}" if unknown else ""
+        raise InputError(f"language {title}: {explain(error)}{available}", code="bad-setting") from error
 
 
 def reference(name: str, settings: LanguageSettings) -> str:
-    """The language and all its settings, in a form that `parse` reads."""
+    """Return the language and all its settings, in a form that `parse` reads."""
     return join_reference(name, settings.model_dump())
 
 
@@ -216,13 +216,13 @@ class Parameter:
     """One setting of a language."""
 
     key: str
-    value: str  #: as a reference has it; empty for none
-    values: str  #: those it may have
+    value: str  #: value as in a reference; empty for none
+    values: str  #: possible values
     meaning: str
 
 
 def parameters(settings: LanguageSettings) -> list[Parameter]:
-    """The settings, one by one; those that have no meaning beside another are left out."""
+    """Return the settings, one by one, without those that another setting disables."""
     values = settings.model_dump()
     return [
         Parameter(key, "" if values[key] is None else written(values[key]), _values(field), field.description or "")
@@ -232,7 +232,7 @@ def parameters(settings: LanguageSettings) -> list[Parameter]:
 
 
 def short_citation(citation: str) -> str:
-    """Authors and year of a publication, such as ``Hewitt et al. (2020)``; else what stands before the first comma."""
+    """Return authors and year of a publication, such as ``Hewitt et al. (2020)``; else the text to the first comma."""
     match = _AUTHORS.match(citation)
     if match is None:
         return citation.partition(",")[0]
@@ -242,8 +242,8 @@ def short_citation(citation: str) -> str:
 
 
 def _values(field: FieldInfo) -> str:
-    """The values that a setting may have, such as ``1 to 10``."""
-    kinds = [kind for kind in get_args(field.annotation) if get_origin(kind) is Literal]  # of one that may be None
+    """Return the values that a setting may have, such as ``1 to 10``."""
+    kinds = [kind for kind in get_args(field.annotation) if get_origin(kind) is Literal]  # of an optional setting
     kind = kinds[0] if kinds else field.annotation
     if get_origin(kind) is Literal:
         return ", ".join(map(str, get_args(kind)))

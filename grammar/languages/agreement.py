@@ -15,31 +15,31 @@ class AgreementSettings(LanguageSettings):
     between: int = Field(4, ge=0, le=100_000, description="Maximum number of nouns between the subject and its verb.")
     more: float = Field(0.5, ge=0.0, le=1.0, description="Probability of one more noun between, below the maximum.")
     opposite: float = Field(
-        0.5, ge=0.0, le=1.0, description="Probability that the number of such a noun is not the subject's."
+        0.5, ge=0.0, le=1.0, description="Probability that such a noun differs in number from the subject."
     )
     relative: float = Field(
         0.3, ge=0.0, le=1.0, description="Probability of a relative clause rather than a preposition."
     )
     plural: float = Field(0.5, ge=0.0, le=1.0, description="Probability of a plural subject.")
-    nouns: int = Field(50, ge=1, le=100_000, description="Nouns, each with two numbers.")
-    verbs: int = Field(20, ge=1, le=100_000, description="Verbs, each with two numbers.")
-    prepositions: int = Field(5, ge=1, le=100_000, description="Prepositions.")
+    nouns: int = Field(50, ge=1, le=100_000, description="Number of nouns, each singular and plural.")
+    verbs: int = Field(20, ge=1, le=100_000, description="Number of verbs, each singular and plural.")
+    prepositions: int = Field(5, ge=1, le=100_000, description="Number of prepositions.")
     zipf: float = Field(1.0, ge=0.0, le=5.0, description="Exponent of word frequencies by rank; 0 makes them equal.")
 
     def n_rules(self) -> int:
-        """Four for each number of nouns between, those of single phrases, and the words."""
+        """Return the number of rules: four for each number of nouns between, some phrases, and the words."""
         return 4 * self.between + 30 + 2 * self.nouns + 2 * self.verbs + self.prepositions
 
 
 def build(settings: AgreementSettings) -> GrammarRules:
-    """A subject, modifiers of it, and a verb that has the number of the subject.
+    """Build sentences of a subject, its modifiers, and a verb that agrees with the subject in number.
 
-    Each modifier brings one noun: in a prepositional phrase (``prep2 the noun5s``), or as the subject of a relative
-    clause whose verb agrees with it (``that the noun5s verb3``). Their number is geometric, cut at the maximum. A noun
-    between is an *attractor* where its number is opposite to the subject's, as each is independently of the others.
+    Each modifier adds one noun: in a prepositional phrase (``prep2 the noun5s``), or as the subject of a relative
+    clause whose verb agrees with it (``that the noun5s verb3``). Their number is geometric, truncated at the maximum. A
+    noun between is an *attractor* if its number is opposite to the subject's, independently for each noun.
 
-    At the verb of the sentence every verb of the wrong number has probability 0. Where fewer nouns than the maximum
-    stand between, those of the right number together have probability ``1 - more``, else 1.
+    At the verb of the sentence every verb of the wrong number has probability 0. If there are fewer nouns between than
+    the maximum, verbs of the right number have total probability ``1 - more``, else 1.
 
     Symbols: ``NP-sg``, the subject; ``Mods-sg-i``, modifiers of a singular subject from the i-th on.
     """
@@ -65,7 +65,7 @@ def build(settings: AgreementSettings) -> GrammarRules:
 
 LANGUAGE = Language(
     title="agreement of subject and verb across other nouns",
-    tests="whether the number of the subject is kept across attractors",
+    tests="number agreement across attractors",
     citation=(
         "Linzen, Dupoux and Goldberg (2016), Assessing the ability of LSTMs to learn syntax-sensitive dependencies,"
         " TACL; Marvin and Linzen (2018), Targeted syntactic evaluation of language models, EMNLP"

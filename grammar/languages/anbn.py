@@ -15,12 +15,12 @@ class AnbnSettings(LanguageSettings):
     mean_length: float = Field(20.0, ge=2.1, le=1e6, description="Mean number of words of a string.")
 
     def n_rules(self) -> int:
-        """Two, one more for their chain, and two words."""
+        """Return the number of rules: two, one more for their chain, and two words."""
         return 5
 
 
 def build(settings: AnbnSettings) -> GrammarRules:
-    """A number n of a, then as many b; n is geometric from 1 on.
+    """Build strings of n a, then n b; n is geometric from 1 on.
 
     P(a^n b^n) = (1 - p) p^(n - 1), where p = 1 - 2 / ``mean_length``.
     """

@@ -15,15 +15,15 @@ class AnbncnSettings(LanguageSettings):
     """Parameters of a^n b^n c^n."""
 
     longest: int = Field(20, ge=1, le=10**6, description="Largest n.")
-    p: float = Field(0.9, gt=0.0, lt=1.0, description="Probability of n + 1 over that of n.")
+    p: float = Field(0.9, gt=0.0, lt=1.0, description="Ratio of the probabilities of n + 1 and n.")
 
     def n_rules(self) -> int:
-        """Three for each a and each b of each n, and for each c; and the words."""
+        """Return the number of rules: three for each a and b of each n, and for each c; and the words."""
         return 3 * (self.longest * (self.longest + 3)) + 3
 
 
 def build(settings: AnbncnSettings) -> GrammarRules:
-    """A number n of a, then as many b, then as many c; P(n) is in proportion to p^n, n = 1 to ``longest``.
+    """Build strings of n a, then n b, then n c; P(n) is in proportion to p^n, n = 1 to ``longest``.
 
     Symbols are configurations: ``a-3`` after three a, ``b-5-2`` with n = 5 and two b to come, ``c-2`` with two c to
     come.

@@ -17,26 +17,27 @@ class BalancedSettings(LanguageSettings):
     mean_length: float = Field(20.0, ge=2.1, le=1e6, description="Mean number of words of a string.")
 
     def n_rules(self) -> int:
-        """Eight, four more for the chains of the longer ones, and two words."""
+        """Return the number of rules: eight, four more for the chains of the longer ones, and two words."""
         return 14
 
 
 def away(mean_length: float) -> float:
-    """The p of `build`: the root below 1/2 of mean_length (1 - 2p)^2 = 2 (1 - p)."""
+    """Return the p of `build`: the root below 1/2 of mean_length (1 - 2p)^2 = 2 (1 - p)."""
     u = (1.0 + math.sqrt(1.0 + 4.0 * mean_length)) / (2.0 * mean_length)  # 1 - 2p
     return (1.0 - u) / 2.0
 
 
 def build(settings: BalancedSettings) -> GrammarRules:
-    """Strings of n a and n b in any order, n from 1 on; all strings of one length are equally probable.
+    """Build strings of n a and n b in any order, n from 1 on; all strings of one length are equally probable.
 
-    Of a string of 2n words, P = (1 - 2p) / (2p) (p (1 - p))^n, and the mean length is 2 (1 - p) / (1 - 2p)^2. The
+    A string of 2n words has P = (1 - 2p) / (2p) (p (1 - p))^n, and the mean length is 2 (1 - p) / (1 - 2p)^2. The
     difference of the numbers of a and b is a random walk: away from 0, it moves further away with probability p < 1/2
-    and back with 1 - p; at 0 the string ends with probability 1 - 2p, or goes on with a or b alike. So a string that
-    comes back to 0 r times has probability (1/2)^r (2p)^(r - 1) (1 - 2p) p^(n - r) (1 - p)^n, in which r cancels.
+    and back with 1 - p; at 0 the string ends with probability 1 - 2p, or continues with a or b, equally probable. So a
+    string that returns to 0 r times has probability (1/2)^r (2p)^(r - 1) (1 - 2p) p^(n - r) (1 - p)^n, in which r
+    cancels.
 
-    The grammar is unambiguous. Symbols: ``S``, a string from 0 to 0; ``down`` and ``up``, what brings the difference
-    back by one, with one b or one a more.
+    The grammar is unambiguous. Symbols: ``S``, a string from 0 to 0; ``down`` and ``up``, strings that bring the
+    difference back by one, with one b or one a more.
     """
     p = away(settings.mean_length)
     rules: list[tuple[str, tuple[str, ...], float]] = []

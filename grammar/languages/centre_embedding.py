@@ -1,4 +1,4 @@
-"""Relative clauses nested in the centre, or one after the other on the right, with lengths of the same law."""
+"""Relative clauses nested in the centre, or one after the other on the right, with the same distribution of lengths."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ class CentreEmbeddingSettings(LanguageSettings):
     """Parameters of sentences with relative clauses."""
 
     branching: Literal["centre", "right"] = Field(
-        "centre", description="Where relative clauses are: inside each other (centre), or right of each other."
+        "centre", description="Position of relative clauses: inside each other (centre), or after each other (right)."
     )
     depth: int = Field(5, ge=0, le=100_000, description="Maximum number of relative clauses.")
     more: float = Field(0.7, ge=0.0, le=1.0, description="Probability of one more relative clause, below the maximum.")
     plural: float = Field(0.5, ge=0.0, le=1.0, description="Probability that a noun is plural.")
-    nouns: int = Field(50, ge=1, le=100_000, description="Nouns, each with two numbers.")
-    verbs: int = Field(20, ge=1, le=100_000, description="Verbs, each with two numbers.")
+    nouns: int = Field(50, ge=1, le=100_000, description="Number of nouns, each singular and plural.")
+    verbs: int = Field(20, ge=1, le=100_000, description="Number of verbs, each singular and plural.")
     zipf: float = Field(1.0, ge=0.0, le=5.0, description="Exponent of word frequencies by rank; 0 makes them equal.")
 
     def n_rules(self) -> int:
-        """Ten for each number of clauses, and the words."""
+        """Return the number of rules: ten for each number of clauses, and the words."""
         return 10 * (self.depth + 1) + 1 + 2 * self.nouns + 2 * self.verbs
 
 
 def build(settings: CentreEmbeddingSettings) -> GrammarRules:
-    """Clauses of a noun and a verb that agrees with it, each but the first a relative clause with ``that``.
+    """Build clauses of a noun and a verb that agrees with it; all but the first are relative clauses with ``that``.
 
-    ``centre``: a clause stands between the noun and the verb of the one around it, ``N1 that N2 that N3 V3 V2 V1``.
-    ``right``: each clause follows the one before, ``N1 V1 N2 that V2 N3 that V3``.
+    ``centre``: a clause is between the noun and the verb of the clause around it, ``N1 that N2 that N3 V3 V2 V1``.
+    ``right``: each clause follows the previous one, ``N1 V1 N2 that V2 N3 that V3``.
 
-    The number of relative clauses is geometric, cut at the maximum. A sentence with j of them has 3j + 2 tokens in both
-    languages; one that exchanges the order of the same clauses has the same probability in the other language, so
-    the two have the same lengths, word frequencies and entropy.
+    The number of relative clauses is geometric, truncated at the maximum. A sentence with j of them has 3j + 2 tokens
+    in both languages; the sentence with the same clauses in the other order has the same probability in the other
+    language, so both have the same lengths, word frequencies and entropy.
 
     Symbols: ``Clause-i``, the clause with i others around it or before it.
     """
@@ -56,7 +56,7 @@ def build(settings: CentreEmbeddingSettings) -> GrammarRules:
 
 LANGUAGE = Language(
     title="relative clauses nested in the centre, or on the right",
-    tests="memory of nested dependencies, against local ones of the same strings' lengths and words",
+    tests="memory of nested dependencies, compared with local ones of equal lengths and words",
     citation=(
         "Chomsky and Miller (1963), Introduction to the formal analysis of natural languages; Karlsson (2007),"
         " Constraints on multiple center-embedding of clauses, Journal of Linguistics"

@@ -147,16 +147,16 @@ PUBLISHED = {
 
 
 class Cfg3Settings(LanguageSettings):
-    """Parameters of a grammar with symbols in levels; a published grammar has no others."""
+    """Parameters of a grammar with symbols in levels; a published grammar has no other parameters."""
 
     published: Literal["b", "i", "h", "g", "f", "j", "k"] | None = Field(
         None, description="Published grammar in place of a random one: b, i, h, g, f, j or k."
     )
-    levels: int = Field(5, ge=2, le=20, description="Levels, from the start symbol down to the words.")
-    symbols: int = Field(3, ge=1, le=1000, description="Symbols of each level below the start symbol; words too.")
-    degree: Numbers = Field((2,), description="Rules of a symbol: 1 to 100, or several to choose from (2+3).")
+    levels: int = Field(5, ge=2, le=20, description="Number of levels, from the start symbol down to the words.")
+    symbols: int = Field(3, ge=1, le=1000, description="Number of symbols of each lower level, and of words.")
+    degree: Numbers = Field((2,), description="Number of rules of a symbol: 1 to 100, or several to choose from (2+3).")
     lengths: Numbers = Field((2, 3), description="Children of a rule: 2 to 10, or several to choose from (2+3).")
-    distinct: bool = Field(False, description="Whether the children of a rule are all different.")
+    distinct: bool = Field(False, description="Whether the children of a rule are distinct.")
     seed: int = Field(DEFAULT_SEED, ge=0, le=LARGEST_SEED, description="Seed of the rules.")
 
     @field_validator("degree")
@@ -174,25 +174,23 @@ class Cfg3Settings(LanguageSettings):
     def _refuse_settings_of_a_published_grammar(cls, values: Any) -> Any:
         if isinstance(values, Mapping) and values.get("published") is not None and len(values) > 1:
             others = ", ".join(sorted(values.keys() - {"published"}))
-            raise ValueError(f"the rules of a published grammar are fixed; leave out {others}")
+            raise ValueError(f"the rules of a published grammar are fixed; remove {others}")
         return values
 
     @model_validator(mode="after")
     def _check_rules_exist(self) -> Self:
         n, children = self.symbols, set(self.lengths)
         if self.distinct and max(children) > n:
-            raise ValueError(
-                f"{n} symbols cannot be {max(children)} different children; choose fewer or distinct=false"
-            )
+            raise ValueError(f"{n} symbols cannot be {max(children)} distinct children; choose fewer or distinct=false")
         possible = sum(math.perm(n, length) if self.distinct else n**length for length in children)
         if max(self.degree) > possible:
             raise ValueError(
-                f"{n} symbols allow only {possible} different rules of these lengths; choose a lower degree"
+                f"{n} symbols allow only {possible} distinct rules of these lengths; choose a lower degree"
             )
         if n > min(self.degree) * min(children):
             raise ValueError(
-                f"the start symbol has as few as {min(self.degree) * min(children)} children in all its rules, and"
-                f" {n} symbols below it to use; choose fewer symbols or a higher degree"
+                f"the start symbol has as few as {min(self.degree) * min(children)} children in all its rules, but"
+                f" {n} symbols below it; choose fewer symbols or a higher degree"
             )
         if max(children) ** (self.levels - 1) > LONGEST:
             raise ValueError(f"strings have up to {max(children) ** (self.levels - 1):,} tokens; choose fewer levels")
@@ -203,16 +201,16 @@ class Cfg3Settings(LanguageSettings):
         return {"published": self.published} if self.published else dump(self)
 
     def n_rules(self) -> int:
-        """The published ones; else the most that each symbol can have, in rules of two children, and the words."""
+        """Return the number of rules: the published ones; else an upper bound in binary rules, and the words."""
         if self.published:
-            rules = [rule for _, own in published_rules(self.published) for rule in own]
+            rules = [rule for _, alternatives in published_rules(self.published) for rule in alternatives]
             return sum(len(rule) - 1 for rule in rules) + 3
         return (1 + self.symbols * (self.levels - 2)) * max(self.degree) * (max(self.lengths) - 1) + self.symbols
 
 
 def _within(numbers: tuple[int, ...], low: int, high: int) -> tuple[int, ...]:
     if not numbers or not all(low <= number <= high for number in numbers):
-        raise ValueError(f"choose one or more whole numbers from {low} to {high}, joined by +")
+        raise ValueError(f"choose one or more integers from {low} to {high}, joined by +")
     return numbers
 
 
@@ -220,14 +218,14 @@ Rules = Iterator[tuple[int, list[tuple[int, ...]]]]
 
 
 def published_rules(name: str) -> Rules:
-    """Each symbol and the children of its rules, from the start symbol down."""
+    """Return each symbol and the children of its rules, from the start symbol down."""
     for line in PUBLISHED[name].split("\n")[1:]:
         parent, rules = line.split("->")
         yield int(parent), [tuple(map(int, rule.split())) for rule in rules.split("|")]
 
 
 def drawn_rules(settings: Cfg3Settings) -> Rules:
-    """Rules of `published_rules` as numbers; words have numbers from 1 on, the symbols of each level the next ones."""
+    """Return random rules as in `published_rules`, with numbers; words are 1 and up, then the symbols of each level."""
     rng = generator(settings.seed, 4)
     n = settings.symbols
     for level in range(settings.levels - 1, 0, -1):
@@ -238,7 +236,7 @@ def drawn_rules(settings: Cfg3Settings) -> Rules:
 
 
 def _draw_level(rng: np.random.Generator, n_parents: int, settings: Cfg3Settings) -> list[list[list[int]]]:
-    """The rules of each symbol of one level, as numbers of the symbols below."""
+    """Return the rules of each symbol of one level, as numbers of the symbols below."""
     n = settings.symbols
     result: list[list[list[int]]] = []
     for _ in range(n_parents):
@@ -259,13 +257,13 @@ def _draw_level(rng: np.random.Generator, n_parents: int, settings: Cfg3Settings
 
 
 def build(settings: Cfg3Settings) -> GrammarRules:
-    """Every symbol rewrites to symbols of the level below, the lowest to words; its rules have equal probabilities.
+    """Build the grammar: symbols rewrite to the level below, the lowest to words; a symbol's rules are equiprobable.
 
     A random grammar has one start symbol and, on each level below, ``symbols`` of them. The rules of a symbol are
-    different: their number is drawn uniformly from ``degree``; for each, the number of children uniformly from
-    ``lengths``, then the children uniformly (without replacement if ``distinct``), again where the symbol has that rule
-    already. Each symbol that no rule of the level above uses then takes the place of a child drawn uniformly from all
-    children of symbols that occur more than once, so that every symbol is used.
+    distinct: their number is drawn uniformly from ``degree``; for each, the number of children uniformly from
+    ``lengths``, then the children uniformly (without replacement if ``distinct``), repeated if the symbol already has
+    that rule. Each symbol that no rule of the level above uses then replaces a child drawn uniformly from all children
+    of symbols that occur more than once, so that every symbol is used.
 
     Symbols: ``N`` and a number, as in the publication.
     """
@@ -273,9 +271,9 @@ def build(settings: Cfg3Settings) -> GrammarRules:
     names = {parent: f"N{parent}" for parent, _ in rules}
     return grammar_of(
         (
-            (names[parent], [names.get(child, str(child)) for child in children], 1.0 / len(own))
-            for parent, own in rules
-            for children in own
+            (names[parent], [names.get(child, str(child)) for child in children], 1.0 / len(alternatives))
+            for parent, alternatives in rules
+            for children in alternatives
         ),
         start=names[rules[0][0]],
     )
@@ -283,7 +281,7 @@ def build(settings: Cfg3Settings) -> GrammarRules:
 
 LANGUAGE = Language(
     title="deep hierarchies of symbols in levels, published and random",
-    tests="long-range structure that takes dynamic programming to parse",
+    tests="long-range structure that requires dynamic programming to parse",
     citation=(
         "Allen-Zhu and Li (2023), Physics of Language Models: Part 1, Learning hierarchical language structures,"
         " arXiv:2305.13673"

@@ -15,17 +15,17 @@ class CrossSerialSettings(LanguageSettings):
     """Parameters of a^m b^n c^m d^n."""
 
     longest: int = Field(10, ge=1, le=10**6, description="Largest m, and largest n.")
-    p: float = Field(0.8, gt=0.0, lt=1.0, description="Probability of m + 1 over that of m, and likewise of n.")
+    p: float = Field(0.8, gt=0.0, lt=1.0, description="Ratio of the probabilities of m + 1 and m, and likewise of n.")
 
     def n_rules(self) -> int:
-        """Three for each b and c of each m and n, and for each a and d; and the words."""
+        """Return the number of rules: three for each b and c of each m and n, and for each a and d; and the words."""
         return 3 * (2 * self.longest * (self.longest + 2)) + 4
 
 
 def build(settings: CrossSerialSettings) -> GrammarRules:
-    """Numbers m of a, n of b, m of c and n of d; m and n are independent, each in proportion to p^n, 1 to ``longest``.
+    """Build strings of m a, n b, m c and n d; m and n are independent, in proportion to p^n, from 1 to ``longest``.
 
-    The first and the third number agree, and the second and the fourth, as verbs with their nouns in Swiss German.
+    The first and the third number agree, and the second and the fourth, like verbs with their nouns in Swiss German.
 
     Symbols are configurations: ``a-2`` after two a, ``b-2-3`` after three b as well, ``c-1-3`` with one c and three d
     to come, ``d-2`` with two d to come.

@@ -14,17 +14,17 @@ from truesource.grammar.support.errors import InputError
 class DirichletMarkovSettings(DocumentSettings):
     """Parameters of documents of unknown Markov chains."""
 
-    order: int = Field(1, ge=0, le=10, description="Words before, on which the next one depends.")
-    vocabulary: int = Field(8, ge=1, le=10**6, description="Number of different words.")
+    order: int = Field(1, ge=0, le=10, description="Number of previous words that the next word depends on.")
+    vocabulary: int = Field(8, ge=1, le=10**6, description="Number of word types.")
     concentration: float = Field(0.3, ge=0.001, le=1e12, description="Dirichlet concentration of the next word.")
     mean_length: float = Field(8.0, ge=1.5, le=1e6, description="Mean number of words of a string.")
 
 
 def process(settings: DirichletMarkovSettings, name: str) -> DocumentProcess:
-    """The documents of settings: those of a pool of all `ngram` languages of order + 1, by their Dirichlet prior."""
+    """Return the documents of given settings: a pool of all `ngram` languages of order + 1, by their prior."""
     v = settings.vocabulary
     if sum(v ** (length + 1) for length in range(settings.order + 1)) > 10**8:
-        raise InputError(f"{v} words have too many contexts of {settings.order} words; lower one", code="too-large")
+        raise InputError(f"{v} words have too many contexts of {settings.order} words; lower either", code="too-large")
     words = [f"w{w}" for w in range(1, v + 1)]
     rows = DirichletRows(
         words, context_moves(settings.order, v), settings.concentration, settings.mean_length, alike=True

@@ -12,23 +12,23 @@ from truesource.grammar.rules import GrammarRules
 class DyckSettings(LanguageSettings):
     """Parameters of Dyck-(k, m)."""
 
-    k: int = Field(2, ge=1, le=10**9, description="Kinds of brackets.")
+    k: int = Field(2, ge=1, le=10**9, description="Number of kinds of brackets.")
     depth: int = Field(4, ge=1, le=10**9, description="Maximum number of open brackets, the m of Dyck-(k, m).")
 
     def n_rules(self) -> int:
-        """Three for each kind at each depth, and two for the start."""
+        """Return the number of rules: three for each kind at each depth, and two for the start."""
         return 3 * self.k * self.depth + 2
 
 
 def build(settings: DyckSettings) -> GrammarRules:
-    """Dyck-(k, m) without the empty string.
+    """Build Dyck-(k, m) without the empty string.
 
-    At depth 0 the string ends with probability 1/2, at the maximum depth the open bracket closes, and between the two
-    it closes with probability 1/2; a bracket that opens is of each kind with the same probability. The empty string
-    (probability 1/2) is excluded, so the probabilities of the others are twice those of the publication.
+    At depth 0 the string ends with probability 1/2, at the maximum depth the open bracket closes, and in between it
+    closes with probability 1/2; an opening bracket is of each kind with the same probability. The empty string
+    (probability 1/2) is excluded, so the other probabilities are twice those in the publication.
 
-    Symbols: ``pair-d``, a bracket that opens at depth d and closes; ``rest-d-i``, what follows inside an open bracket
-    of kind i, d brackets open, its end included.
+    Symbols: ``pair-d``, a bracket that opens at depth d and closes; ``rest-d-i``, the continuation inside an open
+    bracket of kind i, d brackets open, up to its end.
     """
     k, depth = settings.k, settings.depth
     rules: list[tuple[str, tuple[str, ...], float]] = [("S", ("pair-0",), 0.5), ("S", ("pair-0", "S"), 0.5)]

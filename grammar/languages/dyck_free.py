@@ -14,8 +14,8 @@ LARGEST_P = 0.499999  #: the mean length is then a million tokens
 class DyckFreeSettings(LanguageSettings):
     """Parameters of the Dyck language without a maximum depth."""
 
-    k: int = Field(2, ge=1, le=10**9, description="Kinds of brackets.")
-    p: float = Field(0.4, gt=0.0, lt=1.0, description="Probability of one more pair wherever one can open; below 1/2.")
+    k: int = Field(2, ge=1, le=10**9, description="Number of kinds of brackets.")
+    p: float = Field(0.4, gt=0.0, lt=1.0, description="Probability of a further pair wherever one can open; below 1/2.")
 
     @field_validator("p")
     @classmethod
@@ -27,12 +27,12 @@ class DyckFreeSettings(LanguageSettings):
         return p
 
     def n_rules(self) -> int:
-        """Seven of two children and two words for each kind."""
+        """Return the number of rules: seven of two children and two words for each kind."""
         return 9 * self.k
 
 
 def build(settings: DyckFreeSettings) -> GrammarRules:
-    """The Dyck language of k kinds of brackets, without the empty string.
+    """Build the Dyck language of k kinds of brackets, without the empty string.
 
     With the empty string it is ``S -> (i S i) S`` with probability p/k for each kind i, and the empty string with
     probability 1-p; a string has 2p/(1-2p) tokens on average. Here the empty string is excluded, so the probabilities

@@ -16,7 +16,7 @@ class HmmSettings(LanguageSettings):
     """Parameters of random hidden Markov models."""
 
     states: int = Field(10, ge=1, le=10**6, description="Number of hidden states.")
-    vocabulary: int = Field(100, ge=1, le=10**6, description="Number of different words.")
+    vocabulary: int = Field(100, ge=1, le=10**6, description="Number of word types.")
     initial: float = Field(1.0, ge=0.05, le=1000.0, description="Dirichlet concentration of the first state.")
     transition: float = Field(0.3, ge=0.05, le=1000.0, description="Dirichlet concentration of the next state.")
     emission: float = Field(0.1, ge=0.05, le=1000.0, description="Dirichlet concentration of a state's words.")
@@ -24,12 +24,12 @@ class HmmSettings(LanguageSettings):
     seed: int = Field(DEFAULT_SEED, ge=0, le=LARGEST_SEED, description="Seed of the random model.")
 
     def n_rules(self) -> int:
-        """One for each first state, end, pair of states, and word of a state."""
+        """Return the number of rules: one for each first state, end, pair of states, and word of a state."""
         return self.states * (2 + self.states + self.vocabulary)
 
 
 def parameters(settings: HmmSettings) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """P(first state) (states,), P(next state | state) (states, states), P(word | state) (states, vocabulary)."""
+    """Return P(first state) (states,), P(next state | state) (states, states), P(word | state) (states, vocabulary)."""
     n, rng = settings.states, generator(settings.seed, 2)
     return (
         dirichlet(rng, settings.initial, (1, n))[0],
@@ -39,12 +39,12 @@ def parameters(settings: HmmSettings) -> tuple[FloatArray, FloatArray, FloatArra
 
 
 def build(settings: HmmSettings) -> GrammarRules:
-    """A hidden Markov model whose probabilities are drawn from symmetric Dirichlet distributions.
+    """Build a hidden Markov model whose probabilities are drawn from symmetric Dirichlet distributions.
 
     The first state is drawn, a state emits a word, the string ends with probability 1 / ``mean_length`` or the next
     state is drawn; lengths are geometric and no string is empty.
 
-    Symbols: ``q0``, ``q1``, ... a state and all that follows; ``e0``, ``e1``, ... the word of a state.
+    Symbols: ``q0``, ``q1``, ... a state and its continuation; ``e0``, ``e1``, ... the word of a state.
     """
     n, v, end = settings.states, settings.vocabulary, 1.0 / settings.mean_length
     initial, transition, emission = parameters(settings)

@@ -17,8 +17,8 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 class RandomNgramSettings(LanguageSettings):
     """Parameters of random n-gram languages."""
 
-    order: int = Field(3, ge=1, le=20, description="Words of an n-gram; each depends on order - 1 before it.")
-    vocabulary: int = Field(12, ge=1, le=10**6, description="Number of different words.")
+    order: int = Field(3, ge=1, le=20, description="Words of an n-gram; each depends on the order - 1 words before it.")
+    vocabulary: int = Field(12, ge=1, le=10**6, description="Number of word types.")
     concentration: float = Field(
         0.3, ge=0.05, le=1000.0, description="Dirichlet concentration of the next word after each context."
     )
@@ -26,26 +26,26 @@ class RandomNgramSettings(LanguageSettings):
     seed: int = Field(DEFAULT_SEED, ge=0, le=LARGEST_SEED, description="Seed of the random probabilities.")
 
     def n_contexts(self) -> int:
-        """Contexts of 0 to order - 1 words; those of fewer than order - 1 are at the beginning of a string."""
+        """Return the number of contexts of 0 to order - 1 words; shorter ones are at the beginning of a string."""
         return sum(self.vocabulary**length for length in range(self.order))
 
     def n_rules(self) -> int:
-        """Two for each word after each context, and one for each word."""
+        """Return the number of rules: two for each word after each context, and one for each word."""
         return 2 * self.n_contexts() * self.vocabulary + self.vocabulary
 
 
 def tables(settings: RandomNgramSettings) -> FloatArray:
-    """P(word | context, the string goes on), (contexts, vocabulary); shorter contexts first, each length in order."""
+    """Return P(word | context, the string continues), (contexts, vocabulary); shorter contexts first, in order."""
     rng = generator(settings.seed, 3)
     return dirichlet(rng, settings.concentration, (settings.n_contexts(), settings.vocabulary))
 
 
 def build(settings: RandomNgramSettings) -> GrammarRules:
-    """An n-gram language whose probabilities are drawn from a symmetric Dirichlet distribution, one for each context.
+    """Build an n-gram language with probabilities from a symmetric Dirichlet distribution, one for each context.
 
     A context is the ``order`` - 1 words before, or all of them at the beginning of a string. After each word, the
-    string ends with probability 1 / ``mean_length`` whatever the context, so lengths are geometric and no string is
-    empty. Symbols are contexts, such as ``after w1 w2`` and ``after <bos> w1``.
+    string ends with probability 1 / ``mean_length`` in any context, so lengths are geometric and no string is empty.
+    Symbols are contexts, such as ``after w1 w2`` and ``after <bos> w1``.
     """
     v, order, end = settings.vocabulary, settings.order, 1.0 / settings.mean_length
     words = [f"w{w}" for w in range(1, v + 1)]
@@ -73,7 +73,7 @@ def build(settings: RandomNgramSettings) -> GrammarRules:
 
 LANGUAGE = Language(
     title="random n-gram languages",
-    tests="dependence on a fixed number of words before",
+    tests="dependence on a fixed number of previous words",
     citation=(
         "Svete, Borenstein, Zhou, Augenstein and Cotterell (2024), Can transformers learn n-gram language models?,"
         " EMNLP"

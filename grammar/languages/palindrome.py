@@ -12,20 +12,20 @@ from truesource.grammar.rules import GrammarRules
 class PalindromeSettings(LanguageSettings):
     """Parameters of w w^R."""
 
-    k: int = Field(2, ge=1, le=10**9, description="Number of different words.")
+    k: int = Field(2, ge=1, le=10**9, description="Number of word types.")
     mean_length: float = Field(20.0, ge=2.1, le=1e6, description="Mean number of words of a string, without the mark.")
-    marked: bool = Field(False, description="Put a word of its own (#) in the middle.")
+    marked: bool = Field(False, description="Put a special word (#) in the middle.")
 
     def n_rules(self) -> int:
-        """Return at most five for each word, and one for the mark."""
+        """Return the number of rules: at most five for each word, and one for the mark."""
         return 5 * self.k + 1
 
 
 def build(settings: PalindromeSettings) -> GrammarRules:
-    """A string w over k words, of geometric length from 1 on, then w backwards.
+    """Build strings w over k words, of geometric length from 1 on, then w backwards.
 
     P(w w^R) = (1 - p) p^(n - 1) / k^n for a w of n words, where p = 1 - 2 / ``mean_length``; with a mark in the middle,
-    w # w^R, the same. The middle shows only where it is marked.
+    w # w^R, the same. The middle is visible only if it is marked.
     """
     k, end = settings.k, 2.0 / settings.mean_length
     middle = ("#",) if settings.marked else ()

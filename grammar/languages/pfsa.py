@@ -18,36 +18,36 @@ class PfsaSettings(LanguageSettings):
     """Parameters of random deterministic probabilistic automata."""
 
     states: int = Field(16, ge=1, le=10**6, description="Number of states.")
-    vocabulary: int = Field(16, ge=1, le=10**6, description="Number of different words.")
+    vocabulary: int = Field(16, ge=1, le=10**6, description="Number of word types.")
     transitions: int | None = Field(
-        None, ge=1, le=10**6, description="Transitions that leave a state (default: one for each word)."
+        None, ge=1, le=10**6, description="Number of transitions from a state (default: one for each word)."
     )
     topology: Literal["random", "ring", "banded"] = Field(
-        "random", description="Where transitions lead: random (anywhere), ring or banded (to states nearby)."
+        "random", description="Targets of transitions: random (any state), ring or banded (nearby states)."
     )
     width: int | None = Field(
-        None, ge=1, le=10**6, description="How far a transition of a ring or band leads at most (default: 1)."
+        None, ge=1, le=10**6, description="Largest distance of a transition of a ring or band (default: 1)."
     )
     rank: int | None = Field(
         None, ge=1, le=1000, description="Rank of the matrix of emission logits (default: as high as it can be)."
     )
     temperature: float = Field(
-        1.0, ge=0.1, le=1000.0, description="Of the softmax of logits: low gives few probable words, high equal ones."
+        1.0, ge=0.1, le=1000.0, description="Temperature of the softmax: low concentrates, high equalises."
     )
     mean_length: float = Field(20.0, ge=1.5, le=1e6, description="Mean number of words of a string.")
     seed: int = Field(DEFAULT_SEED, ge=0, le=LARGEST_SEED, description="Seed of the random automaton.")
 
     @property
     def outgoing(self) -> int:
-        """Transitions that leave a state."""
+        """Number of transitions from a state."""
         return self.vocabulary if self.transitions is None else self.transitions
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.outgoing > self.vocabulary:
             raise ValueError(
-                f"transitions={self.transitions} is more than vocabulary={self.vocabulary}, but each transition of a"
-                " state has a word of its own; lower the one or raise the other"
+                f"transitions={self.transitions} is more than vocabulary={self.vocabulary}, but the transitions of a"
+                " state have distinct words; lower transitions or raise vocabulary"
             )
         if self.rank is not None and self.rank > min(self.states, self.vocabulary):
             raise ValueError(
@@ -55,21 +55,21 @@ class PfsaSettings(LanguageSettings):
                 " lower it"
             )
         if self.width is not None and self.topology == "random":
-            raise ValueError("width is of topology=ring and topology=banded only; remove it, or choose one of these")
+            raise ValueError("width applies only to topology=ring and topology=banded; remove it or choose one")
         return self
 
     def n_rules(self) -> int:
-        """Two for each transition, and one for each word."""
+        """Return the number of rules: two for each transition, and one for each word."""
         transitions = self.states * self.outgoing
         return 2 * transitions + min(self.vocabulary, transitions)
 
 
 def automaton(settings: PfsaSettings) -> Automaton:
-    """A random automaton with at most one transition for each state and word; it starts in state 0.
+    """Return a random automaton with at most one transition for each state and word; it starts in state 0.
 
-    Words of a state's transitions are drawn without replacement. The first transition of each state leads to the next
-    state (but that of the last state), so that all are reached; the other targets are drawn uniformly: ``random`` from
-    all states, ``banded`` from those at most ``width`` away, ``ring`` likewise with the last state beside the first.
+    Words of a state's transitions are drawn without replacement. The first transition of each state but the last leads
+    to the next state, so that all are reachable; the other targets are drawn uniformly: ``random`` from all states,
+    ``banded`` from states at most ``width`` away, ``ring`` likewise with the last state next to the first.
 
     Weights of a state's transitions are the softmax of logits over ``temperature``. Logits are independent standard
     normal variables; with a ``rank`` R they are the products of two matrices of such variables, states by R and R by
@@ -93,12 +93,12 @@ def automaton(settings: PfsaSettings) -> Automaton:
 
 
 def build(settings: PfsaSettings) -> GrammarRules:
-    """The grammar of `automaton`."""
+    """Build the grammar of `automaton`."""
     return automaton(settings).grammar()
 
 
 def _targets(settings: PfsaSettings, rng: np.random.Generator) -> IntArray:
-    """Return where each transition leads, (states, outgoing)."""
+    """Return the target of each transition, (states, outgoing)."""
     n, shape = settings.states, (settings.states, settings.outgoing)
     width = 1 if settings.width is None else settings.width
     state = np.arange(n)[:, None]
@@ -113,7 +113,7 @@ def _targets(settings: PfsaSettings, rng: np.random.Generator) -> IntArray:
 
 
 def _logits(settings: PfsaSettings, word: IntArray, rng: np.random.Generator) -> FloatArray:
-    """Numbers of the word of each transition, (states, outgoing)."""
+    """Return a logit for the word of each transition, (states, outgoing)."""
     if settings.rank is None:
         return rng.standard_normal(word.shape)
     logits = np.zeros(word.shape)

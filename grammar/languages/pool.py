@@ -1,4 +1,4 @@
-"""Documents of a pool of languages, of which each document has one that must be learned while it is read."""
+"""Documents of a pool of languages; the language of each document must be inferred from its strings."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class PoolSettings(DocumentSettings):
         "pfsa/mean_length=8",
         description="Languages: references with / for : and comma, several joined by |.",
     )
-    languages: int = Field(16, ge=1, le=10**5, description="Languages of each reference without a seed of its own.")
+    languages: int = Field(16, ge=1, le=10**5, description="Number of languages of each reference without a seed.")
     first: int = Field(DEFAULT_SEED, ge=0, le=LARGEST_SEED, description="Seed of the first of these languages.")
     switch: float = Field(
-        0.0, ge=0.0, le=1.0, description="Probability that the language is drawn again before each further string."
+        0.0, ge=0.0, le=1.0, description="Probability that the language is redrawn before each further string."
     )
 
     @field_validator("family", mode="before")
@@ -45,7 +45,7 @@ class PoolSettings(DocumentSettings):
         return value.replace(":", "/").replace(",", "/") if isinstance(value, str) else value
 
     def members(self) -> Iterator[str]:
-        """References of all languages."""
+        """Yield references of all languages."""
         for part in self.family.split("|"):
             name, slash, rest = part.strip().partition("/")
             title, chosen = parse(name + ":" * bool(slash) + rest.replace("/", ","))
@@ -58,7 +58,7 @@ class PoolSettings(DocumentSettings):
 
 
 def process(settings: PoolSettings, name: str) -> DocumentProcess:
-    """The documents of settings: a language is drawn, each alike, then its strings."""
+    """Return the documents of given settings: a language is drawn uniformly, then its strings."""
     return pool_of(list(settings.members()), count=settings.count, switch=settings.switch, name=name)
 
 
@@ -70,24 +70,24 @@ def pool_of(
     prior: Sequence[float] | None = None,
     name: str | None = None,
 ) -> DocumentProcess:
-    """Documents of which each has one of some languages, that the reader does not know.
+    """Return documents whose language, one of several, is unknown to the reader.
 
     Args:
         languages: K grammars or processes, or references of them.
-        count: strings of a document.
-        switch: P(the language is drawn again) before each string but the first.
-        prior: (K,) P(language), divided by their sum; None: all alike.
-        name: in signatures; None: of the digests of the languages.
+        count: number of strings of a document.
+        switch: P(the language is redrawn) before each string but the first.
+        prior: (K,) P(language), divided by their sum; None: uniform.
+        name: name in signatures; None: a digest of the languages.
 
     Raises:
-        InputError: there is no language, no word that two of them have, not all strings of one end, or ``prior`` has
-            other numbers than one for each language, 0 or more, and together more than 0.
+        InputError: there is no language, no two of them share a word, not all strings of one end, or ``prior`` is not
+            one number of 0 or more for each language, with a positive sum.
     """
     if not languages:
         raise InputError("this pool has no language; name one or more")
     weight = np.ones(len(languages)) if prior is None else np.asarray(prior, dtype=np.float64)
     if weight.shape != (len(languages),) or not (weight >= 0.0).all() or not 0.0 < weight.sum() < np.inf:
-        raise InputError(f"a prior has a number from 0 on for each of the {len(languages)} languages, not all 0")
+        raise InputError(f"a prior needs a number >= 0 for each of the {len(languages)} languages, not all 0")
     names = [each if isinstance(each, str) else each.identity for each in languages]
     automata = automata_of(languages)
     predictor: WordPredictor
@@ -97,14 +97,14 @@ def pool_of(
         truths = [load_truth(each) if isinstance(each, str) else each for each in languages]
         predictor = TruthsPool(names, truths, weight / weight.sum(), switch)
     if name is None:
-        told = hashlib.sha256(repr([names, weight.tolist(), count, switch]).encode()).hexdigest()
-        name = f"pool of {len(names)} languages {told[:8]}"
+        digest = hashlib.sha256(repr([names, weight.tolist(), count, switch]).encode()).hexdigest()
+        name = f"pool of {len(names)} languages {digest[:8]}"
     return DocumentProcess(name, predictor, count)
 
 
 def automata_of(languages: Sequence[str | Truth]) -> Automata | None:
-    """The languages as automata; None where one is none, or is not right-linear."""
-    found: list[LinearMoves] = []
+    """Return the languages as automata; None unless all are right-linear grammars."""
+    automata: list[LinearMoves] = []
     for language in track(languages, "building the languages of a pool", len(languages)):
         if isinstance(language, str):
             rules: object = None if is_process(language) else load_language(language)
@@ -113,13 +113,13 @@ def automata_of(languages: Sequence[str | Truth]) -> Automata | None:
         moves = LinearMoves.of(rules) if isinstance(rules, GrammarRules) else None
         if moves is None:
             return None
-        found.append(moves)
-    return Automata.join(found)
+        automata.append(moves)
+    return Automata.join(automata)
 
 
 LANGUAGE = Language(
-    title="documents of one of K languages, which must be learned while it is read",
-    tests="learning in context, and whether a model knows the languages of its training or their family",
+    title="documents of one of K languages, which must be inferred while reading",
+    tests="learning in context, and whether a model learns its training languages or their family",
     citation=(
         "Akyürek, Wang, Kim and Andreas (2024), In-context language learning: Architectures and algorithms, ICML"
     ),

@@ -18,10 +18,10 @@ LONGEST = 1_000_000  #: tokens of a string
 class RandomHierarchySettings(LanguageSettings):
     """Parameters of the random hierarchy model; its letters are L, v, m and s."""
 
-    depth: int = Field(4, ge=1, le=19, description="Levels of productions, L.")
-    symbols: int = Field(8, ge=1, le=10**6, description="Symbols of each level, v; as many words.")
-    productions: int = Field(4, ge=1, le=10**6, description="Productions of a symbol, m.")
-    children: int = Field(2, ge=2, le=10, description="Children of a production, s.")
+    depth: int = Field(4, ge=1, le=19, description="Number of levels of productions, L.")
+    symbols: int = Field(8, ge=1, le=10**6, description="Number of symbols of each level, v, and of words.")
+    productions: int = Field(4, ge=1, le=10**6, description="Number of productions of a symbol, m.")
+    children: int = Field(2, ge=2, le=10, description="Number of children of a production, s.")
     seed: int = Field(DEFAULT_SEED, ge=0, le=LARGEST_SEED, description="Seed of the productions.")
 
     @model_validator(mode="after")
@@ -36,17 +36,17 @@ class RandomHierarchySettings(LanguageSettings):
         return self
 
     def n_rules(self) -> int:
-        """Rules of the start symbol, the productions in rules of two children, and the words."""
+        """Return the number of rules: the start symbol, the productions in binary rules, and the words."""
         return self.symbols * (2 + self.depth * self.productions * (self.children - 1))
 
 
 def build(settings: RandomHierarchySettings) -> GrammarRules:
-    """A symbol of the top level is drawn uniformly; each level rewrites every symbol to symbols of the next.
+    """Build the hierarchy: a top symbol is drawn uniformly; each level rewrites every symbol to the next level.
 
     Each symbol has m productions of s children, with equal probabilities. The v m productions of a level are drawn
-    uniformly without replacement from all v^s, and dealt to its symbols in turn, so no two symbols share one: a
-    string has one derivation, and the entropy is ``ln v + ln m (s^L - 1) / (s - 1)``. The symbols of the last level
-    are words. Symbols that no production from the start leads to are left out.
+    uniformly without replacement from all v^s, and dealt to its symbols in turn, so no two symbols share one: a string
+    has one derivation, and the entropy is ``ln v + ln m (s^L - 1) / (s - 1)``. The symbols of the last level are words.
+    Unreachable symbols are removed.
 
     Symbols: ``level.number``, levels numbered from L at the top; words are numbers.
     """
@@ -61,23 +61,23 @@ def build(settings: RandomHierarchySettings) -> GrammarRules:
 
 
 def _draw_productions(
-    rng: np.random.Generator, wanted: int, settings: RandomHierarchySettings
+    rng: np.random.Generator, number: int, settings: RandomHierarchySettings
 ) -> list[tuple[int, ...]]:
-    """Different sequences of children, drawn uniformly; all of them are listed only where that many are wanted."""
+    """Return distinct sequences of children, drawn uniformly; all possible ones are listed only if most are needed."""
     shape = (settings.symbols,) * settings.children
     possible = settings.symbols**settings.children
-    if possible <= 4 * wanted:
-        codes = rng.permutation(possible)[:wanted]
+    if possible <= 4 * number:
+        codes = rng.permutation(possible)[:number]
         return list(zip(*(row.tolist() for row in np.unravel_index(codes, shape)), strict=True))
     result: dict[tuple[int, ...], None] = {}
-    while len(result) < wanted:
-        result |= dict.fromkeys(map(tuple, rng.integers(settings.symbols, size=(wanted, settings.children)).tolist()))
-    return list(result)[:wanted]
+    while len(result) < number:
+        result |= dict.fromkeys(map(tuple, rng.integers(settings.symbols, size=(number, settings.children)).tolist()))
+    return list(result)[:number]
 
 
 LANGUAGE = Language(
     title="random hierarchies of equiprobable productions",
-    tests="how much data it takes to learn hidden variables, level by level",
+    tests="how much data learning hidden variables requires, level by level",
     citation=(
         "Cagnetta, Petrini, Tomasini, Favero and Wyart (2024), How deep neural networks learn compositional data: the"
         " random hierarchy model, Physical Review X 14, 031001"

@@ -1,4 +1,4 @@
-"""Small regular languages: parity, counting, (ab)* and those of Tomita (1982)."""
+"""Small regular languages: parity, counting, (ab)* and the Tomita languages (1982)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ BITS = ("0", "1")
 
 @dataclass(frozen=True)
 class Acceptor:
-    """A finite automaton without dead states: every state can reach one that accepts. It starts in state 0."""
+    """A finite automaton in which every state can reach an accepting one. It starts in state 0."""
 
     words: tuple[str, str]
-    moves: Sequence[tuple[int | None, int | None]]  #: where each state goes with the first word and with the second
+    moves: Sequence[tuple[int | None, int | None]]  #: target of each state for the first word and for the second
     accepting: frozenset[int]
 
 
@@ -44,33 +44,33 @@ class RegularSettings(LanguageSettings):
     which: Which = Field(
         "modular", description="The language; modular: strings of 0 and 1 with a multiple of modulus 1s."
     )
-    modulus: int | None = Field(None, ge=1, le=10_000, description="Of which=modular (default: 2, which is parity).")
-    end: float = Field(0.1, ge=1e-4, le=0.99, description="Probability that a string ends where it may.")
+    modulus: int | None = Field(None, ge=1, le=10_000, description="Modulus of which=modular (default: 2, parity).")
+    end: float = Field(0.1, ge=1e-4, le=0.99, description="Probability that a string ends in an accepting state.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.modulus is not None and self.which != "modular":
-            raise ValueError(f"modulus is of which=modular only; remove it from which={self.which}")
+            raise ValueError(f"modulus applies only to which=modular; remove it from which={self.which}")
         return self
 
     def acceptor(self) -> Acceptor:
-        """The automaton of the language."""
+        """Return the automaton of the language."""
         if self.which != "modular":
             return ACCEPTORS[self.which]
         k = self.modulus or 2
         return Acceptor(BITS, [(q, (q + 1) % k) for q in range(k)], frozenset({0}))
 
     def n_rules(self) -> int:
-        """Two for each transition, and one for each word."""
+        """Return the number of rules: two for each transition, and one for each word."""
         states = len(ACCEPTORS[self.which].moves) if self.which != "modular" else self.modulus or 2
         return 4 * states + 2
 
 
 def build(settings: RegularSettings) -> GrammarRules:
-    """A regular language, each string of which has a probability by the states of its automaton.
+    """Build a regular language whose strings have probabilities by the states of its automaton.
 
-    In a state that accepts, the string ends with probability ``end``; otherwise, and in all other states, each word
-    with which a string of the language can go on is equally probable. The empty string is excluded: where the first
+    In an accepting state, the string ends with probability ``end``; otherwise, and in all other states, each word
+    with which a string of the language can continue is equally probable. The empty string is excluded: if the first
     state accepts, the probabilities of the others are divided by 1 - ``end``.
 
     * ``modular``: strings of 0 and 1 in which the number of 1s is a multiple of ``modulus``
@@ -103,7 +103,7 @@ def build(settings: RegularSettings) -> GrammarRules:
 
 LANGUAGE = Language(
     title="small regular languages: parity, modular counting, (ab)*, Tomita's seven",
-    tests="counting, periodicity and memory of a finite state",
+    tests="counting, periodicity and finite-state memory",
     citation=(
         "Bhattamishra, Ahuja and Goyal (2020), On the ability and limitations of transformers to recognize formal"
         " languages, EMNLP; Delétang et al. (2023), Neural networks and the Chomsky hierarchy, ICLR; Tomita (1982),"

@@ -21,21 +21,21 @@ from truesource.grammar.support.arrays import FloatArray, IntArray
 class ShuffleDyckSettings(LanguageSettings):
     """Parameters of shuffled brackets."""
 
-    k: int = Field(2, ge=1, le=10**4, description="Kinds of brackets.")
+    k: int = Field(2, ge=1, le=10**4, description="Number of kinds of brackets.")
     depth: int = Field(6, ge=1, le=10**4, description="Maximum number of open brackets of all kinds.")
-    p_open: float = Field(0.5, gt=0.0, lt=1.0, description="Probability that a bracket opens, where one may close.")
+    p_open: float = Field(0.5, gt=0.0, lt=1.0, description="Probability that a bracket opens if one may close.")
 
     def n_rules(self) -> int:
-        """Two for each bracket in each configuration, and one for each bracket."""
+        """Return the number of rules: two for each bracket in each configuration, and one for each bracket."""
         return 4 * self.k * comb(self.k + self.depth, min(self.k, self.depth)) + 2 * self.k
 
 
 def build(settings: ShuffleDyckSettings) -> GrammarRules:
-    """Strings in which the brackets of each kind are well nested when all others are left out, without the empty one.
+    """Build non-empty strings in which the brackets of each kind, taken alone, are well nested.
 
-    Where nothing is open, the string ends with probability 1 - ``p_open``; at the maximum depth a bracket closes; in
-    between one opens with probability ``p_open``. A bracket that opens is of each kind alike, one that closes of each
-    kind that is open. With one kind and ``p_open`` 1/2 it is `dyck` with k = 1.
+    If nothing is open, the string ends with probability 1 - ``p_open``; at the maximum depth a bracket closes; in
+    between one opens with probability ``p_open``. An opening bracket has a uniform kind, a closing one a uniform kind
+    among the open ones. With one kind and ``p_open`` 1/2 it is `dyck` with k = 1.
 
     Symbols are configurations, ``open-2-0``: two of the first kind are open, none of the second.
     """
@@ -54,21 +54,21 @@ def build(settings: ShuffleDyckSettings) -> GrammarRules:
     return walked(start, moves, lambda state: (1.0 - p) / p if not any(state[1:]) else 0.0).grammar()
 
 
-class Open(NamedTuple):
+class OpenBrackets(NamedTuple):
     """Open brackets of W strings after t words."""
 
-    counts: IntArray  #: (W, k) of each kind
-    total: IntArray  #: (W,) of all kinds
-    kinds: IntArray  #: (W,) kinds of which one or more are open
-    words: IntArray  #: (W,) t
+    counts: IntArray  #: (W, k) open brackets of each kind
+    total: IntArray  #: (W,) open brackets of all kinds
+    kinds: IntArray  #: (W,) number of kinds with open brackets
+    words: IntArray  #: (W,) number t of words
 
 
 class ShuffleDyck(Process):
-    """Shuffled brackets as a process: how many of each kind are open says all.
+    """Shuffled brackets as a process: the state is the number of open brackets of each kind.
 
-    Only the number of open brackets of all kinds decides whether one opens, closes or the string ends, and so it does
-    under a length condition: the probability of each is multiplied by how much likelier it makes a length of the range
-    (Doob's h-transform), for which a table of words read and brackets open is enough.
+    Whether a bracket opens or closes or the string ends depends only on the number of open brackets of all kinds, also
+    under a length condition: each probability is multiplied by the factor by which it raises P(a length of the range)
+    (Doob's h-transform), which needs only a table by words read and brackets open.
     """
 
     def __init__(self, settings: ShuffleDyckSettings, name: str, lengths: LengthRange | None = None) -> None:
@@ -76,7 +76,7 @@ class ShuffleDyck(Process):
         super().__init__(name, [f"({i + 1}" for i in range(k)] + [f"{i + 1})" for i in range(k)])
         self.settings, self.lengths = settings, lengths
         depth = settings.depth if lengths is None else min(settings.depth, lengths.high // 2 + 1)
-        #: (depth+1,) probabilities where so many are open, after the first word
+        #: (depth+1,) probabilities by number of open brackets, after the first word
         self._up = np.full(depth + 1, settings.p_open)
         self._down = np.full(depth + 1, 1.0 - settings.p_open)
         if depth == settings.depth:
@@ -86,7 +86,7 @@ class ShuffleDyck(Process):
         self._reaching = None if lengths is None else self._reach(lengths)
 
     def _reach(self, lengths: LengthRange) -> FloatArray:
-        """Ln P(a length of the range | words read, open), (high+2, depth+2) nats; the last row and column are -inf."""
+        """Return ln P(a length in the range | words read, open), (high+2, depth+2) nats; last row, column -inf."""
         with np.errstate(divide="ignore"):
             up, down, end = np.log(self._up), np.log(self._down), np.log(self._end)
         table = np.full((lengths.high + 2, len(up) + 1), -np.inf)
@@ -98,13 +98,13 @@ class ShuffleDyck(Process):
             raise no_length(self.name, lengths)
         return table
 
-    def begin(self, n: int) -> Open:
-        """Nothing is open."""
+    def begin(self, n: int) -> OpenBrackets:
+        """Return the state with nothing open."""
         none = np.zeros(n, dtype=np.int64)
-        return Open(np.zeros((n, self.settings.k), dtype=np.int32), none, none, none)
+        return OpenBrackets(np.zeros((n, self.settings.k), dtype=np.int32), none, none, none)
 
-    def _rates(self, state: Open) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Probabilities that a bracket opens, that one closes, and of the end, (W,) each."""
+    def _rates(self, state: OpenBrackets) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the probabilities that a bracket opens, that one closes, and of the end, (W,) each."""
         t, d = state.words, state.total
         up, down, end = np.where(t == 0, 1.0, self._up[d]), self._down[d], np.where(t == 0, 0.0, self._end[d])
         if self._reaching is None or self.lengths is None:
@@ -115,24 +115,24 @@ class ShuffleDyck(Process):
         return up, down, end * np.where((t >= self.lengths.low) & (t <= self.lengths.high), np.exp(-here), 0.0)
 
     @override
-    def law(self, state: Open) -> FloatArray:
+    def law(self, state: OpenBrackets) -> FloatArray:
         up, down, end = self._rates(state)
         close = down / np.maximum(state.kinds, 1)
         opening = np.repeat((up / self.settings.k)[:, None], self.settings.k, axis=1)
         return np.concatenate([opening, (state.counts > 0) * close[:, None], end[:, None]], axis=1)
 
     @override
-    def probability(self, state: Open, words: IntArray) -> FloatArray:
-        # without the other words
+    def probability(self, state: OpenBrackets, words: IntArray) -> FloatArray:
+        # without computing the other words
         k = self.settings.k
         up, down, end = self._rates(state)
         kind = np.clip(words - k, 0, k - 1)
         close = np.where(state.counts[np.arange(len(words)), kind] > 0, down / np.maximum(state.kinds, 1), 0.0)
-        found = np.where(words < k, up / k, np.where(words < 2 * k, close, end))
-        return np.where(words < 0, 0.0, found)
+        probabilities = np.where(words < k, up / k, np.where(words < 2 * k, close, end))
+        return np.where(words < 0, 0.0, probabilities)
 
     @override
-    def draw(self, state: Open, uniform: FloatArray) -> IntArray:
+    def draw(self, state: OpenBrackets, uniform: FloatArray) -> IntArray:
         # first whether a bracket opens, then which
         k = self.settings.k
         up, down, end = self._rates(state)
@@ -148,13 +148,13 @@ class ShuffleDyck(Process):
         return words
 
     @override
-    def read(self, state: Open, words: IntArray) -> Open:
+    def read(self, state: OpenBrackets, words: IntArray) -> OpenBrackets:
         k, every = self.settings.k, np.arange(len(words))
         opens, kind = words < k, words % k
         counts = state.counts
         before = counts[every, kind]
         counts[every, kind] = after = before + np.where(opens, 1, -1)
-        return Open(
+        return OpenBrackets(
             counts,
             state.total + np.where(opens, 1, -1),
             state.kinds + (opens & (before == 0)) - (~opens & (after == 0)),
@@ -188,11 +188,11 @@ class ShuffleDyck(Process):
 
     @override
     def expected_words(self) -> FloatArray:
-        # brackets of all kinds are alike
+        # all kinds are equally frequent
         if self.lengths is not None:
             mean = float(np.arange(self.lengths.high + 1) @ self.length_pmf(self.lengths.high))
         else:
-            down_one = 0.0  # words until there is one less, from the maximum down to 1
+            down_one = 0.0  # expected words until one less is open, from the maximum down to 1
             with np.errstate(over="ignore"):
                 for d in range(self.settings.depth, 0, -1):
                     down_one = (1.0 + self._up[d] * down_one) / self._down[d]

@@ -14,9 +14,9 @@ from truesource.grammar.rules import GrammarRules
 
 TENSES = ("past", "pres")
 ONSETS, VOWELS = "bdfgklmnprstvz", "aeiou"
-STEMS = (len(ONSETS) * len(VOWELS)) ** 2  #: different stems of two syllables
-STRIDE = 2311  #: between stems that follow each other in a list; coprime to their number
-COORDINATED = 0.02  #: probability that an adjective, or a verb without a clause, is two that are coordinated
+STEMS = (len(ONSETS) * len(VOWELS)) ** 2  #: number of distinct stems of two syllables
+STRIDE = 2311  #: distance of consecutive stems in a list; coprime to their number
+COORDINATED = 0.02  #: probability that an adjective, or a verb without a clause, is coordinated with another
 SUBJECT, OBJECT, THAT, WHO, AND = "ze", "lo", "dak", "rul", "nem"
 PRONOUNS = {"sg": "em", "pl": "ent"}
 
@@ -29,32 +29,32 @@ class SwitchesSettings(LanguageSettings):
     switches: str = Field(
         "000000", description="Rules to reverse: S, VP, complement clause, PP, adjective, relative clause."
     )
-    nouns: int = Field(60, ge=1, le=1000, description="Nouns, each with two numbers.")
+    nouns: int = Field(60, ge=1, le=1000, description="Number of nouns, each singular and plural.")
     verbs: int = Field(25, ge=1, le=1000, description="Verbs of each of three kinds, with two numbers and two tenses.")
-    adjectives: int = Field(30, ge=1, le=500, description="Adjectives.")
-    prepositions: int = Field(6, ge=1, le=100, description="Prepositions, or postpositions.")
+    adjectives: int = Field(30, ge=1, le=500, description="Number of adjectives.")
+    prepositions: int = Field(6, ge=1, le=100, description="Number of prepositions or postpositions.")
     zipf: float = Field(0.0, ge=0.0, le=5.0, description="Exponent of word frequencies by rank; 0 makes them equal.")
 
     @field_validator("switches", mode="before")
     @classmethod
     def _six_digits(cls, value: Any) -> Any:
         if not (isinstance(value, str) and re.fullmatch("[01]{6}", value)):
-            raise ValueError("write six digits of 0 and 1, as a text, such as '011101'")
+            raise ValueError("write six digits 0 or 1 as a string, such as '011101'")
         return value
 
     def n_rules(self) -> int:
-        """One for each word and those of phrases, whose long ones are several."""
+        """Return the number of rules: one for each word, and rules of phrases, several for long ones."""
         return 2 * self.nouns + 12 * self.verbs + self.adjectives + self.prepositions + 100
 
 
 def stem(number: int) -> str:
-    """One of `STEMS` invented stems, such as ``bamu``."""
+    """Return one of `STEMS` invented stems, such as ``bamu``."""
     first, second = divmod(number * STRIDE % STEMS, len(ONSETS) * len(VOWELS))
     return "".join(ONSETS[i // len(VOWELS)] + VOWELS[i % len(VOWELS)] for i in (first, second))
 
 
 def phrases() -> Iterator[Switched]:
-    """Rules of phrases in the order of 000000, with their weights."""
+    """Yield rules of phrases in the order of 000000, with their weights."""
     yield 0, "ROOT", ("S", "."), 1.0
     yield 3, "S-comp", ("S", THAT), 1.0
     yield 0, "Adj", ("Adj", AND, "Adj"), COORDINATED
@@ -80,10 +80,10 @@ def phrases() -> Iterator[Switched]:
 
 
 def lexicon(settings: SwitchesSettings) -> Iterator[Rule]:
-    """Rules of words, with their weights.
+    """Yield rules of words, with their weights.
 
-    Of a stem: ``bamuk``, ``bamukes``, a noun; ``bamum`` with ``i``, ``o``, ``it``, ``ot``, a verb (present singular and
-    plural, past singular and plural); ``bamush``, an adjective; ``bamur``, a preposition.
+    Each stem has ``bamuk``, ``bamukes``, a noun; ``bamum`` with ``i``, ``o``, ``it``, ``ot``, a verb (present singular
+    and plural, past singular and plural); ``bamush``, an adjective; ``bamur``, a preposition.
     """
     forms = [(f"N-{n}", f"k{ending}") for n, ending in (("sg", ""), ("pl", "es"))]
     verbs = [
@@ -109,7 +109,7 @@ def lexicon(settings: SwitchesSettings) -> Iterator[Rule]:
 
 
 def build(settings: SwitchesSettings) -> GrammarRules:
-    """One of 64 languages with the same words and the same probabilities of derivations.
+    """Build one of 64 languages with the same words and the same probabilities of derivations.
 
     A sentence is a subject and a verb phrase that agree in number. Verbs are intransitive, transitive or take a clause,
     in two tenses. Subjects and objects are marked by a particle. Noun phrases are nouns or pronouns, with an adjective,
@@ -126,8 +126,8 @@ def build(settings: SwitchesSettings) -> GrammarRules:
     5. adjective, noun;
     6. relative clause, relativiser, noun.
 
-    The weights of phrases are those of the publication, divided by the sum of each symbol's. The words are our own, and
-    so is the share of coordinated adjectives and verbs, which there depends on how many there are.
+    The weights of phrases are from the publication, divided by the sum of each symbol's. The words are our own, and so
+    is the share of coordinated adjectives and verbs, which in the publication depends on the vocabulary size.
     """
     rules = [
         (parent, children[::-1] if switch and settings.switches[switch - 1] == "1" else children, weight)

@@ -17,13 +17,13 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 class ZipfPcfgSettings(LanguageSettings):
     """Parameters of random context-free grammars."""
 
-    nonterminals: int = Field(10, ge=1, le=100_000, description="Symbols of phrases.")
-    classes: int = Field(10, ge=1, le=100_000, description="Word classes; no word is in two of them.")
-    vocabulary: int = Field(500, ge=1, le=10**6, description="Number of different words.")
-    rules: int = Field(4, ge=1, le=10_000, description="Rules of each kind for each phrase; fewer are sparser.")
+    nonterminals: int = Field(10, ge=1, le=100_000, description="Number of phrase symbols.")
+    classes: int = Field(10, ge=1, le=100_000, description="Number of word classes, which share no words.")
+    vocabulary: int = Field(500, ge=1, le=10**6, description="Number of word types.")
+    rules: int = Field(4, ge=1, le=10_000, description="Number of rules of each kind for each phrase symbol.")
     concentration: float = Field(0.5, ge=0.05, le=1000.0, description="Dirichlet concentration of rule probabilities.")
     both: float = Field(0.3, ge=0.0, le=1.0, description="Share of branching rules whose children are both phrases.")
-    right: float = Field(0.7, ge=0.0, le=1.0, description="Share of the other ones whose phrase is on the right.")
+    right: float = Field(0.7, ge=0.0, le=1.0, description="Share of the others whose phrase is on the right.")
     zipf: float = Field(1.0, ge=0.0, le=5.0, description="Exponent of word frequencies by rank in each class.")
     mean_length: float = Field(10.0, ge=1.5, le=1000.0, description="Mean number of words of a string.")
     seed: int = Field(DEFAULT_SEED, ge=0, le=LARGEST_SEED, description="Seed of the random grammar.")
@@ -31,32 +31,32 @@ class ZipfPcfgSettings(LanguageSettings):
     @model_validator(mode="after")
     def _every_class_has_a_word(self) -> Self:
         if self.vocabulary < self.classes:
-            raise ValueError(f"vocabulary: {self.classes:,} classes need as many words, or more")
+            raise ValueError(f"vocabulary: {self.classes:,} classes need at least as many words; raise it")
         return self
 
     def n_rules(self) -> int:
-        """Four kinds for each phrase, one more for each phrase and class, and the words."""
+        """Return the number of rules: four kinds for each phrase, one for each phrase and class, and the words."""
         return 4 * self.nonterminals * self.rules + self.nonterminals + self.classes + self.vocabulary
 
     @property
     def branching(self) -> float:
         """Probability that a phrase branches.
 
-        A phrase is one word of a class, or with this probability b has two children, of which each is a phrase, too,
-        with probability 1 + ``both`` in all. All phrases have the mean length L = 1 - b + b ((1 + both) L + 1 - both),
-        so b = (L - 1) / ((1 + both) L - both).
+        A phrase is one word of a class, or with this probability b has two children, of which the expected number of
+        phrases is 1 + ``both``. All phrases have the mean length L = 1 - b + b ((1 + both) L + 1 - both), so b = (L -
+        1) / ((1 + both) L - both).
         """
         length = self.mean_length
         return (length - 1.0) / ((1.0 + self.both) * length - self.both)
 
 
 def build(settings: ZipfPcfgSettings) -> GrammarRules:
-    """A random grammar in the manner of Clark (2018), with word classes.
+    """Build a random grammar in the manner of Clark (2018), with word classes.
 
     A phrase is one word of a class, or branches into two phrases (``both``), a class and a phrase on its right
     (``right``), or a phrase and a class on its right. Each of these four kinds has ``rules`` rules for each phrase,
-    with children drawn uniformly without repetition and probabilities from a symmetric Dirichlet distribution;
-    what else a symbol needs to be reached is added. A class has its share of the vocabulary. Its word of rank r has a
+    with children drawn uniformly without repetition and probabilities from a symmetric Dirichlet distribution; rules
+    that make every symbol reachable are added. A class has its share of the vocabulary. Its word of rank r has a
     probability in proportion to ``r ** -zipf``.
 
     The probability of branching is the same for all phrases and gives the mean length exactly; strings of every length
@@ -95,20 +95,20 @@ def build(settings: ZipfPcfgSettings) -> GrammarRules:
 def _drawn(
     rng: np.random.Generator, settings: ZipfPcfgSettings, options: int, needed: Sequence[int]
 ) -> list[tuple[int, float]]:
-    """``settings.rules`` different numbers below ``options``, all that are needed among them, and probabilities."""
+    """Return ``settings.rules`` distinct numbers below ``options``, including ``needed``, with probabilities."""
     result = dict.fromkeys(needed)
-    wanted = min(max(settings.rules, len(result)), options)
-    if 2 * wanted > options:
+    number = min(max(settings.rules, len(result)), options)
+    if 2 * number > options:
         result |= dict.fromkeys(rng.permutation(options).tolist())
-    while len(result) < wanted:
-        result |= dict.fromkeys(rng.integers(options, size=wanted).tolist())
-    chosen = list(result)[:wanted]
-    weights = dirichlet(rng, settings.concentration, (1, wanted))[0]
+    while len(result) < number:
+        result |= dict.fromkeys(rng.integers(options, size=number).tolist())
+    chosen = list(result)[:number]
+    weights = dirichlet(rng, settings.concentration, (1, number))[0]
     return list(zip(chosen, weights.tolist(), strict=True))
 
 
 def _lexicon(settings: ZipfPcfgSettings) -> Iterator[Rule]:
-    """Rules of words; the first classes have one word more where the vocabulary cannot be shared out evenly."""
+    """Yield rules of words; the first classes have one word more if the classes cannot have equal sizes."""
     size, more = divmod(settings.vocabulary, settings.classes)
     word = 0
     for c in range(settings.classes):

@@ -1,4 +1,4 @@
-"""Parsing: the best trees of sentences under a grammar, exactly or coarse to fine."""
+"""Parsing: the best trees of sentences under a grammar, by exact or coarse-to-fine search."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class ParseMethod(StrEnum):
-    """Criterion by which a tree is the best one."""
+    """The criterion for the best tree."""
 
     VITERBI = "viterbi"  #: the most probable derivation
     MAX_RULE = "max-rule"  #: the greatest product of posterior rule probabilities
@@ -14,8 +14,8 @@ class ParseMethod(StrEnum):
 
 
 class Search(StrEnum):
-    """Part of a chart that a tree was looked for in."""
+    """The part of a chart in which a tree was searched."""
 
-    PRUNED = "pruned"  #: what is left at the thresholds
-    LOOSER = "looser"  #: what is left at lower thresholds, because nothing was left
-    EXACT = "exact"  #: all of it
+    PRUNED = "pruned"  #: the part left at the thresholds
+    LOOSER = "looser"  #: the part left at lower thresholds, since nothing was left before
+    EXACT = "exact"  #: the whole chart

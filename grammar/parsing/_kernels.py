@@ -1,15 +1,14 @@
 """Kernels: the first pass of coarse-to-fine parsing over a batch, and edges of the search for the k best trees.
 
-The grammar of the first pass is small and nearly every symbol can cover nearly every span, so a batch of sentences goes
-through it side by side: `truesource.grammar._kernels.kernel.WIDTH` of them, one to a lane, each with as many words as
-it has. Lanes never mix, so what is found for a sentence does not depend on the others. Span ``(i, j)`` has number ``j
-(j-1) / 2 + i`` and, in each lane, a power of two of its own, as in `truesource.grammar.inference._kernels.posterior`.
-Charts are flat: entry ``(span S + a) lanes + w`` is of symbol a in lane w.
+The grammar of the first pass is small and nearly every symbol can cover nearly every span, so a batch of
+`truesource.grammar._kernels.kernel.WIDTH` sentences, one per lane, is processed at once. Lanes never mix, so the
+results of a sentence do not depend on the others. Span ``(i, j)`` has number ``j (j-1) / 2 + i`` and, in each lane, its
+own power of two, as in `truesource.grammar.inference._kernels.posterior`. Charts are flat: entry ``(span S + a) lanes +
+w`` is symbol a in lane w.
 
-Edges are the ways in which one symbol can be rewritten over one span. They come in columns, (E,) each: split point,
-left child, right child, weight of the edge itself and score of the best tree with the edge on top, in nats. A unary
-rule has no split and no right child, a word no child at all: they are -1. Edges whose score is below ``least`` are left
-out.
+Edges are the rewrites of one symbol over one span. They are columns, (E,) each: split point, left child, right child,
+weight of the edge itself and score of the best tree with the edge on top, in nats. A unary rule has no split and no
+right child, a word no child: these are -1. Edges with a score below ``least`` are excluded.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ from truesource.grammar._kernels.rules import (
 )
 
 NOTHING = -(2**40)  #: shift of a span without weight
-LOWEST = -100  #: powers of two below are zero
+LOWEST = -100  #: lower powers of two are zero
 SMALLEST = 1e-18  #: entries smaller than this share of the largest of their span are zero: their inverses are finite
 
 
 @kernel
 def _factor(shift, left, right, whole, factor):
-    """``2^(shift of left + shift of right - whole)``, lane by lane; False where all are zero."""
+    """Compute ``2^(shift of left + shift of right - whole)``, lane by lane; return False if all are zero."""
     some = False
     for w in range(width()):
         power = shift[left, w] + shift[right, w] - whole[w]
@@ -78,7 +77,7 @@ def _products(i, j, chart: LaneChart, pairs: SpanPairs, top, acc, lefts, factor)
 
 @kernel
 def inside(words, closure: SparseRows, pairs: SpanPairs, lexicon: LexicalRules):
-    """Inside weights of a batch, ``words`` (n, lanes), -1 for an unknown word and after the last one of a sentence.
+    """Return inside weights of a batch, ``words`` (n, lanes), -1 for an unknown word and after a sentence's end.
 
     ``closure`` are the columns of the unary closure. The chart has the type of its values.
     """
@@ -114,7 +113,7 @@ def inside(words, closure: SparseRows, pairs: SpanPairs, lexicon: LexicalRules):
 
 @kernel
 def _close(bare, closure: SparseRows, closed):
-    """``closed = U bare`` over one span, U by columns."""
+    """Compute ``closed = U bare`` over one span, U by columns."""
     lanes = width()
     closed[:] = 0.0
     for b in range(bare.size // lanes):
@@ -128,7 +127,7 @@ def _close(bare, closure: SparseRows, closed):
 
 @kernel
 def _store(span, closed, top, chart: LaneChart):
-    """Put a span into the chart, the largest entry of each lane brought to [0.5, 1)."""
+    """Put a span into the chart, the largest entry of each lane scaled to [0.5, 1)."""
     full, shift, listed, count = chart
     lanes, n_states = width(), listed.shape[1]
     scale = np.zeros(lanes, closed.dtype)
@@ -156,10 +155,10 @@ def _store(span, closed, top, chart: LaneChart):
 
 @kernel
 def posterior(chart: LaneChart, sizes, start, threshold, closure: SparseRows, pairs: SpanPairs):
-    """Expected number of nodes of each symbol over each span, (spans, S, lanes).
+    """Return the expected number of nodes of each symbol over each span, (spans, S, lanes).
 
-    ``sizes`` (lanes,) are the words of each sentence, 0 of an empty lane; ``closure`` as in `inside`. Below a span
-    whose expected numbers are all under a thousandth of ``threshold`` nothing is followed.
+    ``sizes`` (lanes,) are the lengths of the sentences, 0 for an empty lane; ``closure`` as in `inside`. Spans whose
+    expected numbers are all under a thousandth of ``threshold`` are not expanded.
     """
     full, shift, listed, count = chart
     n_spans, n_states = listed.shape
@@ -216,7 +215,7 @@ def posterior(chart: LaneChart, sizes, start, threshold, closure: SparseRows, pa
 
 @kernel
 def survivors(expected, n_spans, threshold, parent_of):
-    """States of the next level that its pass may use, (spans, S'): those whose parent is expected often enough.
+    """Return which states of the next level its pass may use, (spans, S'), by the expected number of their parent.
 
     ``expected`` (spans or more, S) is of one sentence; ``parent_of`` (S',) are their parents, -1 for states that no
     derivation uses.
@@ -234,10 +233,10 @@ def survivors(expected, n_spans, threshold, parent_of):
 
 @kernel
 def coarse_edges(node, least, best, below, chart: InsideChart, closed, state_label, pairs: PairRules, c: CoarseRules):
-    """Coarse rules of the label of ``node`` (i, j, label), weighted as in max-rule trees.
+    """Return coarse rules of the label of ``node`` (i, j, label), weighted as in max-rule trees.
 
-    ``best`` and ``below`` are the charts of `truesource.grammar.inference._kernels.posterior.max_rule`. The step that
-    they take stands first among the unary ones, so that edges of equal score are tried in their order.
+    ``best`` and ``below`` are the charts of `truesource.grammar.inference._kernels.posterior.max_rule`. Their unary
+    step comes first, so that edges of equal score are tried in the same order.
     """
     i, j, label = node
     inside, bare, shift, listed, count = chart
@@ -327,7 +326,7 @@ def coarse_edges(node, least, best, below, chart: InsideChart, closed, state_lab
 
 @kernel
 def derivation_edges(node, least, best, words, binary: ChildRules, unary: ChildRules, lexicon: LexicalRules):
-    """Rules of the symbol of ``node`` (i, j, symbol), weighted by their log probabilities, which ``prob`` holds.
+    """Return rules of the symbol of ``node`` (i, j, symbol), weighted by their log probabilities in ``prob``.
 
     ``best`` is the chart of `truesource.grammar.inference._kernels.posterior.viterbi`.
     """

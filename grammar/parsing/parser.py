@@ -1,7 +1,7 @@
 """A parser: the best tree of a sentence under a grammar, with treebank labels and the sentence's own words.
 
-Coarse-to-fine pruning finds which symbols may cover which spans, level by level of a split grammar: a symbol may cover
-a span if the symbol that it is a branch of, at the level before, is expected there often enough (Petrov & Klein 2007,
+Coarse-to-fine pruning determines which symbols may cover which spans, level by level of a split grammar: a symbol may
+cover a span if its parent symbol at the previous level has a large enough expected count there (Petrov & Klein 2007,
 "Improved inference for unlexicalized parsing", section 3).
 """
 
@@ -33,26 +33,26 @@ from truesource.grammar.treebank.binarise import splice, surface
 from truesource.grammar.unknown import put_words, read_words
 
 log = logging.getLogger("truesource.grammar")
-#: Expected number of nodes below which a symbol is left out, by pass from the coarsest; the last holds for all further
-#: ones. Chosen on development data (docs/howto/parsing.md).
+#: Expected number of nodes below which a symbol is pruned, by pass from the coarsest; the last applies to all further
+#: passes. Chosen on development data (docs/howto/parsing.md).
 THRESHOLDS = (3e-4, 1e-3, 1e-3)
-LOOSER = 1e-3  #: what thresholds are multiplied by where nothing is left of a sentence
+LOOSER = 1e-3  #: factor on the thresholds if nothing is left of a sentence
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """A grammar of S symbols, and what they are branches of at the level before."""
+    """A grammar of S symbols, and their parents at the previous level."""
 
     pcfg: PCFG
-    parent_of: IntArray  #: (S,) symbol at the level before; -1 where no derivation uses the symbol
+    parent_of: IntArray  #: (S,) symbol at the previous level; -1 if no derivation uses the symbol
 
 
 def parsing_levels(pcfg: PCFG) -> tuple[Level, ...]:
-    """Levels from the coarsest, the labels of the treebank, to the grammar itself; none if it cannot be projected.
+    """Return levels from the coarsest, the treebank labels, to the grammar itself; none if it cannot be projected.
 
     After the labels come the levels with four and two splits fewer than the grammar, which were the fastest for
-    grammars of five splits (docs/howto/parsing.md). A grammar that was split and cannot be projected (its expected
-    counts are infinite, its split trees damaged) is warned of.
+    grammars of five splits (docs/howto/parsing.md). A warning names a split grammar that cannot be projected (with
+    infinite expected counts, or damaged split trees).
     """
     if not pcfg.meta.get("split_trees"):
         return ()
@@ -81,15 +81,15 @@ class CoarseToFine:
 
     Args:
         levels: from the coarsest to the grammar itself, two or more; see `truesource.grammar.parsing.parser`.
-        thresholds: expected numbers of nodes, in (0, 1), by pass; the last holds for all further passes.
+        thresholds: expected numbers of nodes, in (0, 1), by pass; the last applies to all further passes.
 
     Raises:
-        InputError: a threshold is outside (0, 1), or there is none.
+        InputError: a threshold is outside (0, 1), or there are none.
     """
 
     def __init__(self, levels: Sequence[Level], thresholds: Sequence[float] = THRESHOLDS) -> None:
         if not thresholds or not all(0.0 < threshold < 1.0 for threshold in thresholds):
-            raise InputError(f"thresholds of pruning lie between 0 and 1, got {tuple(thresholds)}")
+            raise InputError(f"pruning thresholds must be between 0 and 1, got {tuple(thresholds)}")
         self._levels = tuple(levels)
         n_passes = len(levels) - 1
         self._thresholds = (*thresholds, *[thresholds[-1]] * n_passes)[:n_passes]
@@ -98,10 +98,9 @@ class CoarseToFine:
         self._closure, self._pairs, self._lexicon = _single(coarsest)
 
     def expected(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[int, FloatArray]]:
-        """The first pass: sentence by sentence, its number and the expected numbers of coarse nodes, (spans, S).
+        """Yield the first pass: the number of each sentence and the expected numbers of coarse nodes, (spans, S).
 
-        Sentences come in the order of their length, side by side in memory; what is found for one does not depend on
-        the others.
+        Sentences come in the order of their length; the result for one does not depend on the others.
 
         Raises:
             TooLongError: the chart of a sentence does not fit the memory of this machine.
@@ -127,7 +126,7 @@ class CoarseToFine:
         return True
 
     def _bytes(self, n: int) -> int:
-        """Bytes of the first pass over sentences of n words side by side: three float32, and an int32 for all lanes."""
+        """Return bytes of the first pass over a batch of length n: three float32, and an int32 for all lanes."""
         return n * (n + 1) // 2 * len(self._coarsest.symbols) * (3 * WIDTH + 1) * 4
 
     def _side_by_side(self, sentences: Sequence[Sequence[str]]) -> tuple[Int32Array, Int32Array]:
@@ -143,11 +142,11 @@ class CoarseToFine:
 
         Args:
             sentence: its words.
-            expected: of its first pass.
-            looser: what the thresholds are multiplied by, at most 1.
+            expected: expected numbers from its first pass.
+            looser: factor on the thresholds, at most 1.
 
         Raises:
-            NothingLeftError: no derivation is left of the sentence.
+            NothingLeftError: no derivation of the sentence is left.
         """
         allowed: BoolArray = np.zeros((0, 0), dtype=np.bool_)
         n_spans = len(sentence) * (len(sentence) + 1) // 2
@@ -162,8 +161,8 @@ class CoarseToFine:
 
 
 def _single(pcfg: PCFG) -> tuple[SparseRows, SpanPairs, LexicalRules]:
-    """The rules of a grammar for the first pass, in float32."""
-    exact, known = pcfg.exact, tables(pcfg.exact)
+    """Return the rules of a grammar for the first pass, in float32."""
+    exact, shared = pcfg.exact, tables(pcfg.exact)
     pairs, n_states = exact.pairs, len(pcfg.symbols)
     binary = np.zeros(n_states, dtype=np.bool_)
     binary[pcfg.binary[:, 0]] = True
@@ -175,7 +174,7 @@ def _single(pcfg: PCFG) -> tuple[SparseRows, SpanPairs, LexicalRules]:
     until = (start + np.bincount(pairs.left[long[pairs.right]], minlength=n_states)).astype(np.int32)
     of_rule = place[np.repeat(np.arange(len(order)), np.diff(pairs.rule_start))]
     return (
-        known.closure._replace(value=known.closure.value.astype(np.float32)),
+        shared.closure._replace(value=shared.closure.value.astype(np.float32)),
         SpanPairs(start, until, end, pairs.right[order], of_rule, pairs.parent, pairs.prob.astype(np.float32)),
         exact.lexicon._replace(prob=exact.lexicon.prob.astype(np.float32)),
     )
@@ -186,29 +185,28 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Parse:
-    """A tree of a sentence, and how good it is."""
+    """A tree of a sentence, and its score."""
 
     tree: Tree  #: treebank labels, not binarised
     score: float  #: nats of the derivation, nats of the product of rule posteriors, or expected correct spans
-    search: Search = Search.EXACT  #: where the tree was looked for
+    search: Search = Search.EXACT  #: part of the chart searched
 
 
 class Parser:
     """Finds the trees of sentences.
 
-    A grammar made by splitting symbols is parsed coarse to fine: what its coarser levels find improbable is not looked
-    at. A sentence of which nothing is left is parsed again with lower thresholds, and then exactly. Other grammars are
-    parsed exactly.
+    A split grammar is parsed coarse to fine: constituents that are improbable at its coarser levels are skipped. A
+    sentence of which nothing is left is parsed again with lower thresholds, and then exactly. Other grammars are parsed
+    exactly.
 
     Args:
-        pcfg: the grammar; words outside its lexicon are read by their form if it was induced with lexicon mode
-            ``parse``.
-        method: what makes a tree the best one.
+        pcfg: the grammar; unknown words are read by their form if it was induced with lexicon mode ``parse``.
+        method: criterion for the best tree.
         exact: never prune.
-        thresholds: of pruning; see `truesource.grammar.parsing.parser.CoarseToFine`.
+        thresholds: pruning thresholds; see `truesource.grammar.parsing.parser.CoarseToFine`.
 
     Raises:
-        InputError: a posterior is asked for (every method but ``VITERBI``), and the grammar's unary closure does not
+        InputError: the method needs a posterior (all but ``VITERBI``), and the grammar's unary closure does not
             converge; or a threshold is outside (0, 1).
     """
 
@@ -222,7 +220,7 @@ class Parser:
     ) -> None:
         self.pcfg, self.method = pcfg, method
         if method is not ParseMethod.VITERBI:
-            tables(pcfg.exact)  # fails here, not at every sentence
+            tables(pcfg.exact)  # fails once here, not at every sentence
         levels = () if exact else parsing_levels(pcfg)
         self._pruning = CoarseToFine(levels, thresholds) if levels else None
 
@@ -232,10 +230,10 @@ class Parser:
         return self._pruning is not None
 
     def parse(self, sentence: Sequence[str]) -> Parse:
-        """The best tree of a sentence.
+        """Return the best tree of a sentence.
 
         Raises:
-            InputError: the grammar cannot make the sentence; as `TooLongError`, its chart does not fit into memory.
+            InputError: the sentence has probability 0; as `TooLongError`, its chart does not fit into memory.
         """
         (result,) = self.parse_all([sentence])
         if isinstance(result, InputError):
@@ -243,16 +241,16 @@ class Parser:
         return result
 
     def parse_all(self, sentences: Sequence[Sequence[str]]) -> list[Parse | InputError]:
-        """The best trees of sentences, in their order; what `parse` raises in place of a tree.
+        """Return the best trees of sentences, in order, or the error that `parse` raises.
 
         Sentences of similar length share the first pass, so this is faster than `parse`; the trees are the same.
         """
         result: list[Parse | InputError] = [InputError("a sentence without tokens has no tree")] * len(sentences)
-        known = [read_words(self.pcfg, sentence) for sentence in sentences]
-        for number, expected in self._first_pass(known):
+        encoded = [read_words(self.pcfg, sentence) for sentence in sentences]
+        for number, expected in self._first_pass(encoded):
             try:
                 find = partial(self._best, tuple(sentences[number]))
-                (tree, score), search = self._search(known[number], expected, find)
+                (tree, score), search = self._search(encoded[number], expected, find)
             except InputError as error:
                 result[number] = error
             else:
@@ -260,10 +258,10 @@ class Parser:
         return result
 
     def best(self, sentence: Sequence[str], k: int) -> list[ScoredTree]:
-        """The k best trees of a sentence, best first, all different; fewer if there are no more.
+        """Return the k best trees of a sentence, best first, all distinct; fewer if there are no more.
 
-        The most probable derivations (``VITERBI``) are looked for in the whole chart, the greatest products of rule
-        posteriors (``MAX_RULE``) in what pruning leaves, where `parse` looks.
+        The most probable derivations (``VITERBI``) are searched in the whole chart, the greatest products of rule
+        posteriors (``MAX_RULE``) in the part left by pruning, as in `parse`.
 
         Raises:
             InputError: as `parse`; k is below 1; or the method is ``MAX_SPAN``, which has no k-best trees.
@@ -281,7 +279,7 @@ class Parser:
         return scored_trees(self.pcfg, trees, sentence)
 
     def samples(self, sentence: Sequence[str], k: int, rng: np.random.Generator) -> list[ScoredTree]:
-        """Trees drawn from the exact posterior of a sentence, each with its log probability; nothing is pruned.
+        """Draw trees from the exact posterior of a sentence, each with its log probability; nothing is pruned.
 
         Raises:
             InputError: as `parse`; or k is below 1.
@@ -290,7 +288,7 @@ class Parser:
         return scored_trees(self.pcfg, posterior_samples(posterior(self.pcfg, words), k, rng), sentence)
 
     def _first_pass(self, sentences: list[list[str]]) -> Iterator[tuple[int, FloatArray | None]]:
-        """Numbers of the sentences that have words, with what the first pass of pruning finds, if there is one."""
+        """Yield numbers of non-empty sentences, with the results of the first pruning pass, if there is one."""
         short: list[int] = []
         long: list[int] = []
         for number, words in enumerate(sentences):
@@ -306,7 +304,7 @@ class Parser:
     def _search(
         self, words: list[str], expected: FloatArray | None, find: Callable[[list[str], BoolArray | None], Found]
     ) -> tuple[Found, Search]:
-        """Search what is left of the chart at the thresholds, at lower ones, or all of it."""
+        """Search the chart left by the thresholds, then by lower ones, then the whole chart."""
         if self._pruning is not None and expected is not None:
             for search, looser in ((Search.PRUNED, 1.0), (Search.LOOSER, LOOSER)):
                 try:
@@ -315,25 +313,25 @@ class Parser:
                     continue
         return find(words, None), Search.EXACT
 
-    def _best(self, words: tuple[str, ...], known: list[str], allowed: BoolArray | None) -> tuple[Tree, float]:
-        """The best tree with what is allowed, (spans, S), or with everything.
+    def _best(self, words: tuple[str, ...], in_lexicon: list[str], allowed: BoolArray | None) -> tuple[Tree, float]:
+        """Return the best tree among the allowed symbols over spans, or among all.
 
         Args:
-            words: to stand in the tree.
-            known: the words as the grammar reads them.
-            allowed: which symbols may cover which spans.
+            words: words of the tree.
+            in_lexicon: the words as the grammar reads them.
+            allowed: which symbols may cover which spans, (spans, S); None: all.
 
         Raises:
-            InputError: there is none; as `NothingLeftError`, with what is allowed.
+            InputError: there is no tree; as `NothingLeftError`, with the allowed symbols.
         """
         if self.method is ParseMethod.VITERBI:
             exact = self.pcfg.exact
             if allowed is None:
-                derivation, score = exact.viterbi(known)
+                derivation, score = exact.viterbi(in_lexicon)
             else:
-                derivation, score = viterbi_tree(exact, exact.best_chains, known, allowed)
+                derivation, score = viterbi_tree(exact, exact.best_chains, in_lexicon, allowed)
             return put_words(surface(derivation, self.pcfg), words), score
         best: Callable[[Posterior], tuple[Tree, float]]
         best = max_rule_tree if self.method is ParseMethod.MAX_RULE else max_span_tree
-        binarised, score = best(replace(posterior(self.pcfg, known, allowed), sentence=words))
+        binarised, score = best(replace(posterior(self.pcfg, in_lexicon, allowed), sentence=words))
         return splice(binarised), score

@@ -1,4 +1,4 @@
-"""Reading ``.npz`` files: kind, shape and size of what they hold are checked before memory is taken."""
+"""Read ``.npz`` files; kind, shape and size of their arrays are checked before memory is allocated."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from numpy.typing import NDArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import check_unpacked_size, refuse_device
 
-#: what a damaged archive raises; the last two where a bit of a header says "encrypted" or "another method"
+#: errors of a damaged archive; the last two if a header bit means "encrypted" or "another method"
 _UNREADABLE = (
     *(OSError, EOFError, KeyError, TypeError, ValueError, OverflowError, SyntaxError, tokenize.TokenError),
     *(zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError),
 )
-_HEADER_LIMIT = 10_000  #: bytes of a header of an array
+_HEADER_LIMIT = 10_000  #: most bytes of the header of an array
 _CHUNK = 2**18
 
 
 @dataclass(frozen=True)
 class ArrayKind:
-    """Requirements of an array: its kinds as in `numpy.dtype.kind`, and its shape; None for a size that may vary."""
+    """Requirements of an array: its kinds as in `numpy.dtype.kind`, and its shape; None for any size."""
 
     kinds: str
     shape: tuple[int | None, ...]
@@ -45,11 +45,11 @@ class ArrayKind:
 
 FLOATS = ArrayKind("f", (None,))  #: (n,) real numbers
 BYTES = ArrayKind("u", (None,))  #: (n,) bytes
-TEXT = ArrayKind("U", ())  #: one text
+TEXT = ArrayKind("U", ())  #: one string
 
 
 def integers(columns: int | None = None) -> ArrayKind:
-    """(n,) or (n, ``columns``) whole numbers."""
+    """Return the requirements of integers (n,) or (n, ``columns``)."""
     return ArrayKind("iu", (None,) if columns is None else (None, columns))
 
 
@@ -60,10 +60,10 @@ def read_arrays(
 
     Args:
         path: the file.
-        kinds: what each array must be, by name.
-        what: names the file in messages.
-        remedy: ends messages, such as ``"train the model again"``.
-        others: pass over arrays of other names; False: refuse them.
+        kinds: requirements of each array, by name.
+        what: name of the file in messages.
+        remedy: end of messages, such as ``"train the model again"``.
+        others: ignore arrays of other names; False: refuse them.
 
     Returns:
         The arrays by name, in the byte order of the machine.
@@ -106,7 +106,7 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, kind: Ar
             raise InputError(f"the array {name} is not as expected, {refusal}")
         count = math.prod(shape)
         if count * dtype.itemsize != member.file_size - stream.tell():
-            raise InputError(f"the array {name} has another size than its header says")
+            raise InputError(f"the array {name} has a size other than in its header")
         array: NDArray[Any] = np.empty(count, dtype=dtype)
         _fill(stream, array)
     array = array.reshape(shape, order="F" if fortran else "C")
@@ -114,7 +114,7 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, kind: Ar
 
 
 def _fill(stream: IO[bytes], array: NDArray[Any]) -> None:
-    """Read as many bytes as ``array`` has, and the end of the stream, where the checksum is compared."""
+    """Fill ``array`` from a stream, up to its end, where the checksum is compared."""
     buffer = array.view(np.uint8) if array.dtype.itemsize else np.empty(0, dtype=np.uint8)
     done = 0
     while chunk := stream.read(_CHUNK):
@@ -128,8 +128,8 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     version = npy.read_magic(stream)
     readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     if version not in readers:
-        raise InputError(f"its arrays are of format {version[0]}.{version[1]}, which is not known")
-    with warnings.catch_warnings():  # numpy warns of headers that it has to repair
+        raise InputError(f"its arrays are of format {version[0]}.{version[1]}, which is not supported")
+    with warnings.catch_warnings():  # numpy warns of headers that it repairs
         warnings.simplefilter("ignore")
         header: tuple[tuple[int, ...], bool, np.dtype[Any]] = readers[version](stream, max_header_size=_HEADER_LIMIT)
     return header

@@ -1,4 +1,4 @@
-"""Files and folders that are written so that a failure leaves the old ones."""
+"""Files and folders written so that a failure leaves the old ones intact."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from typing import IO, Any
 
 from truesource.grammar.support.errors import InputError
 
-#: targets whose new content waits beside them until all of a set is there, and where each waits
+#: targets of a set that is put in place together, and the path of each finished new file
 _waiting: ContextVar[dict[Path, Path | None] | None] = ContextVar("waiting", default=None)
-_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  #: of Linux
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  #: constants of Linux
 _LEFTOVER = re.compile(r"\.(?P<target>.+)\.\d+-[0-9a-f]{8}\.(?P<kind>partial|retired)")
 
 
 @contextmanager
 def opened_to_write(path: Path, *, packed: bool, level: int = 9) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """A file to write, packed by gzip or not; equal content gives equal bytes, whatever the time and the name.
+    """Open a file to write, compressed by gzip or not; equal content gives equal bytes, whatever the time and name.
 
     Args:
-        path: of the file, such as the temporary one of `atomic_path`.
-        packed: by gzip.
-        level: of the packing, 1 (fast) to 9 (small).
+        path: path of the file, such as the temporary one of `atomic_path`.
+        packed: whether to compress by gzip.
+        level: compression level, 1 (fast) to 9 (small).
     """
     with path.open("wb") as raw:
         if not packed:
@@ -42,16 +42,16 @@ def opened_to_write(path: Path, *, packed: bool, level: int = 9) -> Iterator[IO[
 
 @contextmanager
 def atomic_path(target: str | Path) -> Iterator[Path]:
-    """Give a temporary path beside ``target``; rename it over ``target`` only if the block succeeds.
+    """Yield a temporary path next to ``target``; rename it over ``target`` only if the block succeeds.
 
-    Works for a file or a folder. When the block fails (full disk, Ctrl-C) the temporary is removed and
-    an existing ``target`` stays as it was. What a kill leaves is for `remove_leftovers`.
+    Works for a file or a folder. If the block fails (full disk, Ctrl-C) the temporary is removed and an existing
+    ``target`` is unchanged. `remove_leftovers` removes what a killed process leaves.
     """
     target = Path(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"cannot make the folder: {error.strerror}", target.parent, code="unwritable") from error
+        raise InputError(f"cannot create the folder: {error.strerror}", target.parent, code="unwritable") from error
     temporary = _leftover_of(target)
     waiting = _waiting.get()
     try:
@@ -73,14 +73,14 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def all_at_once(targets: Iterable[str | Path]) -> Iterator[None]:
-    """Files among ``targets`` that the block writes with `atomic_path` appear together, when it has succeeded.
+    """Put files among ``targets`` that the block writes with `atomic_path` in place together, when it has succeeded.
 
-    Where the block fails, none appears and old files stay as they were. No file system renames several files in one
-    step: a kill between two renames leaves some new files and no old one of the rest, so that new and old never
-    stand side by side.
+    If the block fails, none is put in place and old files are unchanged. No file system renames several files in one
+    step: a process killed between two renames leaves some new files and no old one of the rest, so that new and old
+    files are never mixed.
 
     Raises:
-        InputError: a file cannot be put in its place.
+        InputError: a file cannot be put in place.
     """
     waiting: dict[Path, Path | None] = {Path(target).absolute(): None for target in targets}
     try:
@@ -98,7 +98,7 @@ def all_at_once(targets: Iterable[str | Path]) -> Iterator[None]:
 
 
 def _put_in_place(written: Mapping[Path, Path]) -> None:
-    """Rename finished files over their targets, as `all_at_once` says."""
+    """Rename finished files over their targets, as described in `all_at_once`."""
     try:
         for old in list(written)[1:]:
             old.unlink(missing_ok=True)
@@ -112,10 +112,10 @@ def _put_in_place(written: Mapping[Path, Path]) -> None:
 
 
 def replace_path(new: Path, target: Path) -> None:
-    """Put a finished file or folder in the place of ``target``; whatever fails, one of the two is there.
+    """Put a finished file or folder in place of ``target``; after any failure, one of the two exists.
 
-    Folders change places in one step where the system can do that (Linux, on most file systems). Elsewhere a kill
-    between two renames leaves the old folder beside ``target``, for `remove_leftovers` to put back.
+    Folders are exchanged in one step if the system can do that (Linux, on most file systems). Otherwise a process
+    killed between two renames leaves the old folder next to ``target``; `remove_leftovers` puts it back.
     """
     if not (new.is_dir() and target.is_dir()):
         new.replace(target)
@@ -138,7 +138,7 @@ def replace_path(new: Path, target: Path) -> None:
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Return True if two names now stand for each other's folder; False where the system could not do it."""
+    """Exchange two folders in one step and return True; return False if the system cannot."""
     rename = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
     if rename is None:
         return False
@@ -146,14 +146,14 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 
 def _leftover_of(target: Path, kind: str = "partial") -> Path:
-    """A name beside ``target`` for what `remove_leftovers` may clear up."""
+    """Return a name next to ``target`` for a path that `remove_leftovers` may remove."""
     return target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}.{kind}")
 
 
 def remove_leftovers(target: str | Path) -> None:
-    """Remove what killed processes left beside ``target`` of writing it; only for the holder of its lock.
+    """Remove what killed processes left next to ``target``; only for the holder of its lock.
 
-    An old folder that was moved aside, and whose successor did not come, goes back to its place.
+    An old folder that was moved aside and never replaced is moved back.
     """
     target = Path(target)
     for path in list(target.parent.iterdir()) if target.parent.is_dir() else ():
@@ -167,7 +167,7 @@ def remove_leftovers(target: str | Path) -> None:
 
 @contextmanager
 def working_folder(target: str | Path) -> Iterator[Path]:
-    """Make a folder beside ``target`` for work on it, and remove it after; what a kill leaves of it is a leftover."""
+    """Create a folder next to ``target`` for work on it, and remove it afterwards; after a kill it is a leftover."""
     folder = _leftover_of(Path(target))
     folder.mkdir(parents=True)
     try:
@@ -177,7 +177,7 @@ def working_folder(target: str | Path) -> Iterator[Path]:
 
 
 def discard(folder: Path, target: Path) -> None:
-    """Remove a folder beside ``target`` that it needs no more; what a kill leaves of it is a leftover of ``target``."""
+    """Remove a folder next to ``target`` that is no longer needed; after a kill it is a leftover of ``target``."""
     leftover = _leftover_of(target)
     folder.replace(leftover)
     shutil.rmtree(leftover)
@@ -188,7 +188,7 @@ def remove_leftovers_in(folder: str | Path, *, deep: bool) -> None:
 
     Args:
         folder: it need not exist.
-        deep: anywhere in it; else files directly in it, where other processes may be at work in folders below.
+        deep: anywhere in it; else files directly in it, since other processes may work in folders below.
     """
     for path in list(Path(folder).rglob(".*") if deep else Path(folder).glob(".*")):
         if _LEFTOVER.fullmatch(path.name) and (deep or path.is_file()):
@@ -196,7 +196,7 @@ def remove_leftovers_in(folder: str | Path, *, deep: bool) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there."""
+    """Remove a file or a folder, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

@@ -1,6 +1,6 @@
-"""The one kind of error that is the user's to mend, and the extras that bring libraries which not everybody needs.
+"""The one kind of error for users to correct, and the extras with optional libraries.
 
-Nothing else in truesource says how to install a library.
+Only this module tells how to install a library.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from truesource.grammar.support.printable import listed
 from truesource.grammar.support.printable import message as shown
 
-#: by extra, the modules that it brings and that truesource imports; tests compare this with ``pyproject.toml``
+#: modules of each extra that truesource imports; tests compare this with ``pyproject.toml``
 EXTRAS: dict[str, tuple[str, ...]] = {
     "lm": ("torch", "transformers", "tokenizers", "accelerate", "safetensors"),
     "report": ("matplotlib",),
@@ -22,40 +22,40 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "dask": ("dask", "distributed"),
     "sentencepiece": ("sentencepiece",),
 }
-NAMED = 2  #: libraries that a message names; the extra brings all
+NAMED = 2  #: most libraries that a message names; the extra installs all
 
 
 class InputError(ValueError):
-    """Something that was given (a file, a setting, a grammar) cannot be used.
+    """Input (a file, a setting, a grammar) that cannot be used.
 
     The message is one sentence: what is wrong and what to do. With ``path`` (and ``line``, counted from 1) it ends in
-    ``(path:line)``. Control characters of what it quotes are escaped, and long quotes are shortened. The command prints
-    it without a traceback and exits with 2.
+    ``(path:line)``. Control characters in quotes are escaped, and long quotes are shortened. The command prints it
+    without a traceback and exits with 2.
 
-    ``code`` is the kind of error. Code and tests that depend on the kind compare it, never the sentence, which may be
-    worded anew:
+    ``code`` is the kind of error. Code and tests that depend on the kind compare it, never the sentence, which may
+    change:
 
-    * ``missing``: a file that is needed does not exist;
-    * ``damaged``: a file exists and is not what it should be;
+    * ``missing``: a required file does not exist;
+    * ``damaged``: a file exists and has the wrong content;
     * ``unreadable``, ``unwritable``: the system refuses to read or to write;
     * ``exists``: a file or folder exists and must not be replaced;
     * ``busy``: another process writes the same file or folder (`truesource.grammar.support.locks.BusyError`);
-    * ``foreign-format``, ``discontinuous``, ``loose-word``: trees that cannot be read as they are, see
+    * ``foreign-format``, ``discontinuous``, ``loose-word``: trees that cannot be read unchanged, see
       `truesource.grammar.treebank`;
     * ``treebank``: trees where a text is expected;
-    * ``inconsistent``: derivations of a grammar may not end, and no range of lengths is asked for;
-    * ``too-long``, ``too-many-contexts``: more memory or work than allowed; of classes of their own;
-    * those of `NothingToMeasureError`: what is missing for a measure;
-    * ``no-bf16``: the device has no such arithmetic;
+    * ``inconsistent``: derivations of a grammar may not end, and no range of lengths is given;
+    * ``too-long``, ``too-many-contexts``: more memory or work than allowed; with their own classes;
+    * codes of `NothingToMeasureError`: what is missing for a measure;
+    * ``no-bf16``: the device does not support it;
     * ``missing-extra``: a library is not installed, see `truesource.grammar.support.extras`;
-    * ``missing-ability``: a model lacks a method that is needed, see `truesource.generator.interface.abilities`; those
-      of numbers that are no probabilities, see `truesource.generator.interface.model_checks`;
-    * those of code that a person names, see `truesource.lmtrain.references.load_code` and
-      `truesource.lmtrain.models.require_model`; ``no-model``: a reference names no model;
-    * those of architectures of one's own, see `truesource.lmtrain.own.architecture` and the modules beside it;
+    * ``missing-ability``: a model lacks a required method, see `truesource.generator.interface.abilities`; codes
+      for numbers that are no probabilities, see `truesource.generator.interface.model_checks`;
+    * codes for user-supplied code, see `truesource.lmtrain.references.load_code` and
+      `truesource.lmtrain.models.require_model`; ``no-model``: a reference to no model;
+    * codes for custom architectures, see `truesource.lmtrain.own.architecture` and its package;
       ``needs-code``: a folder is loaded only together with its code;
     * ``too-few-models``, ``repeated-name``, ``different-texts``, ``real-text``, ``unknown-baseline``,
-      ``no-run``: models or runs that do not compare;
+      ``no-run``: models or runs that cannot be compared;
     * ``input``: all others.
     """
 
@@ -72,7 +72,7 @@ class InputError(ValueError):
         self.code = code or self.default_code
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remake, (type(self), self.args, self.__dict__)  # whatever arguments a subclass takes
+        return _remake, (type(self), self.args, self.__dict__)  # for any arguments of a subclass
 
 
 def _remake(kind: type[InputError], args: tuple[Any, ...], state: dict[str, Any]) -> InputError:
@@ -83,10 +83,10 @@ def _remake(kind: type[InputError], args: tuple[Any, ...], state: dict[str, Any]
 
 
 class NothingToMeasureError(InputError):
-    """A measure is not defined on what was given: no pairs, one label, no sentence that both sides can make.
+    """A measure that is undefined on its input: no pairs, one label, no sentence possible under both sides.
 
-    A command refuses it as any `InputError`. In a run, which holds more than this measure, it is a note in the report.
-    ``code`` says what is missing.
+    A command refuses it as any `InputError`. In a run, which has other measures, it is a note in the report. ``code``
+    says what is missing.
     """
 
     def __init__(self, message: str, code: str, path: str | Path | None = None) -> None:
@@ -94,17 +94,17 @@ class NothingToMeasureError(InputError):
 
 
 class MissingExtraError(InputError):
-    """A library of an extra is needed and not installed (code ``missing-extra``)."""
+    """A missing library of an extra (code ``missing-extra``)."""
 
     default_code: ClassVar[str] = "missing-extra"
 
 
 def require_extras(what: str, *extras: str) -> None:
-    """Stop before any work where libraries of extras are not installed; none is imported.
+    """Stop before any work if libraries of extras are not installed; none is imported.
 
     Args:
         what: what needs them, such as ``truesource train``; it begins the message.
-        extras: of `EXTRAS`.
+        extras: keys of `EXTRAS`.
 
     Raises:
         MissingExtraError: one is missing.
@@ -117,7 +117,7 @@ def require_extras(what: str, *extras: str) -> None:
 
 @contextmanager
 def extras_for(what: str) -> Iterator[None]:
-    """Turn an import in the block that fails for want of an extra into one sentence.
+    """Turn an import in the block that fails for lack of an extra into one sentence.
 
     Args:
         what: what the block does, such as ``truesource train``; it begins the message.
@@ -132,12 +132,12 @@ def extras_for(what: str) -> Iterator[None]:
         extra = next((extra for extra, modules in EXTRAS.items() if root in modules), None)
         if extra is None:
             raise
-        require_extras(what, extra)  # names all that are missing
+        require_extras(what, extra)  # names all missing libraries
         raise _missing(what, {extra: [error.name or extra]}) from error  # a part of an installed library is missing
 
 
 def _missing(what: str, modules: dict[str, list[str]]) -> MissingExtraError:
-    """The error about what is missing, by extra."""
+    """Return the error about missing libraries, by extra."""
     names = listed([name for each in modules.values() for name in each[:NAMED]])
     return MissingExtraError(f"{what} needs {names}: pip install 'truesource[{','.join(modules)}]'")
 
@@ -145,5 +145,5 @@ def _missing(what: str, modules: dict[str, list[str]]) -> MissingExtraError:
 def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except (ImportError, ValueError):  # a finder refuses it; it is half imported
+    except (ImportError, ValueError):  # a finder refuses it, or it is partly imported
         return False

@@ -1,6 +1,6 @@
-"""Files read with bounds, packed or not; their digests, and the refusal to overwrite them.
+"""Read files with limits, compressed or not; their digests, and the refusal to overwrite them.
 
-Nothing unpacks to more memory than its size on the disk warrants.
+No file unpacks to more memory than its size on the disk warrants.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from typing import Any
 
 from truesource.grammar.support.errors import InputError
 
-FIGURES = (".svg", ".pdf", ".png")  #: endings of files of figures
-LINE_LIMIT = 64 * 2**20  #: bytes of a line of text
-ALWAYS_ALLOWED = 256 * 2**20  #: bytes that any packed file may unpack to
-LARGEST_RATIO = 100  #: above `ALWAYS_ALLOWED`, unpacked bytes for each byte on the disk
+FIGURES = (".svg", ".pdf", ".png")  #: suffixes of figure files
+LINE_LIMIT = 64 * 2**20  #: most bytes of a line of text
+ALWAYS_ALLOWED = 256 * 2**20  #: bytes that any compressed file may unpack to
+LARGEST_RATIO = 100  #: above `ALWAYS_ALLOWED`, most unpacked bytes for each byte on the disk
 _CHUNK = 2**20
-TO_UTF8 = "convert it, such as by `iconv -f LATIN1 -t UTF-8 FILE > NEW`"  #: what to do about other text
+TO_UTF8 = "convert it, such as by `iconv -f LATIN1 -t UTF-8 FILE > NEW`"  #: remedy for other text
 _PACKED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip", b"\x28\xb5\x2f\xfd": "zstd"}
 _GZIP = b"\x1f\x8b"
 
 
 def refuse_existing(path: str | Path, force: bool) -> None:
-    """Stop before overwriting.
+    """Refuse to overwrite.
 
     Raises:
         InputError: ``path`` exists (a folder: and is not empty) and ``force`` is false.
@@ -41,25 +41,25 @@ def refuse_existing(path: str | Path, force: bool) -> None:
 
 
 def refuse_occupied(path: Path, force: bool, what: str, mark: str) -> None:
-    """Stop before a folder that must not be replaced: not empty without ``force``, or not made here at all.
+    """Refuse a folder that must not be replaced: not empty without ``force``, or of another kind.
 
     Args:
-        path: of the folder.
-        force: replace one that was made here.
-        what: in a word, what would replace it.
+        path: path of the folder.
+        force: replace a folder of this kind.
+        what: the kind, in a word.
         mark: name of a file that every such folder has.
 
     Raises:
-        InputError: it must not.
+        InputError: it must not be replaced.
     """
     refuse_existing(path, force)
     ours = path.is_dir() and not path.is_symlink() and ((path / mark).is_file() or not any(path.iterdir()))
     if path.exists() and not ours:
-        raise InputError(f"this is not a {what} and will not be replaced; choose another path", path, code="exists")
+        raise InputError(f"this is not a {what}, so it will not be replaced; choose another path", path, code="exists")
 
 
 def digest_file(path: str | Path) -> str:
-    """SHA-256 of a file's bytes, hexadecimal.
+    """Return the SHA-256 of a file's bytes, hexadecimal.
 
     Raises:
         InputError: it is a device.
@@ -70,13 +70,13 @@ def digest_file(path: str | Path) -> str:
 
 
 def digest_json(value: Any) -> str:
-    """SHA-256 of a JSON value in canonical form, hexadecimal."""
+    """Return the SHA-256 of a JSON value in canonical form, hexadecimal."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def round_floats(value: Any) -> Any:
-    """A JSON value with its floats rounded to 12 significant digits, where the number of threads does not show."""
+    """Return a JSON value with floats rounded to 12 significant digits, equal for any number of threads."""
     if isinstance(value, float):
         return float(f"{value:.12g}")
     if isinstance(value, dict):
@@ -88,7 +88,7 @@ def check_unpacked_size(unpacked: int, path: str | Path) -> None:
     """Refuse a file whose content takes far more memory than the file takes on the disk.
 
     Args:
-        unpacked: bytes that the content takes in memory, as far as is known.
+        unpacked: bytes of the content in memory, as far as known.
         path: the file.
 
     Raises:
@@ -106,19 +106,19 @@ def check_unpacked_size(unpacked: int, path: str | Path) -> None:
 
 
 def expand_user(path: str | Path) -> Path:
-    """A path with ``~`` or ``~name`` in front replaced by a home folder; unchanged if there is no such user."""
-    return Path(os.path.expanduser(path))  # noqa: PTH111 (that of pathlib raises where there is no such user)
+    """Return a path with ``~`` or ``~name`` in front replaced by a home folder; unchanged if there is no such user."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 (pathlib raises if there is no such user)
 
 
 def real_path(path: str | Path) -> Path:
-    """The absolute path with links replaced; one that leads back to itself stays (that of `pathlib` raises there)."""
+    """Return the absolute path with links resolved; a circular link is unchanged (`pathlib` raises an error)."""
     return Path(os.path.realpath(path))
 
 
 def refuse_device(path: str | Path) -> None:
-    """Refuse what is neither a file nor a pipe: a device such as ``/dev/zero`` may never end.
+    """Refuse a path that is neither a file nor a pipe: a device such as ``/dev/zero`` may never end.
 
-    A path that does not exist passes, and so does a folder: the reader says what it expects there.
+    A path that does not exist passes, and so does a folder: the reader reports what it expects there.
 
     Raises:
         InputError: it is a device or a socket (code ``unreadable``).
@@ -129,11 +129,11 @@ def refuse_device(path: str | Path) -> None:
         return
     if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
         kind = "a socket" if stat.S_ISSOCK(mode) else "a device"
-        raise InputError(f"this is {kind}, not a file; name a file or a pipe", path, code="unreadable")
+        raise InputError(f"this is {kind}, not a file; use a file or a pipe", path, code="unreadable")
 
 
 def read_bytes(path: str | Path, *, limit: int | None = None, line_limit: int | None = LINE_LIMIT) -> bytes:
-    """The content of a file, unpacked if it is a gzip file (by its name or its first bytes).
+    """Return the content of a file, uncompressed if it is a gzip file (by its name or its first bytes).
 
     Args:
         path: the file.
@@ -154,7 +154,7 @@ def read_bytes(path: str | Path, *, limit: int | None = None, line_limit: int | 
 
 
 def read_text(path: str | Path, *, not_text: str) -> str:
-    """The content of a UTF-8 file, unpacked if it is a gzip file, without a byte order mark.
+    """Return the content of a UTF-8 file, unpacked if it is a gzip file, without a byte order mark.
 
     Args:
         path: the file.
@@ -170,12 +170,12 @@ def read_text(path: str | Path, *, not_text: str) -> str:
 
 
 def read_lines(path: str | Path) -> Iterator[bytes]:
-    """The lines of a file, unpacked if it is a gzip file, one after the other; without their line ends.
+    """Yield the lines of a file, unpacked if it is a gzip file, one after the other; without their line ends.
 
     Raises:
-        InputError: as `read_bytes`, once the place is reached.
+        InputError: as `read_bytes`, when the position is reached.
     """
-    rest: list[bytes] = []  # the beginning of a line that goes on in the next chunk
+    rest: list[bytes] = []  # beginning of a line that continues in the next chunk
     for chunk in read_chunks(Path(path), LINE_LIMIT):
         first, *others = chunk.split(b"\n")
         rest.append(first)
@@ -207,10 +207,10 @@ def read_text_lines(path: str | Path) -> Iterator[str]:
 
 
 def _remedy(beginning: bytes) -> str:
-    """Return what to do about a file that is not UTF-8, by its first bytes."""
+    """Return the remedy for a file that is not UTF-8, by its first bytes."""
     packed = next((name for mark, name in _PACKED.items() if beginning.startswith(mark)), None)
     if packed is not None:
-        return f"it is packed by {packed}; unpack it, or pack it by gzip"
+        return f"it is compressed by {packed}; uncompress it, or use gzip"
     utf16 = beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return TO_UTF8.replace("LATIN1", "UTF-16") if utf16 else TO_UTF8
 
@@ -223,7 +223,7 @@ def read_chunks(path: Path, line_limit: int | None = LINE_LIMIT) -> Iterator[byt
         line_limit: largest size of a line in bytes; None: any.
 
     Raises:
-        InputError: as `read_bytes`, once the place is reached.
+        InputError: as `read_bytes`, when the position is reached.
     """
     refuse_device(path)
     try:
@@ -250,10 +250,10 @@ def read_chunks(path: Path, line_limit: int | None = LINE_LIMIT) -> Iterator[byt
 
 
 def data_folder() -> Path:
-    """`data/` beside the packages: that of a checkout, or of an installed wheel.
+    """Return the folder ``data`` next to the packages, in a checkout or an installed wheel.
 
     Raises:
-        InputError: it is not there.
+        InputError: it is missing.
     """
     folder = Path(__file__).resolve().parents[2] / "data"
     if not (folder / "demo.yaml").is_file():

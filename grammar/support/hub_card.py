@@ -1,7 +1,7 @@
-"""Cards: the ``README.md`` of a folder of data or of a model, with the metadata that the Hugging Face hub reads.
+"""Cards: the ``README.md`` of a folder of data or of a model, with metadata for the Hugging Face hub.
 
-`huggingface_hub` writes the metadata; each kind of folder has a module ``card`` with its own text.
-Nothing here is online.
+`huggingface_hub` writes the metadata; each kind of folder has a module ``card`` with its own text. Nothing here needs a
+network.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from truesource.grammar.support.printable import one_line
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
-UNKNOWN = "unknown"  #: the licence where none is known, as the hub writes it
+UNKNOWN = "unknown"  #: notation of the hub for an unknown licence
 ARTIFICIAL = "art"  #: code of ISO 639-2 for artificial languages
 _TEMPLATE = "---\n{{ card_data }}\n---\n\n{{ text }}"
 _SPDX = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
@@ -28,9 +28,9 @@ _NAMES = (
     "eupl-1.2 gpl-2.0 gpl-3.0 isc lgpl-2.1 lgpl-3.0 lppl-1.3c mit mpl-2.0 ms-pl ncsa ofl-1.1 osl-3.0 postgresql "
     "unknown unlicense wtfpl zlib "
 )
-#: the licences that the hub knows under the lower-case form of their SPDX identifier
+#: licences of the hub under the lower-case form of their SPDX identifier
 _OF_HUB = frozenset(_NAMES.split())
-#: those that it knows under another name
+#: licences of the hub under another name
 _RENAMED = {"c-uda-1.0": "c-uda", "odbl-1.0": "odbl", "odc-by-1.0": "odc-by", "pddl-1.0": "pddl"}
 _SIZES = {
     10**3: "n<1K",
@@ -54,17 +54,17 @@ def dataset_card(
     tags: Sequence[str],
     language: str | None = None,
 ) -> str:
-    """The card of a folder of data, which lets `datasets` load it.
+    """Return the card of a folder of data, which lets `datasets` load it.
 
     Args:
-        name: of the folder.
-        text: what stands below the metadata, Markdown.
-        rows: of all splits together.
+        name: name of the folder.
+        text: text below the metadata, Markdown.
+        rows: number in all splits together.
         splits: names; the files of a split are ``data/SPLIT-*.parquet``.
-        license: see `checked_license`; None where it is not known.
+        license: see `checked_license`; None if unknown.
         tasks: categories of the hub.
-        tags: besides ``truesource``.
-        language: code of the language, None where it is not known.
+        tags: in addition to ``truesource``.
+        language: code of the language, None if unknown.
     """
     from huggingface_hub import DatasetCard, DatasetCardData
 
@@ -92,17 +92,17 @@ def model_card(
     language: str | None = None,
     results: Sequence[EvalResult] = (),
 ) -> str:
-    """The card of a folder of a model.
+    """Return the card of a folder of a model.
 
     Args:
-        name: of the model.
-        text: what stands below the metadata, Markdown.
-        license: see `checked_license`; None where it is not known.
-        tags: besides ``truesource``.
-        library: which opens the folder.
-        task: pipeline of `transformers` that takes the folder, None for none.
-        language: code of the language, None where it is not known.
-        results: what was measured.
+        name: name of the model.
+        text: text below the metadata, Markdown.
+        license: see `checked_license`; None if unknown.
+        tags: in addition to ``truesource``.
+        library: library that opens the folder.
+        task: pipeline of `transformers` for the folder, None for none.
+        language: code of the language, None if unknown.
+        results: results of evaluation.
     """
     from huggingface_hub import ModelCard, ModelCardData
 
@@ -119,23 +119,23 @@ def model_card(
 
 
 def checked_license(identifier: str) -> str:
-    """An SPDX identifier, such as ``CC-BY-4.0`` or ``LicenseRef-LDC``, or ``unknown``.
+    """Return an SPDX identifier, such as ``CC-BY-4.0`` or ``LicenseRef-LDC``, or ``unknown``.
 
     Raises:
-        InputError: it cannot be one.
+        InputError: it is not one.
     """
     if not _SPDX.fullmatch(identifier):
         raise InputError(
-            f"a licence is an SPDX identifier such as Apache-2.0 or CC-BY-4.0, or unknown, not {identifier!r}",
+            f"expecting an SPDX identifier such as Apache-2.0 or CC-BY-4.0, or unknown, not {identifier!r}",
             code="bad-license",
         )
     return identifier
 
 
 def license_fields(license: str | None) -> dict[str, Any]:  # noqa: A002
-    """The fields that name a licence: one of those that the hub knows, or ``other`` and its SPDX identifier."""
+    """Return the fields that name a licence: a licence of the hub, or ``other`` and its SPDX identifier."""
     name = (license or UNKNOWN).lower()
-    known = re.sub(r"-(only|or-later)$", "", name)
-    if known in _OF_HUB or known in _RENAMED:
-        return {"license": _RENAMED.get(known, known)}
+    short_name = re.sub(r"-(only|or-later)$", "", name)
+    if short_name in _OF_HUB or short_name in _RENAMED:
+        return {"license": _RENAMED.get(short_name, short_name)}
     return {"license": "other", **({"license_name": name} if _SPDX.fullmatch(name) else {})}

@@ -1,6 +1,6 @@
-"""The outputs of one call: locked while it works, all there when it ends, its own to make again after a kill.
+"""The outputs of one call: locked while it works, complete when it ends, and resumable only by it after a kill.
 
-Whatever a call writes has one lock: of two calls with the same target, one works and the other is refused.
+All outputs of a call have locks: of two calls with the same target, one works and the other is refused.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from truesource.grammar.support.files import real_path, refuse_existing
 
 
 class BusyError(InputError):
-    """Another process is writing what this one was to write."""
+    """Another process is writing the same output."""
 
     default_code = "busy"
 
 
-_held: dict[Path, int] = {}  #: targets that this process holds, and the thread that took each
+_held: dict[Path, int] = {}  #: targets that this process has locked, and the thread that locked each
 
 
 def place_of(target: str | Path) -> Path:
-    """The absolute path of a target; links to one folder have one place.
+    """Return the absolute path of a target; links to one folder have one path.
 
     Raises:
-        InputError: the target has no name, such as ``/``, is a link to itself, or the system cannot have such a path.
+        InputError: the target has no name, such as ``/``, is a link to itself, or is impossible on this system.
     """
     target = Path(target)
     try:
@@ -42,7 +42,7 @@ def place_of(target: str | Path) -> Path:
     except OSError as error:
         raise _unwritable(target, error) from error
     if not place.name or place.name == "..":
-        raise InputError("name the file or folder to make", target)
+        raise InputError("this path has no name; use a file or folder name", target)
     return place
 
 
@@ -55,18 +55,18 @@ def _is_circular(path: Path) -> bool:
 
 
 def lock_file(target: str | Path) -> Path:
-    """The hidden file beside a target that its lock is taken on."""
+    """Return the hidden lock file next to a target."""
     place = place_of(target)
     return place.with_name(f".{place.name}.lock")
 
 
 @contextmanager
 def exclusive(target: str | Path, *, wait: bool = False) -> Iterator[None]:
-    """Hold the lock of a file or folder that is to be written; folders above it are made.
+    """Hold the lock of a file or folder to be written; create the folders above it.
 
-    The system frees the lock however the process ends, so what a killed process leaves of it blocks nobody; the next
-    holder removes the file. A thread that holds the lock may take it again. On a network file system the lock is as
-    good as that system's `flock`.
+    The system frees the lock however the process ends, so a killed process blocks nobody; the next holder removes the
+    file. A thread that holds the lock may take it again. On a network file system the lock is as reliable as that
+    system's `flock`.
 
     Args:
         target: it need not exist.
@@ -74,7 +74,7 @@ def exclusive(target: str | Path, *, wait: bool = False) -> Iterator[None]:
 
     Raises:
         BusyError: another process or thread holds it, and ``wait`` is false.
-        InputError: its folder cannot be written to.
+        InputError: its folder is not writable.
     """
     from filelock import FileLock, Timeout
 
@@ -84,7 +84,7 @@ def exclusive(target: str | Path, *, wait: bool = False) -> Iterator[None]:
         return
     file = lock_file(place)
     lock = FileLock(file, timeout=-1 if wait else 0)
-    made = _make_folders(place.parent)
+    created = _make_folders(place.parent)
     try:
         lock.acquire()
     except Timeout:
@@ -98,16 +98,16 @@ def exclusive(target: str | Path, *, wait: bool = False) -> Iterator[None]:
         yield
     finally:
         del _held[place]
-        with suppress(OSError):  # a disk that has become read-only keeps the file, which blocks nobody
-            file.unlink(missing_ok=True)  # before the release: who waits finds the name gone, and opens a new file
+        with suppress(OSError):  # on a disk that became read-only the file remains, which blocks nobody
+            file.unlink(missing_ok=True)  # before the release: a waiting process then opens a new file
         lock.release()
-        with suppress(OSError):  # folders with something in them stay
-            for folder in made:
+        with suppress(OSError):  # non-empty folders remain
+            for folder in created:
                 folder.rmdir()
 
 
 def _make_folders(folder: Path) -> list[Path]:
-    """Make a folder and those above it; the ones that were not there, the innermost first."""
+    """Create a folder and its parents; return the created ones, the innermost first."""
     try:
         missing = [path for path in (folder, *folder.parents) if not path.exists()]
         folder.mkdir(parents=True, exist_ok=True)
@@ -122,71 +122,73 @@ def _unwritable(path: Path, error: OSError) -> InputError:
 
 @dataclass(frozen=True)
 class Outputs:
-    """Outputs that a call has claimed; see `claimed`."""
+    """Outputs claimed by a call; see `claimed`."""
 
     targets: tuple[Path, ...]
-    resumed: bool  #: whether an earlier process of the same call was stopped before its end
+    resumed: bool  #: whether an earlier process of the same call was interrupted
 
     def together(self, *more: Path) -> AbstractContextManager[None]:
-        """The files that the block writes appear when it ends, all or none.
+        """Put files that the block writes in place together when it ends, all or none.
 
         See `truesource.grammar.support.atomic_files.all_at_once`.
 
         Args:
-            more: files besides the targets, such as those in a folder that is one.
+            more: files in addition to the targets, such as files in a target folder.
         """
         return all_at_once((*more, *self.targets))
 
 
 @contextmanager
 def claimed(targets: Sequence[str | Path], call: str, *, force: bool) -> Iterator[Outputs]:
-    """Hold the locks of all that a call writes; refuse what is there and is not the call's own.
+    """Hold the locks of all outputs of a call; refuse existing ones that are not its own.
 
-    Beside each target stands ``.NAME.unfinished`` while the call works, with its ``call``. It stays where the call was
-    stopped: the same call may then write over what it has made so far. Other calls find results as usual.
+    While the call works, each target has a file ``.NAME.unfinished`` next to it with its ``call``. It remains if the
+    call is interrupted: the same call may then overwrite its outputs. For other calls they are existing files.
 
     Args:
         targets: files or folders.
-        call: digest of what is asked for.
-        force: overwrite what exists.
+        call: digest of the request.
+        force: overwrite existing targets.
 
     Raises:
-        InputError: a target exists and is not the call's own, another process is at work on one, or a folder cannot
-            be written to.
+        InputError: a target exists and is not the call's own, another process is at work on one, or a folder is not
+            writable.
     """
     named = {place_of(target): Path(target) for target in targets}
     with ExitStack() as stack:
-        for place in sorted(named):  # in one order, so that of two calls one gets the first
+        for place in sorted(named):  # in a fixed order, so that one of two calls gets the first
             stack.enter_context(exclusive(named[place]))
-        own = {place for place in named if _call_of(place) == call}
-        _clear(named, own, force)
+        ours = {place for place in named if _call_of(place) == call}
+        _clear(named, ours, force)
         before = {place: _identity(place) for place in named}
         finished = False
         try:
             _note_down(named, call)
-            yield Outputs(tuple(named), bool(own))
+            yield Outputs(tuple(named), bool(ours))
             finished = True
         except SystemExit as stop:
             finished = not stop.code
             raise
         finally:
             _forget(
-                place for place in named if finished or (place not in own and _identity(place) in (None, before[place]))
+                place
+                for place in named
+                if finished or (place not in ours and _identity(place) in (None, before[place]))
             )
 
 
-def _clear(named: Mapping[Path, Path], own: Collection[Path], force: bool) -> None:
-    """Remove what kills have left, and refuse what is there and is no part of ``own``."""
+def _clear(named: Mapping[Path, Path], resumable: Collection[Path], force: bool) -> None:
+    """Remove leftovers of killed processes, and refuse existing targets that are not ``resumable``."""
     for place in named:
         remove_leftovers(place)
         remove_leftovers_in(place, deep=True)
     try:
         for place in named:
-            if place not in own:
+            if place not in resumable:
                 refuse_existing(named[place], force)
     except InputError:
-        if all(place.exists() for place in named):  # the call was killed after it had made everything
-            _forget(own)
+        if all(place.exists() for place in named):  # the call was killed after it had written everything
+            _forget(resumable)
         raise
 
 
@@ -199,7 +201,7 @@ def _note_down(places: Iterable[Path], call: str) -> None:
 
 
 def _forget(places: Iterable[Path]) -> None:
-    with suppress(OSError):  # the disk cannot be written any more: what the notes say is true
+    with suppress(OSError):  # the disk is no longer writable: the notes remain valid
         for place in places:
             _note(place).unlink(missing_ok=True)
 
@@ -209,7 +211,7 @@ def _note(place: Path) -> Path:
 
 
 def _call_of(place: Path) -> str | None:
-    """The call that was stopped while it made this; None: there is none."""
+    """Return the interrupted call that was writing this; None without one."""
     try:
         return _note(place).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -217,7 +219,7 @@ def _call_of(place: Path) -> str | None:
 
 
 def _identity(place: Path) -> tuple[int, int, int] | None:
-    """Changes when the file, or what a folder lists, is written."""
+    """Return numbers that change if the file, or the listing of a folder, is written."""
     try:
         result = place.stat()
     except OSError:

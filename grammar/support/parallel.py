@@ -1,4 +1,4 @@
-"""One function applied to many items: in processes of this machine, on a Dask cluster, or shared out among jobs."""
+"""Apply one function to many items: in processes of this machine, on a Dask cluster, or divided among jobs."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from truesource.grammar.support.records import STRICT, read_record
 if TYPE_CHECKING:
     from distributed import Client
 
-PARENT_EVERY = 0.5  #: seconds between looks of a worker at the process that started it
-ALIGNMENT = 64  #: bytes; where arrays begin in the file that worker processes map
-FIRST_WORKER = 60.0  #: seconds until a worker must be there
-HALF_WRITTEN = 20  #: times that a damaged scheduler file is read again, 50 ms apart: Dask does not write it in one step
-IN_FLIGHT = 256  #: least items handed to the scheduler at a time, so that workers that come later find work
-ATTEMPTS = 3  #: times in a row that all workers may vanish without a result, or Dask's own thread may not begin
+PARENT_EVERY = 0.5  #: seconds between checks of a worker for its parent process
+ALIGNMENT = 64  #: bytes; alignment of arrays in the file that worker processes map
+FIRST_WORKER = 60.0  #: seconds to wait for the first worker
+HALF_WRITTEN = 20  #: attempts to read a damaged scheduler file, 50 ms apart: Dask does not write it atomically
+IN_FLIGHT = 256  #: least number of items sent to the scheduler at a time, so that later workers get work
+ATTEMPTS = 3  #: consecutive losses of all workers without a result, or failed starts of Dask's thread, before giving up
 
 
 @contextmanager
 def quiet_end(results: Generator[Result]) -> Iterator[Iterator[Result]]:
-    """Close the results of joblib, without its warning where not all were taken."""
+    """Close the results of joblib, without its warning if not all were consumed."""
     try:
         yield results
     finally:
@@ -58,68 +58,67 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Workers:
-    """Place of the work: ``n`` processes of this machine, or all workers of a running Dask cluster.
+    """The place of work: ``n`` processes of this machine, or all workers of a running Dask cluster.
 
     Raises:
         InputError: ``n`` is below 1, or above 1 together with a scheduler; or there is no such scheduler file.
     """
 
-    n: int = 1  #: processes; 1 is this one alone
-    scheduler: str | None = None  #: address (``tcp://host:8786``), or what ``dask scheduler --scheduler-file`` wrote
+    n: int = 1  #: processes; 1: this process alone
+    scheduler: str | None = None  #: address (``tcp://host:8786``), or the file of ``dask scheduler --scheduler-file``
 
     def __post_init__(self) -> None:
         if self.n < 1:
-            raise InputError(f"the number of workers is 1 or more, got {self.n}")
+            raise InputError(f"the number of workers must be 1 or more, got {self.n}")
         if self.scheduler is not None and self.n > 1:
-            raise InputError("a Dask cluster brings its own workers; give --workers or --scheduler, not both")
+            raise InputError("a Dask cluster has its own workers; use --workers or --scheduler, not both")
         if self.scheduler is not None:
             scheduler_address(self.scheduler)
 
 
 @dataclass(frozen=True)
 class Share:
-    """Part number k belongs to job ``index`` of ``of`` when ``k % of == index``; 0 <= index < of."""
+    """A job's share: job ``index`` of ``of`` gets part number k if ``k % of == index``; 0 <= index < of."""
 
     index: int = 0
     of: int = 1
 
     @classmethod
     def parse(cls, text: str) -> Share:
-        """``0/4`` is the first of four.
+        """Read a share; ``0/4`` is the first of four.
 
         Raises:
-            InputError: it is not written like that.
+            InputError: the text has another form.
         """
         index, separator, of = text.partition("/")
         if not (separator and index.isdecimal() and of.isdecimal() and int(index) < int(of)):
-            raise InputError(f"a shard is written i/n with i from 0 to n-1, such as 0/4, got {text!r}")
+            raise InputError(f"expecting a shard i/n with i from 0 to n-1, such as 0/4, got {text!r}")
         return cls(int(index), int(of))
 
     def owns(self, k: int) -> bool:
-        """Return True if part number ``k`` is this job's."""
+        """Return True if part number ``k`` belongs to this job."""
         return k % self.of == self.index
 
 
 def run_each(
     function: Callable[[Item], Result], items: Sequence[Item], workers: Workers | None = None
 ) -> Generator[Result]:
-    """Yield ``function(item)`` of every item, as they finish; the order is not that of the items.
+    """Yield ``function(item)`` of every item, in the order in which they finish.
 
-    What the function carries (the object of a bound method, the arguments of a `functools.partial`) reaches each
-    worker once and is kept there; processes of one machine share the memory of its arrays. Each item may be computed
-    more than once where a worker of a cluster dies, so a function that writes files replaces them whole. Cores are
-    shared out: the threads of a worker are ``TRUESOURCE_THREADS`` over ``n``, and on a cluster what its workers have
-    in that variable, or else one.
+    Data of the function (the object of a bound method, the arguments of a `functools.partial`) reach each worker once
+    and are cached there; processes of one machine share the memory of its arrays. An item may be computed more than
+    once if a worker of a cluster dies, so a function that writes files must replace them atomically. Cores are divided:
+    a worker has ``TRUESOURCE_THREADS`` over ``n`` threads, or on a cluster the value of that variable there, else one.
 
     Args:
-        function: a function of a module, a method or a partial of one, that can be pickled with its results and errors.
+        function: a function of a module, a method or a partial of one; it, its results and errors can be pickled.
         items: small values; large constant ones belong to the function.
-        workers: one process, this one, by default.
+        workers: this process alone, by default.
 
     Raises:
         InputError: raised by the function; a worker process was killed; or, of a cluster: Dask is not installed, the
             scheduler went away or does not answer within Dask's ``distributed.comm.timeouts.connect``, no worker came
-            within a minute, workers have another version of truesource, or items killed their workers again and again.
+            within a minute, workers have another version of truesource, or items killed their workers repeatedly.
     """
     workers = workers or Workers()
     if workers.scheduler is not None:
@@ -144,21 +143,21 @@ def _in_processes(function: Callable[[Item], Result], items: Sequence[Item], n: 
                     yield result
         except BrokenProcessPool as error:
             raise InputError(
-                "a worker process was killed, perhaps for want of memory; the same call goes on, with fewer --workers"
-                " if it was memory"
+                "a worker process was killed, perhaps for lack of memory; repeat the same call to resume, with fewer"
+                " --workers if memory was short"
             ) from error
 
 
 @cache
 def _skip_dropped_items() -> None:
-    """Let a call that is stopped early end in order.
+    """Let an interrupted call end cleanly.
 
-    loky then drops the items that wait, but not their numbers, and where it meets one of these, the thread that
-    manages the workers dies of a `KeyError` and leaves them behind.
+    loky then drops the waiting items, but not their numbers; when it meets one of these, the thread that manages the
+    workers dies of a `KeyError` and leaves them behind.
     """
     from joblib.externals.loky import process_executor
 
-    # private names, which later versions may not have
+    # private names, which later versions may lack
     manager_thread: Any = getattr(process_executor, "_ExecutorManagerThread", None)
     fill = getattr(manager_thread, "add_call_item_to_queue", None)
     if fill is None:
@@ -177,7 +176,7 @@ def _skip_dropped_items() -> None:
 
 @dataclass(frozen=True)
 class _Stored:
-    """A function whose pickle lies in a file; a process reads it once and keeps the last one."""
+    """A function whose pickle is in a file; a process loads it once and caches the last one."""
 
     file: str
     spans: tuple[tuple[int, int, bool], ...]  #: start and stop in the file, and whether read-only; the pickle is last
@@ -198,7 +197,7 @@ class _Stored:
 
 @cache
 def _keep_workers() -> None:
-    """Let this worker process hold what it has loaded: joblib would replace it where its memory grows by 300 MB."""
+    """Let this worker process keep loaded data: joblib would replace it if its memory grows by 300 MB."""
     from joblib.externals.loky import process_executor
 
     process_executor._MAX_MEMORY_LEAK_SIZE = sys.maxsize
@@ -206,7 +205,7 @@ def _keep_workers() -> None:
 
 @cache
 def _end_with(parent: int) -> None:
-    """End this worker process when the one that started it has gone, so that no killed call goes on behind the next."""
+    """End this worker process when its parent has ended, so that no killed call continues behind the next."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -218,7 +217,7 @@ def _end_with(parent: int) -> None:
 
 @contextmanager
 def _stored(function: Callable[[Any], Any], threads: int) -> Iterator[_Stored]:
-    """Write a function to a temporary file, its arrays apart, so that processes can map them."""
+    """Write a function to a temporary file, its arrays separately, so that processes can map them."""
     buffers: list[pickle.PickleBuffer] = []
     body = pickle.dumps(function, protocol=5, buffer_callback=buffers.append)
     folder = Path(tempfile.mkdtemp(prefix=f"truesource-{os.getpid()}-"))
@@ -233,21 +232,21 @@ def _stored(function: Callable[[Any], Any], threads: int) -> Iterator[_Stored]:
         if error.filename is None or not str(error.filename).startswith(str(folder)):
             raise
         raise InputError(
-            f"cannot store what the workers need: {error.strerror or error}; set TMPDIR", folder
+            f"cannot store data of the workers: {error.strerror or error}; set TMPDIR to another folder", folder
         ) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 class _DaskError(Exception):
-    """Dask did not bring an item to its end, for a cause outside the function."""
+    """Dask did not finish an item, for a cause outside the function."""
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(str(cause))
         self.cause = cause
 
 
-class _WorkerTraceback(Exception):  # noqa: N818 - it is no error of its own
+class _WorkerTraceback(Exception):  # noqa: N818 - it is no error itself
     """Traceback of an error on a worker."""
 
     def __str__(self) -> str:
@@ -255,17 +254,17 @@ class _WorkerTraceback(Exception):  # noqa: N818 - it is no error of its own
 
 
 class _Item:
-    """An item, into which Dask does not look: it would take tuples and texts in it for tasks and their names."""
+    """An item that hides its content from Dask, which would treat tuples and strings in it as tasks and their names."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
 
 def run_on_cluster(function: Callable[[Item], Result], items: Sequence[Item], scheduler: str) -> Iterator[Result]:
-    """`truesource.grammar.support.parallel.run_each` by the workers of a scheduler.
+    """Yield `truesource.grammar.support.parallel.run_each` by the workers of a scheduler.
 
-    Dask gives the items of a worker that died to another. Where all died, and the function with them, the items that
-    are left are sent again to those that come next.
+    Dask moves the items of a dead worker to another. If all died, and the function with them, the remaining items are
+    sent again to later workers.
 
     Raises:
         InputError: as `truesource.grammar.support.parallel.run_each`.
@@ -286,14 +285,14 @@ def run_on_cluster(function: Callable[[Item], Result], items: Sequence[Item], sc
 
 
 def _results(client: Client, function: Callable[[Item], Result], left: dict[int, Item]) -> Iterator[tuple[int, Result]]:
-    """Numbers of items and their results, as they finish; those that a dead worker had go to another."""
+    """Yield numbers of items and their results, as they finish; items of a dead worker go to another."""
     from distributed import as_completed
 
-    call = os.urandom(16).hex()  # all different: Dask takes equal names for the same, even while dropping them
+    call = os.urandom(16).hex()  # all distinct: Dask identifies equal names, even while dropping them
     waiting = iter(list(left.items()))
     finished = as_completed(loop=client.loop, with_results=True, raise_errors=False)
     try:
-        [sent] = client.scatter([function], broadcast=True, hash=False)  # to every worker, ahead of the items
+        [sent] = client.scatter([function], broadcast=True, hash=False)  # to every worker, before the items
     except (OSError, CancelledError) as error:  # workers died while it was sent
         raise _DaskError(CancelledError(str(error))) from error
 
@@ -316,9 +315,9 @@ def _results(client: Client, function: Callable[[Item], Result], left: dict[int,
 
 
 def _call(function: Callable[[Any], Any], k: int, item: _Item) -> tuple[int, Any, Exception | None, str]:
-    """One item on the worker: its number, its result or error, and where that was raised.
+    """Return one item on the worker: its number, its result or error, and the traceback of the error.
 
-    An error is a result, so that those that Dask raises are its own. Loops inside stay on the worker.
+    An error is a result, so that errors raised by Dask are its own. Loops inside run on the worker.
     """
     from joblib import parallel_config
 
@@ -332,7 +331,7 @@ def _call(function: Callable[[Any], Any], k: int, item: _Item) -> tuple[int, Any
 
 @contextmanager
 def connected(scheduler: str) -> Iterator[Client]:
-    """A client of the scheduler, for the block.
+    """Connect to the scheduler for the block.
 
     Raises:
         InputError: Dask is not installed, or no scheduler answers within ``distributed.comm.timeouts.connect``.
@@ -341,14 +340,14 @@ def connected(scheduler: str) -> Iterator[Client]:
         from dask import config
         from dask.utils import parse_timedelta
         from distributed import Client
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what matters of it ends in an `InputError`
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # relevant messages become an `InputError`
     address = scheduler_address(scheduler)
     answer = parse_timedelta(config.get("distributed.comm.timeouts.connect"))
     client, attempts = None, count(1)
     while client is None:
         try:
             client = Client(address, timeout=answer, set_as_default=False)
-        except AssertionError:  # its thread has ten seconds to begin; a machine that stood still needs more
+        except AssertionError:  # its thread has ten seconds to start; a suspended machine needs more
             if next(attempts) == ATTEMPTS:
                 raise
         except (OSError, ValueError) as error:
@@ -365,18 +364,18 @@ def connected(scheduler: str) -> Iterator[Client]:
 
 @with_config(STRICT)
 class _SchedulerFile(TypedDict):
-    """Keys read of the file that ``dask scheduler --scheduler-file`` writes."""
+    """Keys read from the file of ``dask scheduler --scheduler-file``."""
 
     address: str
 
 
 def scheduler_address(scheduler: str) -> str:
-    """The address itself, or the one in the file that ``dask scheduler --scheduler-file`` wrote.
+    """Return the address itself, or the one in the file of ``dask scheduler --scheduler-file``.
 
-    A file that the scheduler has begun is read again until it is whole.
+    A partly written file is read again until it is complete.
 
     Raises:
-        InputError: there is no such file, or it holds something else.
+        InputError: there is no such file, or it has other content.
     """
     if "://" in scheduler:
         return scheduler
@@ -385,7 +384,7 @@ def scheduler_address(scheduler: str) -> str:
         "there is no such scheduler file; start dask scheduler --scheduler-file FILE, or give an address such as"
         " tcp://host:8786"
     )
-    what, remedy = "the file of the Dask scheduler", "name what --scheduler-file wrote"
+    what, remedy = "the file of the Dask scheduler", "use the file of --scheduler-file"
     readings = count(1)
     while True:
         try:
@@ -397,7 +396,7 @@ def scheduler_address(scheduler: str) -> str:
 
 
 def _require_workers(client: Client, scheduler: str) -> None:
-    """Wait for the first; all must run this version."""
+    """Wait for the first worker; all must run this version."""
     try:
         client.wait_for_workers(1, timeout=FIRST_WORKER)
         result = client.run(_version, on_error="return")
@@ -406,11 +405,11 @@ def _require_workers(client: Client, scheduler: str) -> None:
             f"the Dask cluster has had no worker for {FIRST_WORKER:.0f} seconds; start some: dask worker {scheduler}"
         ) from error
     except OSError as error:
-        raise InputError(f"the Dask scheduler at {scheduler} went away; the same call goes on") from error
+        raise InputError(f"the Dask scheduler at {scheduler} went away; repeat the same call to resume") from error
     for address, theirs in result.items():
         if not isinstance(theirs, OSError) and theirs != _version():
             raise InputError(
-                f"the Dask worker at {address} has truesource {theirs}, here is {_version()}; install the same"
+                f"the Dask worker at {address} has truesource {theirs}, here is {_version()}; install the same version"
             )
 
 
@@ -419,17 +418,17 @@ def _version() -> str:
 
 
 def _explain(failure: _DaskError, client: Client, scheduler: str, failures: int) -> None:
-    """Raise unless it makes sense to send again what is left."""
-    goes_on = "the same call goes on from what is finished"
+    """Raise an error unless resending the remaining items makes sense."""
+    resume = "repeat the same call to resume"
     if client.status != "running":
-        raise InputError(f"the Dask scheduler at {scheduler} went away; {goes_on}") from failure.cause
+        raise InputError(f"the Dask scheduler at {scheduler} went away; {resume}") from failure.cause
     if type(failure.cause).__name__ == "KilledWorker":
         raise InputError(
-            f"several Dask workers died over the same item, perhaps for want of memory; see their logs, {goes_on}"
+            f"several Dask workers died over the same item, perhaps for lack of memory; see their logs, then {resume}"
         ) from failure.cause
     if not isinstance(failure.cause, CancelledError):
         raise InputError(f"a Dask worker cannot do this work: {failure.cause}") from failure.cause
     if failures > ATTEMPTS:
         raise InputError(
-            f"all Dask workers died {failures} times in a row; see their logs, {goes_on}"
+            f"all Dask workers died {failures} times in a row; see their logs, then {resume}"
         ) from failure.cause

@@ -1,4 +1,4 @@
-"""Reading Parquet files: kind, shape and size of what they hold are checked before memory is taken."""
+"""Read Parquet files; kind, shape and size of their content are checked before memory is allocated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DICTIONARIES = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}  # bytes
 _BATCH = 1024  #: rows
 T = TypeVar("T")
-Kind = Literal["text", "int", "float", "bool", "ints"]  #: of a column; ``ints``: lists of whole numbers
+Kind = Literal["text", "int", "float", "bool", "ints"]  #: type of a column; ``ints``: lists of integers
 
 
 def read_table(
@@ -31,14 +31,14 @@ def read_table(
     rows: int | None = None,
     nullable: Collection[str] = (),
 ) -> pyarrow.Table:
-    """Read some columns of a file; checksums of pages are compared where the file has them.
+    """Read some columns of a file; checksums of pages are compared if the file has them.
 
     Args:
         path: the file.
         columns: the type of each column.
-        what: names the file in messages.
-        remedy: ends messages, such as ``"sample the corpus again"``.
-        rows: how many the file must have; None: any number.
+        what: name of the file in messages.
+        remedy: end of messages, such as ``"sample the corpus again"``.
+        rows: required number of rows; None: any number.
         nullable: columns that may have nulls.
 
     Raises:
@@ -65,7 +65,7 @@ def read_table(
 
 
 def read_table_record(path: str | Path, key: str, model: type[T], *, what: str = "this file", remedy: str) -> T:
-    """Read the JSON value that stands under a key of the metadata of the schema.
+    """Read the JSON value under a key of the schema's metadata.
 
     Raises:
         InputError: the file is missing or damaged, has no such key, or its value does not fit the model.
@@ -79,7 +79,7 @@ def read_table_record(path: str | Path, key: str, model: type[T], *, what: str =
 
 
 def read_texts(path: str | Path, column: str, *, what: str = "this file", remedy: str) -> Iterator[Any]:
-    """Yield the values of one column, row by row: texts, unless the column has another type.
+    """Yield the values of one column, row by row: strings, unless the column has another type.
 
     Raises:
         InputError: the file is missing or damaged, lacks the column, or takes far more memory than its size warrants.
@@ -98,7 +98,7 @@ def read_texts(path: str | Path, column: str, *, what: str = "this file", remedy
 
 @contextmanager
 def _opened(path: Path, columns: Collection[str], what: str, remedy: str) -> Iterator[pyarrow.parquet.ParquetFile]:
-    """A file that has these columns; what goes wrong inside becomes one sentence."""
+    """Open a file that has these columns; errors inside become one sentence."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -127,7 +127,7 @@ def _opened(path: Path, columns: Collection[str], what: str, remedy: str) -> Ite
 
 
 def _chunks(metadata: pyarrow.parquet.FileMetaData, columns: Collection[str]) -> Iterator[Any]:
-    """The metadata of each piece of the columns; that of others is left alone, as damage in it can end the process."""
+    """Yield the metadata of each chunk of the columns; others are not read, as damage in them can end the process."""
     numbers = [j for j in range(metadata.num_columns) if metadata.schema.column(j).path.split(".")[0] in columns]
     for i in range(metadata.num_row_groups):
         group = metadata.row_group(i)
@@ -139,7 +139,7 @@ def _has_dictionary(chunk: Any) -> bool:
 
 
 def _stored_size(metadata: pyarrow.parquet.FileMetaData, columns: Collection[str]) -> int:
-    """Bytes that the columns take as they are read, texts of a dictionary once; of other packed texts, a bound."""
+    """Return bytes of the columns when read, dictionary strings once; for other compressed strings, a bound."""
     size = 0
     for chunk in _chunks(metadata, columns):
         size += chunk.total_uncompressed_size
@@ -147,7 +147,7 @@ def _stored_size(metadata: pyarrow.parquet.FileMetaData, columns: Collection[str
             size += chunk.num_values * _WIDTHS[chunk.physical_type]
         elif _has_dictionary(chunk):
             size += chunk.num_values * 4
-        elif "DELTA_BYTE_ARRAY" in chunk.encodings:  # each value may repeat the one before
+        elif "DELTA_BYTE_ARRAY" in chunk.encodings:  # each value may repeat the previous one
             size += chunk.num_values * chunk.total_uncompressed_size
     return size
 
@@ -169,7 +169,7 @@ def _check_type(field: pyarrow.Field, kind: Kind) -> None:
 
 
 def _decoded(column: pyarrow.ChunkedArray, path: Path) -> pyarrow.ChunkedArray:
-    """A column with its texts spelled out, and all texts of one type."""
+    """Return a column with its dictionary decoded, and all strings of one type."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,12 +1,12 @@
-"""Text for people, while and after a call: data made safe to print, the one line of a result, progress.
+"""Text for people, during and after a call: safe printing of data, one-line results, progress.
 
-Words and names come from files that anybody may have written. A word may hold a terminal's escape sequence, markup, or
-a line break. Each function for such data is for one target and returns text that the target shows and does not obey.
-None of them can be undone.
+Words and names come from untrusted files. A word may hold a terminal's escape sequence, markup, or a line break. Each
+function for such data serves one target and returns text that the target displays without interpreting it. None of them
+can be undone.
 
 Progress of long work is a bar on a terminal, and lines in the log elsewhere. Lines go to the logger
-``truesource.progress``: when work has begun, at every milestone (a checkpoint that is evaluated, a shard), once a
-minute, and at the end. On a terminal, where there is a bar, they are debug messages.
+``truesource.progress``: at the start of work, at every milestone (an evaluated checkpoint, a shard), once a minute, and
+at the end. On a terminal, which has a bar, they are debug messages.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-LONGEST_RUN = 60  #: characters without a blank that `shortened` leaves as they are
-LONGEST_QUOTE = 400  #: characters without a blank in a message
-LONGEST_MESSAGE = 1200  #: characters
-LONGEST_LINE = 190  #: characters of the line that an object prints as
+LONGEST_RUN = 60  #: most characters without a blank that `shortened` leaves unchanged
+LONGEST_QUOTE = 400  #: most characters without a blank in a message
+LONGEST_MESSAGE = 1200  #: most characters of a message
+LONGEST_LINE = 190  #: most characters of the one-line form of an object
 
-#: what a terminal obeys, what turns the reading direction of the text around it, and what XML and UTF-8 cannot hold;
-#: line breaks and tabs are no part of it
+#: control characters of terminals, changes of reading direction, and characters outside XML and UTF-8;
+#: line breaks and tabs are not included
 _OBEYED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
 )
 _MARKDOWN = re.compile(r"[\\`*\[\]<>&|$~]|(?<!\w)_|_(?!\w)|^(?=[#+-])")
-FEWEST = 10  #: independent units, such as sentences, that an interval needs; fewer say little of others
+FEWEST = 10  #: least number of independent units, such as sentences, for an interval
 _FEW = f"fewer-than-{FEWEST}-"
 _REASONS = {
     "no-power-law": "frequencies fall faster than a power law",
@@ -47,21 +47,21 @@ _REASONS = {
     "last-step-only": "only the last step has one",
     "of-two-samples": "it is the difference of two estimates",
 }
-SHOWN = 3  #: numbers in the one line
-ROWS = 20  #: of the table in a notebook
-_LONGEST = 40  #: characters of a name in the one line
-_NAMED = ("model", "source", "sample", "objective")  #: what says whose the numbers are
-LONG = 0.5  #: seconds; shorter work is not worth a line
-EVERY = 60.0  #: seconds between lines where no milestone comes
-APART = 1.0  #: minimum number of seconds between lines of milestones
-FEWEST_STEPS, FEWEST_SECONDS = 5, 5.0  #: that say how long the others will take: the first are slow, or are a fluke
-_SHOWN: ContextVar[bool] = ContextVar("shown", default=False)  # whether something is shown already
+SHOWN = 3  #: numbers in the one-line form
+ROWS = 20  #: rows of the table in a notebook
+_LONGEST = 40  #: most characters of a name in the one-line form
+_NAMED = ("model", "source", "sample", "objective")  #: keys that identify the numbers
+LONG = 0.5  #: seconds; shorter work gets no line
+EVERY = 60.0  #: seconds between lines without milestones
+APART = 1.0  #: least seconds between lines of milestones
+FEWEST_STEPS, FEWEST_SECONDS = 5, 5.0  #: least work before an estimate of the remaining time
+_SHOWN: ContextVar[bool] = ContextVar("shown", default=False)  # whether progress is shown already
 
 
 def terminal(text: str) -> str:
-    r"""Text of one or more lines without control characters: ``\x1b`` is shown, not obeyed.
+    r"""Return text of one or more lines without control characters: ``\x1b`` is shown, not obeyed.
 
-    Also of use for HTML and SVG, after their own escapes: what is left is legal in XML and in UTF-8.
+    Also used for HTML and SVG, after their own escapes: the result is legal in XML and in UTF-8.
 
     >>> print(terminal("a" + chr(27) + "[31m"))
     a\x1b[31m
@@ -70,30 +70,30 @@ def terminal(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text as `terminal` gives it, with line breaks and tabs shown too, so that data cannot add a line."""
+    """Return text as `terminal` does, with line breaks and tabs also escaped, so that data cannot add a line."""
     return terminal(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def shortened(text: str, most: int = LONGEST_RUN) -> str:
-    """The text with the middle of long runs without a blank left out; each run has at most ``most`` characters."""
+    """Return the text without the middle of long runs without a blank; each run has at most ``most`` characters."""
     head = most // 2
     tail = most - 1 - head
     return re.sub(rf"\S{{{most + 1},}}", lambda run: f"{run[0][:head]}\N{HORIZONTAL ELLIPSIS}{run[0][-tail:]}", text)
 
 
 def brief(text: str, most: int = LONGEST_LINE) -> str:
-    """Return one line of at most ``most`` characters, with an ellipsis in the place of the rest."""
+    """Return one line of at most ``most`` characters, with an ellipsis in place of the rest."""
     line = one_line(text)
     return line if len(line) <= most else f"{line[: most - 2]}\N{HORIZONTAL ELLIPSIS}{line[-1]}"
 
 
 def line_of_settings(name: str, values: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
-    """Return one line of settings, those that differ from their defaults.
+    """Return one line of settings that differ from their defaults.
 
     Args:
-        name: of the class.
-        values: of its fields.
-        defaults: of those that have one.
+        name: name of the class.
+        values: values of its fields.
+        defaults: defaults of the fields that have one.
     """
     changed = ", ".join(
         f"{key}={value!r}" for key, value in values.items() if key not in defaults or value != defaults[key]
@@ -102,65 +102,65 @@ def line_of_settings(name: str, values: Mapping[str, Any], defaults: Mapping[str
 
 
 def message(text: str) -> str:
-    """One line for the person who gave the input, of which it quotes no more than is needed to know it again."""
+    """Return one line for the user, whose quotes of the input are short but recognisable."""
     text = shortened(one_line(text), LONGEST_QUOTE)
     half = LONGEST_MESSAGE // 2
     return text if len(text) <= LONGEST_MESSAGE else f"{text[:half]}\N{HORIZONTAL ELLIPSIS}{text[-half:]}"
 
 
 def markdown(text: str) -> str:
-    """Text inside a line, a heading or a table cell of Markdown; characters of its syntax are taken literally."""
-    return _MARKDOWN.sub(lambda found: f"\\{found[0]}", one_line(text))
+    """Return text inside a line, a heading or a table cell of Markdown, with its syntax escaped."""
+    return _MARKDOWN.sub(lambda match: f"\\{match[0]}", one_line(text))
 
 
 def markdown_code(text: str) -> str:
-    """A code span of Markdown, with a fence that the text does not hold."""
+    """Return a code span of Markdown, with a fence that does not occur in the text."""
     line = one_line(text)
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
     pad = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{pad}{line}{pad}{fence}"
 
 
-def _shown(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _shown(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def counted(n: int, noun: str) -> str:
-    """Return ``1 sentence`` or ``2,000 sentences``; for nouns with a plural in s only."""
+    """Return ``1 sentence`` or ``2,000 sentences``; only for nouns with a plural in s."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def listed(names: Sequence[str]) -> str:
-    """``a, b and c``; empty where there is none."""
+    """Return ``a, b and c``; empty for no names."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def list_lines(numbers: Sequence[int], most: int = 5, *, what: str = "line") -> str:
-    """``line 3``, or ``lines 3, 4, 5, 6, 7, ...``; ``what`` names what is numbered."""
+    """Return ``line 3``, or ``lines 3, 4, 5, 6, 7, ...``; ``what`` names the numbered things."""
     first = ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
     return f"{what}{'s' if len(numbers) > 1 else ''} {first}"
 
 
 def too_few(units: int) -> bool:
-    """Return True if so many independent units have no interval."""
+    """Return True if there are too few independent units for an interval."""
     return units < FEWEST
 
 
 def few_code(unit: str = "sentence") -> str:
-    """Return the reason why there is no interval of too few units, such as ``fewer-than-10-sentences``."""
+    """Return the reason why too few units have no interval, such as ``fewer-than-10-sentences``."""
     return f"{_FEW}{unit}s"
 
 
 def reason_text(code: str) -> str:
-    """Words for a code of `few_code` and others; an unknown code as it is."""
+    """Return words for a code of `few_code` and others; an unknown code unchanged."""
     if code.startswith(_FEW):
         return f"fewer than {FEWEST} {code.removeprefix(_FEW).replace('-', ' ')}"
     return _REASONS.get(code, code)
 
 
 def no_interval_text(codes: list[str]) -> str:
-    """A sentence on values without an interval; empty for no codes."""
+    """Return a sentence on values without an interval; empty for no codes."""
     return f"Without interval: {'; '.join(map(reason_text, dict.fromkeys(codes)))}." if codes else ""
 
 
@@ -183,7 +183,7 @@ class ResultRecords:
         return [score.as_record() for score in self.as_scores()]
 
     def to_pandas(self) -> pd.DataFrame:
-        """The records as a data frame: a row a number, a column a key; missing where a record has no such key."""
+        """Return the records as a data frame: a row a number, a column a key; missing if a record has no such key."""
         import pandas as pd
 
         return pd.DataFrame([dict(record) for record in self.records()])
@@ -200,14 +200,14 @@ class ResultRecords:
 
 
 def line_of(kind: str, records: Sequence[Mapping[str, Any]]) -> str:
-    """One line of what a result is, its first numbers with their intervals, and how many more there are."""
+    """Return one line on a result: its kind, its first numbers with their intervals, and the count of the others."""
     head = next(iter(records), {})
     names = [_short(head[key]) for key in _NAMED if isinstance(head.get(key), str)]
     numbers = [record for record in records if isinstance(record.get("value"), int | float)]
-    shown = [_number(record) for record in numbers[:SHOWN]]
-    more = [f"{len(records) - len(shown):,} more"] if len(records) > len(shown) else []
-    said = ": ".join(part for part in (", ".join(names), ", ".join([*shown, *more])) if part)
-    return f"{kind}({said})"
+    first = [_number(record) for record in numbers[:SHOWN]]
+    more = [f"{len(records) - len(first):,} more"] if len(records) > len(first) else []
+    content = ": ".join(part for part in (", ".join(names), ", ".join([*first, *more])) if part)
+    return f"{kind}({content})"
 
 
 def _number(record: Mapping[str, Any]) -> str:
@@ -226,7 +226,7 @@ T = TypeVar("T")
 log = logging.getLogger("truesource.progress")
 
 
-def _bar(*, shown: bool) -> Progress:
+def _bar(*, visible: bool) -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -239,37 +239,37 @@ def _bar(*, shown: bool) -> Progress:
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}", markup=False),
         console=Console(stderr=True),
-        disable=not shown,
+        disable=not visible,
     )
 
 
 def seconds_left(steps: int, seconds: float, done: float, left: float) -> float | None:
-    """Return how long the rest of some work will take; None: too little is done to say.
+    """Return an estimate of the remaining seconds of some work; None if too little is done.
 
     Args:
-        steps: done since ``seconds``.
-        seconds: since the work has begun.
-        done: amount of work that these steps did.
-        left: amount of work.
+        steps: steps done since ``seconds``.
+        seconds: seconds since the work began.
+        done: amount of work of these steps.
+        left: remaining amount of work.
     """
-    known = steps >= FEWEST_STEPS and seconds >= FEWEST_SECONDS and done > 0
-    return seconds / done * left if known else None
+    enough = steps >= FEWEST_STEPS and seconds >= FEWEST_SECONDS and done > 0
+    return seconds / done * left if enough else None
 
 
 class Meter:
-    """One running task; `advance` it, and `note` what a reader wants to see beside it."""
+    """A running task; `advance` it, with an optional `note` for the reader."""
 
     def __init__(self, progress: Progress, description: str, total: float | None, level: int | None) -> None:
         self._progress, self._level = progress, level
         self._description, self._total = one_line(description), total
         self._task = progress.add_task(self._description, total=total, note="", rate="", left="")
         self._done, self._before, self._note, self._steps = 0.0, 0.0, "", 0
-        self.stopped = False  #: whether the work ends, in order, before it is done
+        self.stopped = False  #: whether the work ends regularly before it is done
         self._start = self._last = monotonic()
         self._begun = False
 
     def advance(self, step: float = 1, note: str | None = None) -> None:
-        """Move by ``step``; a ``note`` that is new marks a milestone, and stands beside the rate from then on."""
+        """Advance by ``step``; a new ``note`` marks a milestone, and is shown next to the rate from then on."""
         self._done += step
         self._steps += step > 0
         milestone = note is not None and one_line(note) != self._note
@@ -282,13 +282,13 @@ class Meter:
             self._line(self.state())
 
     def skip(self, step: float) -> None:
-        """Move by what an earlier call has done, which says nothing of the rate; the work itself begins now."""
+        """Advance by the work of an earlier call, which does not count for the rate; the work itself begins now."""
         self._before += step
         self.advance(step)
         self._start, self._steps = monotonic(), 0
 
     def state(self) -> str:
-        """Return how far it is, such as ``300 of 3,000 (10%), 41.2/s, 0:01:05 left; loss 3.2``."""
+        """Return the progress, such as ``300 of 3,000 (10%), 41.2/s, 0:01:05 left; loss 3.2``."""
         text = _amount(self._done) if self._done or self._total else f"{_clock(monotonic() - self._start)} so far"
         if self._total:
             text += f" of {_amount(self._total)} ({self._done / self._total:.0%})"
@@ -303,19 +303,19 @@ class Meter:
         self._write(f"{self._description}{total}{already}")
 
     def beat(self) -> None:
-        """Log the progress if there was no line for long."""
+        """Log the progress if the last line is old."""
         if monotonic() - self._last >= EVERY:
             self._line(self.state())
 
     def end(self, *, finished: bool) -> None:
-        """Log that the work has ended; short work only for debugging."""
+        """Log the end of the work; short work only for debugging."""
         seconds = monotonic() - self._start
         whole = finished and not self.stopped
         what = "done" if whole else "stopped"
         of = f" of {_amount(self._total)}" if self._total and not whole else ""
         rate = self._rate_text()
         note = f"; {self._note}" if self._note else ""
-        amount = f", {_amount(self._done)}{of}" if self._done or of else ""  # of work that does not count, its time
+        amount = f", {_amount(self._done)}{of}" if self._done or of else ""  # uncounted work has only a time
         text = f"{self._description}: {what}{amount} in {_clock(seconds)}{rate and f', {rate}'}{note}"
         self._write(text, self._level if self._begun else logging.DEBUG)
 
@@ -342,7 +342,7 @@ class Meter:
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
-    """True if a stream is a terminal; a stream that is closed or missing is none."""
+    """Return True if a stream is a terminal; False if it is closed or missing."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:
@@ -351,10 +351,10 @@ def is_terminal(stream: IO[str] | None) -> bool:
 
 @contextmanager
 def meter(description: str, total: float | None = None) -> Iterator[Meter]:
-    """Show one task while the block runs; what it consists of, metered within, stays silent."""
+    """Show one task while the block runs; metered parts within it stay silent."""
     hidden, terminal = _SHOWN.get(), is_terminal(sys.stderr)
     level = None if hidden else logging.DEBUG if terminal else logging.INFO
-    with _bar(shown=terminal and not hidden) as progress:
+    with _bar(visible=terminal and not hidden) as progress:
         outer = _SHOWN.set(True)
         task = Meter(progress, description, total, level)
         finished = False
@@ -378,7 +378,7 @@ def silent() -> Iterator[None]:
 
 
 def track(items: Iterable[T], description: str, total: float | None = None) -> Iterator[T]:
-    """Yield from ``items`` and show how far it is."""
+    """Yield from ``items`` and show the progress."""
     with meter(description, total) as task:
         for item in items:
             yield item
@@ -387,7 +387,7 @@ def track(items: Iterable[T], description: str, total: float | None = None) -> I
 
 @contextmanager
 def _heart(task: Meter, level: int | None) -> Iterator[None]:
-    """Lines that come although no step ends: soon after the begin, and once a minute."""
+    """Log lines even if no step ends: soon after the start, and once a minute."""
     if level is None or not log.isEnabledFor(level):
         yield
         return
@@ -403,8 +403,8 @@ def _heart(task: Meter, level: int | None) -> Iterator[None]:
     thread = threading.Thread(target=watch, name="progress", daemon=True)
     try:
         thread.start()
-    except RuntimeError as error:  # no more threads can be started: the work goes on, with lines of its steps only
-        log.debug("no thread for the lines of progress: %s", error)
+    except RuntimeError as error:  # no more threads can be started: the work continues, with lines at its steps only
+        log.debug("cannot start the thread for progress lines: %s", error)
         yield
         return
     try:
@@ -419,7 +419,7 @@ def _amount(number: float) -> str:
 
 
 def _clock(seconds: float) -> str:
-    """``0:01:05``; of less than ten seconds ``1.2 s``."""
+    """Return ``0:01:05``; for less than ten seconds ``1.2 s``."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

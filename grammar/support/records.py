@@ -1,8 +1,9 @@
-"""Reading records from disk: JSON, lines of JSON and YAML, checked against a model before anything uses them.
+"""Read records from disk: JSON, lines of JSON and YAML, checked against a model before use.
 
 A model is a `TypedDict` (the record stays a dict) or a pydantic model, with `STRICT` as its configuration; it is
-defined beside what writes the record. Unknown keys are kept, so records of later versions can be read. Types and bounds
-of a dataclass are said once, in the annotations of its fields. What a YAML document may expand to is bounded.
+defined next to the code that writes the record. Unknown keys are kept, so records of later versions can be read. Types
+and bounds of a dataclass are stated once, in the annotations of its fields. The expansion of a YAML document is
+limited.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import read_bytes, read_lines
 from truesource.grammar.support.settings import did_you_mean, keys_at
 
-RECORD_LIMIT = 256 * 2**20  #: bytes of a JSON or YAML file
-#: configuration of all models: no number for a text, no text for a number, no infinite numbers; unknown keys are kept
+RECORD_LIMIT = 256 * 2**20  #: most bytes of a JSON or YAML file
+#: configuration of all models: no conversion between numbers and strings, no infinite numbers; unknown keys are kept
 STRICT = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
 _LINE = re.compile(r" at line (\d+) column \d+$")
-#: kinds of mistakes of pydantic, and what it expected
+#: kinds of pydantic errors, and the expected value
 _EXPECTED = {
     **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "a whole number"),
     "int_parsing_size": "a smaller number",
@@ -41,21 +42,21 @@ _EXPECTED = {
     "string_type": "a text",
 }
 _LIMITS = {"ge": "{} or more", "gt": "more than {}", "le": "{} or less", "lt": "less than {}"}
-_MISTAKES = 5  #: of one text, that are named
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"  #: of names that become those of folders
+_MISTAKES = 5  #: most mistakes of one text that are named
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"  #: pattern of names that become folder names
 _PATTERNS = {NAME_PATTERN: "a name of letters, digits and . _ -, beginning with a letter or digit"}
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _RANGES = ("greater_than_equal", "greater_than", "less_than_equal", "less_than")
 
 T = TypeVar("T")
-MOST_VALUES = 1_000_000  #: in a document, where each alias counts for all that it repeats
-DEEPEST = 100  #: levels
-#: what `yaml` raises on values that contradict their tag, such as ``!!timestamp x``
+MOST_VALUES = 1_000_000  #: most values in a document; an alias counts as all its content
+DEEPEST = 100  #: most levels of nesting
+#: errors of `yaml` for values that contradict their tag, such as ``!!timestamp x``
 _UNCONVERTIBLE = (ValueError, OverflowError, AttributeError, LookupError, TypeError)
 
 
 def _plain_name(name: str) -> str:
-    """Refuse what is not the name of a file in a folder, on any system."""
+    """Refuse a name that is no plain file name on some system."""
     plain = PurePosixPath(name).name == name == PureWindowsPath(name).name
     if not plain or name in ("", ".", "..") or any(c < " " or c == "\x7f" for c in name):
         raise ValueError("not a plain file name")
@@ -69,12 +70,12 @@ def _inside(path: str) -> str:
     return path
 
 
-FileName = Annotated[str, AfterValidator(_plain_name)]  #: of a file in the folder of the record
-InnerPath = Annotated[str, AfterValidator(_inside)]  #: of a file below the folder of the record, parts joined by /
+FileName = Annotated[str, AfterValidator(_plain_name)]  #: name of a file in the folder of the record
+InnerPath = Annotated[str, AfterValidator(_inside)]  #: path of a file below the folder of the record, parts joined by /
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Positive = Annotated[int, Field(ge=1, lt=2**63)]
 Whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-Probability = Annotated[float, Field(ge=0.0, le=1.0 + 1e-9)]  #: sums of many exceed 1 by rounding
+Probability = Annotated[float, Field(ge=0.0, le=1.0 + 1e-9)]  #: sums may exceed 1 by rounding
 
 
 def read_record(
@@ -84,10 +85,10 @@ def read_record(
 
     Args:
         path: the file.
-        model: what it must hold; ``Any`` for any JSON value.
-        what: names the file in messages.
-        remedy: ends messages, such as ``"sample the corpus again"``.
-        absent: message for a file that does not exist, in place of one made of ``what`` and ``remedy``.
+        model: model of its content; ``Any`` for any JSON value.
+        what: name of the file in messages.
+        remedy: end of messages, such as ``"sample the corpus again"``.
+        absent: message for a missing file, in place of one from ``what`` and ``remedy``.
 
     Raises:
         InputError: the file is missing, too large, not UTF-8, not JSON, or does not fit the model.
@@ -99,10 +100,10 @@ def read_record(
 
 
 def read_records(path: str | Path, model: type[T], *, what: str = "this line", remedy: str) -> Iterator[tuple[int, T]]:
-    """Yield (number of the line from 1 on, record) of a file with a JSON value a line; empty lines are passed over.
+    """Yield (line number from 1 on, record) of a file with a JSON value a line; empty lines are skipped.
 
     Raises:
-        InputError: as `read_record`, once the line is reached; the message has its number.
+        InputError: as `read_record`, when the line is reached; the message has its number.
     """
     for number, line in enumerate(read_lines(path), start=1):
         if line.strip():
@@ -110,7 +111,7 @@ def read_records(path: str | Path, model: type[T], *, what: str = "this line", r
 
 
 def holds(path: str | Path, value: Any) -> bool:
-    """Return True if a file holds this very JSON value; False where it cannot be read."""
+    """Return True if a file holds exactly this JSON value; False if it cannot be read."""
     result: Any
     try:
         result = read_record(path, Any, remedy="")
@@ -134,16 +135,16 @@ def decode_record(
 
     Args:
         content: the value as text.
-        model: what it must be; ``Any`` for any JSON value.
-        what: names it in messages.
-        remedy: ends messages.
-        path: the file that it is from.
+        model: model of the value; ``Any`` for any JSON value.
+        what: name of the value in messages.
+        remedy: end of messages.
+        path: file of the value.
         line: its line, in a file of values.
         embedded: the file is not a text file, so lines of ``content`` are not lines of the file.
-        unique: refuse a key that occurs twice in an object, of which JSON takes the last.
+        unique: refuse a repeated key in an object, of which JSON takes the last.
 
     Raises:
-        InputError: it is not JSON, does not fit the model, or repeats a key where it must not.
+        InputError: it is not JSON, does not fit the model, or repeats a key although ``unique``.
     """
     content = _without_mark(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
     try:
@@ -183,7 +184,7 @@ def read_yaml(path: str | Path, *, what: str = "this file", remedy: str) -> Any:
 
 
 def parse_yaml(text: str, *, what: str, remedy: str, path: str | Path | None = None) -> Any:
-    """The value of a YAML document.
+    """Return the value of a YAML document.
 
     Raises:
         InputError: it is not YAML, is nested too deeply, repeats a key, expands to too many values, or has a value that
@@ -192,32 +193,30 @@ def parse_yaml(text: str, *, what: str, remedy: str, path: str | Path | None = N
     try:
         return construct(text)
     except InputError as error:
-        signs = (
-            "; quote a value that is a sign, such as '-'" if "sequence entries are not allowed" in str(error) else ""
-        )
+        signs = "; quote a value such as '-'" if "sequence entries are not allowed" in str(error) else ""
         raise InputError(f"{what} is not YAML: {error}{signs}; {remedy}", path, error.line, code="damaged") from error
 
 
 def explain(error: ValidationError, section: str = "", *, model: Any = None) -> str:
-    """The first mistake that pydantic found as ``key: what is wrong``, then unknown keys, and how many more there are.
+    """Return the first error of pydantic as ``key: what is wrong``, then unknown keys, and the number of others.
 
     Args:
-        error: what pydantic raised.
-        section: the key that everything in it belongs to.
-        model: class that was to be made; of an unknown key, a similar one of it is named.
+        error: the error.
+        section: key of the section that it is in.
+        model: class to be created; for an unknown key, a similar one of it is named.
     """
     first, *others = error.errors(include_url=False)
-    shown = [first, *(each for each in others if each["type"] in _UNKNOWN)][:_MISTAKES]
-    more = len(others) + 1 - len(shown)
+    named = [first, *(each for each in others if each["type"] in _UNKNOWN)][:_MISTAKES]
+    more = len(others) + 1 - len(named)
     rest = f" (and {more} more)" if more else ""
-    return "; ".join(_line(each, section, model) for each in shown) + rest
+    return "; ".join(_line(each, section, model) for each in named) + rest
 
 
 def made_settings(kind: type[T], what: str, values: dict[str, Any]) -> T:
-    """Make settings from the arguments of a call.
+    """Create settings from the arguments of a call.
 
     Args:
-        kind: of the settings.
+        kind: class of the settings.
         what: the call, for messages.
         values: the arguments.
 
@@ -240,25 +239,25 @@ def _line(detail: ErrorDetails, section: str, model: Any) -> str:
 
 
 def mistake(detail: ErrorDetails) -> str:
-    """Describe what is wrong with one value, such as ``expected 1 or more, not 0``; rare kinds in pydantic's words."""
-    kind, given, context = detail["type"], detail["input"], detail.get("ctx", {})
+    """Describe what is wrong with one value, such as ``expected 1 or more, not 0``; rare kinds as in pydantic."""
+    kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
     if kind in _UNKNOWN:
         return "unknown key"
     if kind == "missing":
         return "this key is missing"
     limits = [wording.format(plain_number(context[key])) for key, wording in _LIMITS.items() if key in context]
     if kind in _RANGES and limits:
-        return f"expected {limits[0]}, not {plain_number(given)}"
+        return f"expected {limits[0]}, not {plain_number(value)}"
     expected = f"one of {context['expected']}" if kind == "literal_error" else _EXPECTED.get(kind)
     if kind == "string_pattern_mismatch":
         expected = _PATTERNS.get(context["pattern"])
     if expected is None:
         return detail["msg"].removeprefix("Value error, ")
-    return f"expected {expected}, not {reprlib.repr(given)}"
+    return f"expected {expected}, not {reprlib.repr(value)}"
 
 
 def plain_number(value: Any) -> str:
-    """A number as people write it (``1,000,000``); other values as they are, cut off where they are long."""
+    """Return a number with thousands separators (``1,000,000``); other values unchanged, shortened if long."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value).strip()[:40]
@@ -285,17 +284,17 @@ def _content(path: Path, what: str, remedy: str) -> bytes:
 
 
 def _without_mark(content: bytes) -> bytes:
-    """The content without the byte order mark that some editors write."""
+    """Return the content without the byte order mark that some editors write."""
     return content.removeprefix(b"\xef\xbb\xbf")
 
 
-def _as_written(found: Any, value: Any) -> Any:
-    """A checked value as the file has it: keys in its order, and whole numbers whole where the model says float."""
-    if isinstance(found, dict) and isinstance(value, dict) and found.keys() == value.keys():
-        return {key: _as_written(found[key], inner) for key, inner in value.items()}
-    if isinstance(found, list) and isinstance(value, list) and any(isinstance(inner, dict) for inner in value):
-        return [_as_written(mine, inner) for mine, inner in zip(found, value, strict=True)]
-    return value if isinstance(found, float) and type(value) is int else found
+def _as_written(checked: Any, value: Any) -> Any:
+    """Return a checked value as in the file: keys in its order, and integers also where the model has floats."""
+    if isinstance(checked, dict) and isinstance(value, dict) and checked.keys() == value.keys():
+        return {key: _as_written(checked[key], inner) for key, inner in value.items()}
+    if isinstance(checked, list) and isinstance(value, list) and any(isinstance(inner, dict) for inner in value):
+        return [_as_written(mine, inner) for mine, inner in zip(checked, value, strict=True)]
+    return value if isinstance(checked, float) and type(value) is int else checked
 
 
 def _finite(value: Any) -> bool:
@@ -308,11 +307,11 @@ def _finite(value: Any) -> bool:
 
 
 def check_fields(settings: Any, what: str) -> None:
-    """Refuse a dataclass with a value that its annotations, with the bounds of `pydantic.Field`, do not allow.
+    """Refuse a dataclass with a value outside its annotations, including the bounds of `pydantic.Field`.
 
     Args:
         settings: a dataclass.
-        what: they are of, for the message.
+        what: subject of the settings, for the message.
 
     Raises:
         InputError: a value is of another type, or out of its range (code ``bad-setting``).
@@ -332,7 +331,7 @@ def _adapters(kind: Any) -> dict[str, TypeAdapter[Any]]:
 
 
 class _Loader(yaml.SafeLoader):
-    """Stops at a depth where Python still can."""
+    """A YAML loader that stops at a depth that Python can handle."""
 
     _depth = 0
 
@@ -351,12 +350,11 @@ def _too_deep(at: Any) -> InputError:
 
 
 def construct(text: str) -> Any:
-    """The value of a document.
+    """Return the value of a document.
 
     Raises:
-        InputError: what is wrong, in a few words, with the line: not YAML, nested too deeply, too many values, a key
-            that occurs twice, a value that contains itself, a text that is not Unicode, a value that Python cannot
-            hold.
+        InputError: a short reason, with the line: not YAML, nested too deeply, too many values, a repeated key, a value
+            that contains itself, a string that is not Unicode, a value that Python cannot hold.
     """
     loader = _Loader("")
     try:
@@ -382,18 +380,18 @@ def _construct(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
 
 
 def _check(node: yaml.Node, seen: dict[int, tuple[int, int] | None]) -> tuple[int, int]:
-    """Return how many values a node expands to, and how many levels; a node that occurs twice is an alias.
+    """Return the number of values and of levels that a node expands to; a repeated node is an alias.
 
     Args:
-        node: to count.
-        seen: the counts of earlier nodes, by identity; None for those that ``node`` is inside of.
+        node: node to count.
+        seen: the counts of earlier nodes, by identity; None for nodes that contain ``node``.
     """
     line = node.start_mark.line + 1
     if id(node) in seen:
-        known = seen[id(node)]
-        if known is None:
+        counts = seen[id(node)]
+        if counts is None:
             raise InputError("a value contains itself", line=line)
-        return known
+        return counts
     seen[id(node)] = None
     size, levels = 1, 0
     for child in _children(node):
@@ -419,5 +417,5 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
     if isinstance(node, yaml.SequenceNode):
         return list(node.value)
     if any("\ud800" <= c <= "\udfff" for c in node.value):
-        raise InputError("a text is not Unicode", line=node.start_mark.line + 1)
+        raise InputError("a string is not Unicode", line=node.start_mark.line + 1)
     return []

@@ -1,6 +1,6 @@
-"""Room for what is requested: memory and disk space, compared with an estimate before any work begins.
+"""Room for a request: memory and disk space, compared with an estimate before any work begins.
 
-A request that cannot be met is refused in one sentence that says what it needs, what there is, and what to do instead.
+A request that does not fit is refused in one sentence with its need, the available space, and a remedy.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from pathlib import Path
 
 from truesource.grammar.support.errors import InputError
 
-LARGEST_NUMBER = 2**63 - 1  #: of a count or size; arrays and files take no larger ones
-_GROUP_LIMITS = ("memory.max", "memory/memory.limit_in_bytes")  #: of versions 2 and 1 of Linux control groups
+LARGEST_NUMBER = 2**63 - 1  #: largest count or size in arrays and files
+_GROUP_LIMITS = ("memory.max", "memory/memory.limit_in_bytes")  #: files of versions 2 and 1 of Linux control groups
 _GROUPS = Path("/sys/fs/cgroup")
 _OWN_GROUPS = Path("/proc/self/cgroup")
 _UNITS = ("bytes", "KB", "MB", "GB", "TB", "PB", "EB")
 
 
 class NoRoomError(InputError):
-    """More memory or disk space is needed than there is.
+    """More memory or disk space is needed than is available.
 
     Args:
         what: what needs it, such as ``the network``.
-        needed: bytes, estimated from below.
+        needed: bytes, a lower estimate.
         available: bytes.
-        where: what has them, such as ``this machine has``.
+        where: their location, such as ``this machine has``.
         remedy: what to do instead.
     """
 
@@ -40,17 +40,17 @@ class NoRoomError(InputError):
 
 @cache
 def memory() -> int | None:
-    """Bytes of memory that this process may use: of the machine, its control group and ``ulimit -v``; None: unknown."""
+    """Return bytes of memory for this process: of the machine, control group and ``ulimit -v``; None: unknown."""
     limits = [_machine(), *_of_groups(), _of_process()]
     return min((limit for limit in limits if limit is not None), default=None)
 
 
 def require_memory(what: str, needed: float, remedy: str) -> None:
-    """Refuse what needs more memory than there is, before it is allocated.
+    """Refuse a need for more memory than is available, before allocation.
 
     Args:
         what: what needs it.
-        needed: bytes, estimated from below.
+        needed: bytes, a lower estimate.
         remedy: what to do instead.
 
     Raises:
@@ -62,12 +62,12 @@ def require_memory(what: str, needed: float, remedy: str) -> None:
 
 
 def require_items(n: int, what: str, size: int, remedy: str = "ask for fewer") -> None:
-    """Refuse so many things that they do not fit the memory together.
+    """Refuse a number of things that do not fit in memory together.
 
     Args:
         n: number of them.
-        what: they are, in the plural.
-        size: bytes of one, estimated from below.
+        what: their name, in the plural.
+        size: bytes of one, a lower estimate.
         remedy: what to do instead.
 
     Raises:
@@ -77,12 +77,12 @@ def require_items(n: int, what: str, size: int, remedy: str = "ask for fewer") -
 
 
 def require_disk(what: str, needed: float, folder: Path, remedy: str) -> None:
-    """Refuse what needs more space than is free on the disk of a folder, before it is written.
+    """Refuse a need for more space than is free on the disk of a folder, before writing.
 
     Args:
         what: what needs it.
-        needed: bytes, estimated from below.
-        folder: where it is to be written; it need not exist.
+        needed: bytes, a lower estimate.
+        folder: destination; it need not exist.
         remedy: what to do instead.
 
     Raises:
@@ -93,14 +93,14 @@ def require_disk(what: str, needed: float, folder: Path, remedy: str) -> None:
         place = place.parent
     try:
         free = shutil.disk_usage(place).free
-    except OSError:  # the system does not say
+    except OSError:  # the system gives no number
         return
     if needed > free:
         raise NoRoomError(what, int(needed), free, "the disk has", remedy)
 
 
 def in_bytes(n: int) -> str:
-    """A number of bytes as people write it, such as ``1.2 TB``."""
+    """Return a number of bytes with a unit, such as ``1.2 TB``."""
     unit = 0
     while unit < len(_UNITS) - 1 and n >= 1000 ** (unit + 1):
         unit += 1
@@ -108,7 +108,7 @@ def in_bytes(n: int) -> str:
 
 
 def approximate(n: int) -> str:
-    """A number as people write it: ``1,000,000``, and ``1e+25`` where it is long."""
+    """Return a number as text: ``1,000,000``, or ``1e+25`` if it is long."""
     return f"{n:,}" if abs(n) < 10**19 else f"{n:.0e}"
 
 
@@ -120,7 +120,7 @@ def _machine() -> int | None:
 
 
 def _of_groups() -> list[int]:
-    """Limits of the control groups of this process, as far as the system shows them."""
+    """Return limits of the control groups of this process, as far as the system shows them."""
     limits = [_GROUPS / name for name in _GROUP_LIMITS]
     with suppress(OSError):
         for line in _OWN_GROUPS.read_text(encoding="utf-8").splitlines():
@@ -140,7 +140,7 @@ def _of_groups() -> list[int]:
 def _of_process() -> int | None:
     try:
         import resource
-    except ImportError:  # of Windows
+    except ImportError:  # on Windows
         return None
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     return None if soft == resource.RLIM_INFINITY else soft

@@ -1,4 +1,4 @@
-"""Base of all settings, in configurations and on the command line; and what a wrong name may mean."""
+"""Base of all settings, in configurations and on the command line; and suggestions for wrong names."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import line_of_settings
 from truesource.grammar.support.room import LARGEST_NUMBER, approximate
 
-#: default of every seed: of corpora, models, samples, permutations and intervals, so that one number has one interval
+#: default of every seed: of corpora, models, samples, permutations and intervals, so that intervals are reproducible
 DEFAULT_SEED = 1
-NONE = "none"  #: null, as configurations and options may write it
-#: names of settings in other libraries, with ours
+NONE = "none"  #: notation of null in configurations and options
+#: names of settings in other libraries, with our names
 _ELSEWHERE = {
     "lr": "learning_rate",
     "n_layer": "layers",
@@ -50,8 +50,8 @@ class Settings(BaseModel):
     """Settings of one thing: the keys of a configuration, the options of a command, the defaults of both.
 
     A field's description is the help of its option and its line in the table of defaults. A field of type
-    `pathlib.Path` is a file: relative to the configuration there, to the working folder on the command line.
-    Unknown keys are refused.
+    `pathlib.Path` is a file: relative to the configuration file, or on the command line to the working folder. Unknown
+    keys are refused.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -59,7 +59,7 @@ class Settings(BaseModel):
     yaml_only: ClassVar[frozenset[str]] = frozenset()  #: fields without an option
     #: lists whose values may hold a comma: their option is repeated, once for each value
     repeated: ClassVar[frozenset[str]] = frozenset()
-    advanced: ClassVar[frozenset[str]] = frozenset()  #: own fields that few change, see `is_advanced`
+    advanced: ClassVar[frozenset[str]] = frozenset()  #: fields that few users change, see `is_advanced`
 
     @model_validator(mode="before")
     @classmethod
@@ -75,7 +75,7 @@ class Settings(BaseModel):
         return brief_line(self)
 
     def named_files(self) -> dict[str, Path]:
-        """The files that the settings name, by field; those of a mapping by ``field.name``."""
+        """Return the files named in the settings, by field; files of a mapping by ``field.name``."""
         result: dict[str, Path] = {}
         for name in type(self).model_fields:
             value = getattr(self, name)
@@ -84,7 +84,7 @@ class Settings(BaseModel):
         return result
 
     def resolved(self, resolve: Callable[[Path], Path]) -> Self:
-        """The settings with other paths of their files."""
+        """Return the settings with the paths of their files resolved."""
 
         def changed(value: Any) -> Any:
             if isinstance(value, dict):
@@ -95,7 +95,7 @@ class Settings(BaseModel):
 
 
 def require_numbers(values: Any, where: str = "") -> None:
-    """Refuse whole numbers that no array and no file takes, in settings or options.
+    """Refuse integers too large for arrays and files, in settings or options.
 
     Args:
         values: a number, or a mapping or sequence of values; others pass.
@@ -117,11 +117,11 @@ def require_numbers(values: Any, where: str = "") -> None:
 
 
 def none_as_null(fields: Mapping[str, FieldInfo], values: Any) -> Any:
-    """Read the word ``none`` as null in values of a configuration, wherever a field takes null.
+    """Read the word ``none`` as null in values of a configuration, wherever a field accepts null.
 
     Args:
-        fields: of the settings, by name.
-        values: by name; anything but a mapping is returned as it is.
+        fields: fields of the settings, by name.
+        values: values by name; anything but a mapping is returned unchanged.
     """
     if not isinstance(values, Mapping):
         return values
@@ -132,7 +132,7 @@ def none_as_null(fields: Mapping[str, FieldInfo], values: Any) -> Any:
 
 
 def _takes_null(annotation: Any) -> bool:
-    """Return True if None is a value of a type, and the word ``none`` is no other one."""
+    """Return True if None is a value of a type, and the word ``none`` is not another value."""
     if get_origin(annotation) is Annotated:
         return _takes_null(get_args(annotation)[0])
     if get_origin(annotation) not in (Union, UnionType):
@@ -143,20 +143,20 @@ def _takes_null(annotation: Any) -> bool:
 
 
 def option_name(field: str) -> str:
-    """``--most-prefixes`` for ``most_prefixes``, ``--from`` for ``from_``."""
+    """Return ``--most-prefixes`` for ``most_prefixes``, ``--from`` for ``from_``."""
     return f"--{field.rstrip('_').replace('_', '-')}"
 
 
 def split_reference(text: str) -> tuple[str, dict[str, str]]:
-    """Name and settings of ``name:key=value,key=value``.
+    """Return the name and settings of ``name:key=value,key=value``.
 
     Raises:
-        InputError: it is not written so.
+        InputError: the text has another form.
     """
     name, colon, rest = (part.strip() for part in text.partition(":"))
-    given = [[part.strip() for part in pair.partition("=")] for pair in (rest.split(",") if colon else ())]
-    values = {key: value for key, _, value in given}
-    if len(values) < len(given) or not all(key and value for key, value in values.items()):
+    pairs = [[part.strip() for part in pair.partition("=")] for pair in (rest.split(",") if colon else ())]
+    values = {key: value for key, _, value in pairs}
+    if len(values) < len(pairs) or not all(key and value for key, value in values.items()):
         raise InputError(
             f"write settings as {name or 'name'}:key=value,key=value, each once, not as {text!r}", code="bad-setting"
         )
@@ -164,20 +164,20 @@ def split_reference(text: str) -> tuple[str, dict[str, str]]:
 
 
 def join_reference(name: str, values: Mapping[str, Any]) -> str:
-    """``name:key=value,key=value``, which `split_reference` reads; values that are None are left out."""
-    given = ",".join(f"{key}={written(value)}" for key, value in values.items() if value is not None)
-    return f"{name}:{given}" if given else name
+    """Return ``name:key=value,key=value``, which `split_reference` reads, without values that are None."""
+    pairs = ",".join(f"{key}={written(value)}" for key, value in values.items() if value is not None)
+    return f"{name}:{pairs}" if pairs else name
 
 
 def written(value: Any) -> str:
-    """A setting's value as a reference has it."""
+    """Return a setting's value in the notation of a reference."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.as_posix() if isinstance(value, Path) else str(value)
 
 
 def fields_of(kind: Any) -> dict[str, FieldInfo]:
-    """Fields by name, of a pydantic model or dataclass; no others have any."""
+    """Return the fields by name, of a pydantic model or dataclass; none for others."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return dict(kind.model_fields)
     if not is_dataclass(kind) or not isinstance(kind, type):
@@ -187,23 +187,23 @@ def fields_of(kind: Any) -> dict[str, FieldInfo]:
 
 
 def is_advanced(kind: type, name: str) -> bool:
-    """True if a field of a settings class is one that few people change: help and documentation show it apart."""
+    """Return True for a field of settings that few users change, which help and documentation list separately."""
     return any(name in vars(each).get("advanced", ()) for each in kind.__mro__)
 
 
 def field_description(kind: type, name: str) -> str:
-    """Meaning of a field of a settings class."""
+    """Return the meaning of a field of a settings class."""
     return fields_of(kind)[name].description or ""
 
 
 class KeysOf:
-    """Annotates a mapping whose JSON Schema is that of a settings class, none of whose keys needs to be there."""
+    """Annotation of a mapping whose JSON Schema is the schema of a settings class, with all keys optional."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """A reference to the schema of the class."""
+        """Return a reference to the schema of the class."""
         return handler(self._kind.__pydantic_core_schema__)
 
 
@@ -220,21 +220,21 @@ def brief_line(settings: BaseModel) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``; did you mean lengths?``, or nothing if no known name is similar or its name in other libraries."""
+    """Return ``; did you mean lengths?``, or nothing without a similar known name or one from other libraries."""
     names = list(known)
-    near = [own] if (own := _ELSEWHERE.get(name.lower())) in names else get_close_matches(name.lower(), names, 1)
+    near = [ours] if (ours := _ELSEWHERE.get(name.lower())) in names else get_close_matches(name.lower(), names, 1)
     return f"; did you mean {near[0]}?" if near else ""
 
 
 def keys_at(model: Any, where: Iterable[str | int]) -> tuple[str, ...]:
-    """The keys of a place in settings.
+    """Return the keys at a position in settings.
 
     Args:
         model: class of the settings: a pydantic model or a dataclass.
-        where: keys and numbers of list entries that lead from ``model`` to the place.
+        where: keys and numbers of list entries that lead from ``model`` to the position.
 
     Returns:
-        The keys; none where the place does not hold settings of a known class.
+        The keys; none if the position does not hold settings of a known class.
     """
     kinds = [model]
     for part in where:
@@ -243,7 +243,7 @@ def keys_at(model: Any, where: Iterable[str | int]) -> tuple[str, ...]:
 
 
 def members(annotation: Any) -> list[Any]:
-    """The classes that a type may stand for: of a union, each; of ``Annotated``, what is annotated."""
+    """Return the classes of a type: the members of a union; for ``Annotated``, the annotated type."""
     if get_origin(annotation) is Annotated:
         return members(get_args(annotation)[0])
     if isinstance(annotation, type) or get_origin(annotation) in (list, tuple, dict):
@@ -252,7 +252,7 @@ def members(annotation: Any) -> list[Any]:
 
 
 def _inside(kind: Any, part: str | int) -> list[Any]:
-    """The types at a key or number of a type."""
+    """Return the types at a key or number of a type."""
     if get_origin(kind) in (list, tuple, dict):
         return members(get_args(kind)[0 if isinstance(part, int) else -1])
     field = fields_of(kind).get(str(part))

@@ -1,1 +1,1 @@
-"""Tilted truths: p(x) exp(r(x) / beta) / Z of a grammar and a regular reward, which is a grammar again."""
+"""Tilted truths: p(x) exp(r(x) / beta) / Z for a grammar p and a regular reward r, which is again a grammar."""

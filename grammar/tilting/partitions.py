@@ -1,4 +1,4 @@
-"""The coarsest partition of the states of an automaton that its steps respect."""
+"""The coarsest partition of the states of an automaton that is compatible with its transitions."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from truesource.grammar.support.arrays import IntArray
 
 
 def coarsest_partition(step: IntArray, label: IntArray) -> IntArray:
-    """Refine classes of states until the states of each lead to states of one class, on every column.
+    """Refine classes of states until states of one class lead to states of one class, on every column.
 
     As in the algorithm of Hopcroft (1971), only states that lead to a state of a new class are compared again, so that
     a chain of N states does not take N comparisons of all states.
 
     Args:
         step: (N, k) the next state on each column.
-        label: (N,) the class of each state to begin with.
+        label: (N,) the initial class of each state.
 
     Returns:
         The class of each state, (N,), from 0; the order of classes has no meaning.
@@ -23,7 +23,7 @@ def coarsest_partition(step: IntArray, label: IntArray) -> IntArray:
     label = np.unique(label, return_inverse=True)[1].astype(np.int64)
     n = len(label)
     classes = int(label.max(initial=-1)) + 1
-    again = np.arange(n)  # states whose next states may be of new classes
+    again = np.arange(n)  # states whose next states may have new classes
     while len(again):
         group = label[again]
         for column in step[again].T:
@@ -34,7 +34,7 @@ def coarsest_partition(step: IntArray, label: IntArray) -> IntArray:
         whole = np.bincount(label, minlength=classes) == np.bincount(label[again], minlength=classes)
         by_size = np.lexsort((-size, old))
         largest = by_size[np.unique(old[by_size], return_index=True)[1]]  # group of each class
-        stays = np.zeros(len(size), dtype=bool)  # groups that keep the number of their class: one of each, at most
+        stays = np.zeros(len(size), dtype=bool)  # groups that keep the number of their class, at most one of each
         stays[largest[whole[old[largest]]]] = True
         new = np.where(stays, old, classes - 1 + np.cumsum(~stays))
         classes += int((~stays).sum())

@@ -1,8 +1,7 @@
 """Regular expressions over words, as automata.
 
-An expression becomes a nondeterministic automaton (Thompson 1968), whose sets of states are those of a deterministic
-one, whose states are merged where they cannot be told apart. States are counted while they are made, so that an
-expression that needs too many is refused before they take time or memory.
+An expression becomes a nondeterministic automaton (Thompson 1968), then a deterministic one over its sets of states,
+then a minimal one. States are counted during construction, so that an expression that needs too many is refused early.
 """
 
 from __future__ import annotations
@@ -18,28 +17,28 @@ from truesource.grammar.support.arrays import BoolArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tilting.partitions import coarsest_partition
 
-MOST_WORDS = 6_000  #: that one expression may name
-SHOWN = 90  #: characters of an expression that a message quotes
-MOST_STATES = 4_096  #: of the nondeterministic automaton of an expression, and of the deterministic one
+MOST_WORDS = 6_000  #: most words in one expression
+SHOWN = 90  #: most characters of an expression in a message
+MOST_STATES = 4_096  #: most states of the nondeterministic and of the deterministic automaton
 
 _WORD = re.compile(r"'((?:[^'\\]|\\.)+)'|(\S+)")
 _TOKEN = re.compile(r"\s+|'((?:[^'\\]|\\.)+)'|([()|*+?.]|\{\d+(?:,\d*)?\})|\[\^([^\]]+)\]|([^\s()|*+?.{}\[\]'^]+)")
 _REPEATED: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
-_DIGITS = 18  #: of a number of repetitions; more are as many as these
+_DIGITS = 18  #: digits of a number of repetitions; longer numbers count as this many
 
 
 def compile_pattern(expression: str) -> tuple[list[str], Int32Array, BoolArray]:
-    r"""The smallest automaton of a regular expression over words; a sentence matches as a whole.
+    r"""Return the smallest automaton of a regular expression over words; a sentence matches as a whole.
 
-    Words are separated by spaces; ``.`` is any word, ``[^the a]`` any but these; ``( ) | * + ? {2} {1,3}`` are those of
-    Python's `re`. A word with such characters, or a quote, stands in single quotes: ``'.'``, ``'don\'t'``.
+    Words are separated by spaces; ``.`` is any word, ``[^the a]`` any but these; ``( ) | * + ? {2} {1,3}`` are as in
+    Python's `re`. A word with such characters, or a quote, is in single quotes: ``'.'``, ``'don\'t'``.
 
     Returns:
-        The words that the expression names; the next state for each state and such word, and in the last column for
+        The words in the expression; the next state for each state and each of them, and in the last column for
         all other words, (Q, words + 1); which states accept, (Q,). State 0 is the first.
 
     Raises:
-        InputError: it is no such expression, it matches no sentence, or it names more than 6,000 words; or, with code
+        InputError: it is no such expression, it matches no sentence, or it has more than 6,000 words; or, with code
             ``too-many-rules``, an automaton of it has more than `MOST_STATES` states.
 
     >>> words, step, accepting = compile_pattern(".* that .*")
@@ -50,18 +49,18 @@ def compile_pattern(expression: str) -> tuple[list[str], Int32Array, BoolArray]:
     network = _read(expression, names)
     step, accepting = _smallest(*_deterministic(network, len(names), expression))
     if not accepting.any():
-        raise InputError(f"no sentence matches {expression_text(expression)}; mend it")
+        raise InputError(f"no sentence matches {expression_text(expression)}; correct it")
     return list(names), step, accepting
 
 
 class _WordSet(NamedTuple):
-    """Words by their columns: these, or all others."""
+    """A set of words by their columns, or the complement."""
 
     columns: frozenset[int]
     others: bool = False
 
     def union(self, more: _WordSet) -> _WordSet:
-        """Words that are in one of both."""
+        """Return the union of two sets."""
         if self.others and more.others:
             return _WordSet(self.columns & more.columns, True)
         if self.others or more.others:
@@ -71,7 +70,7 @@ class _WordSet(NamedTuple):
 
 
 class _Fragment(NamedTuple):
-    """A part of an expression: its states are all those from ``low`` on when it is finished."""
+    """A part of an expression: its states are all states from ``low`` on when it is finished."""
 
     low: int
     start: int
@@ -90,7 +89,7 @@ class _Network:
 
     expression: str
     words: list[_WordSet | None] = field(default_factory=list)
-    free: list[list[int]] = field(default_factory=list)  #: states that each leads to without a word
+    free: list[list[int]] = field(default_factory=list)  #: states that each state leads to without a word
     start: int = 0
     end: int = 0
 
@@ -109,18 +108,18 @@ class _Network:
         if n > MOST_STATES:
             many = f"{n:,}" if n < 10**12 else f"{n:.0e}"
             raise InputError(
-                f"the expression {expression_text(self.expression)} has {many} states once its repetitions are written"
-                f" out, more than {MOST_STATES:,}; repeat less, or use --count for numbers of a word",
+                f"the expression {expression_text(self.expression)} has {many} states with its repetitions expanded,"
+                f" more than {MOST_STATES:,}; repeat less, or use --count for numbers of a word",
                 code="too-many-rules",
             )
 
     def word(self, words: _WordSet) -> _Fragment:
-        """Add a part that reads one of some words."""
+        """Add a part that reads one word of a set."""
         start = self.state(words)
         return _Fragment(start, start, self.state())
 
     def joined(self, one: _Fragment, other: _Fragment) -> bool:
-        """Let one part also read the words of another made after it, if both read one word, and say so."""
+        """Merge a part into an earlier one and return True, if both read one word."""
         words, more = self.words[one.start], self.words[other.start]
         if words is None or more is None or not (one.is_word and other.is_word):
             return False
@@ -129,7 +128,7 @@ class _Network:
         return True
 
     def chosen(self, low: int, parts: list[_Fragment]) -> _Fragment:
-        """Add the part that is one of some parts, whose states are all those from ``low`` on."""
+        """Add the alternative of some parts, whose states are all states from ``low`` on."""
         if len(parts) == 1:
             return parts[0]._replace(low=low, repeated=False)
         start, end = self.state(), self.state()
@@ -139,7 +138,7 @@ class _Network:
         return _Fragment(low, start, end)
 
     def repeated(self, part: _Fragment, least: int, most: int | None) -> _Fragment:
-        """Add the part repeated from ``least`` to ``most`` times (None: any number), which is the last one made."""
+        """Add the last part repeated from ``least`` to ``most`` times (None: any number)."""
         size = len(self) - part.low
         copies = max(least, 1) if most is None else most
         self.require(part.low + size * copies + 2)
@@ -151,7 +150,7 @@ class _Network:
             for state in range(part.low, part.low + size):
                 self.state(self.words[state])
                 self.free[-1] += [to + k * size for to in self.free[state]]
-        for k in range(1, copies):  # once all are copied
+        for k in range(1, copies):  # after all are copied
             self.free[part.end + (k - 1) * size].append(part.start + k * size)
         start, end = self.state(), self.state()
         self.free[start].append(part.start)
@@ -164,12 +163,12 @@ class _Network:
         return _Fragment(part.low, start, end, repeated=True)
 
     def forget(self, low: int) -> None:
-        """Remove the states from one on."""
+        """Remove the states from ``low`` on."""
         del self.words[low:], self.free[low:]
 
 
 class _Group:
-    """The content read so far of an open parenthesis, or of the whole expression."""
+    """The content so far of an open parenthesis, or of the whole expression."""
 
     def __init__(self, network: _Network) -> None:
         self.network, self.low = network, len(network)
@@ -178,7 +177,7 @@ class _Group:
         self.last: _Fragment | None = None  # not yet part of the sequence, since a repetition may follow
 
     def add(self, part: _Fragment | None) -> None:
-        """Add a part to the sequence, and the one before it."""
+        """Append the pending part to the sequence, and make this one pending."""
         if self.last is not None:
             if self.sequence is None:
                 self.sequence = self.last
@@ -188,7 +187,7 @@ class _Group:
         self.last = part
 
     def choose(self) -> None:
-        """End a choice."""
+        """End an alternative."""
         self.add(None)
         if self.sequence is None:
             empty = self.network.state()
@@ -199,7 +198,7 @@ class _Group:
 
 
 def _read(expression: str, names: dict[str, int]) -> _Network:
-    """The nondeterministic automaton of an expression; ``names`` gets the column of each word.
+    """Return the nondeterministic automaton of an expression; ``names`` receives the column of each word.
 
     Raises:
         InputError: it is no expression, or has too many words or states.
@@ -235,7 +234,7 @@ def _read(expression: str, names: dict[str, int]) -> _Network:
 
 
 def _numbers(sign: str) -> tuple[int, int | None]:
-    """The least and largest number of ``{2}``, ``{2,}`` or ``{2,3}``."""
+    """Return the least and largest number of ``{2}``, ``{2,}`` or ``{2,3}``."""
     least, comma, most = sign[1:-1].partition(",")
     low = _number(least)
     return low, (_number(most) if most else None) if comma else low
@@ -252,10 +251,10 @@ def _refuse(expression: str, why: str) -> NoReturn:
 
 
 def _remedy(rest: str) -> str:
-    """Return what to do about a sign that nothing can be read from."""
+    """Return the remedy for a sign that cannot be parsed."""
     closing = {"[": "]", "{": "}", "'": "'"}.get(rest[0])
     if closing is not None and closing not in rest[1:]:
-        return f"close {rest[0]} by {closing}"
+        return f"close {rest[0]} with {closing}"
     return "put a word with special signs in single quotes"
 
 
@@ -267,15 +266,15 @@ def expression_text(expression: str) -> str:
 
 
 def _tokens(expression: str, names: dict[str, int]) -> Iterator[tuple[_WordSet | None, str]]:
-    """The words that may stand in each place, or else the sign there; ``names`` gets the column of each word.
+    """Yield the words possible at each position, or else the sign there; ``names`` receives the column of each word.
 
     Raises:
-        InputError: it has a sign that cannot stand there, or too many words.
+        InputError: there is an invalid sign, or there are too many words.
     """
 
     def column(word: str) -> int:
         if word not in names and len(names) == MOST_WORDS:
-            raise InputError(f"an expression names at most {MOST_WORDS:,} words; shorten it")
+            raise InputError(f"an expression may have at most {MOST_WORDS:,} words; shorten it")
         return names.setdefault(word, len(names))
 
     at = 0
@@ -303,7 +302,7 @@ def _unquoted(quoted: str | None, plain: str) -> str:
 
 
 def _deterministic(network: _Network, n_words: int, expression: str) -> tuple[IntArray, BoolArray]:
-    """The automaton of sets of states, (Q, words + 1) and (Q,); the first state is 0.
+    """Return the automaton of sets of states, (Q, words + 1) and (Q,); the first state is 0.
 
     Raises:
         InputError: it has more than `MOST_STATES` states (code ``too-many-rules``).
@@ -311,7 +310,7 @@ def _deterministic(network: _Network, n_words: int, expression: str) -> tuple[In
     reached: dict[int, int] = {}
 
     def after(states: list[int]) -> int:
-        """Set of states with words, and the last one, that some states lead to without a word: a bit for each."""
+        """Return the states with words, and the last one, that states lead to without a word, as bits."""
         result = 0
         for state in states:
             if state not in reached:
@@ -344,15 +343,15 @@ def _deterministic(network: _Network, n_words: int, expression: str) -> tuple[In
         rows.append(row)
         if len(sets) > MOST_STATES:
             raise InputError(
-                f"the automaton of {expression_text(expression)} has more than {MOST_STATES:,} states; fix fewer places"
-                " after a word that may stand anywhere, or use --count for numbers of a word",
+                f"the automaton of {expression_text(expression)} has more than {MOST_STATES:,} states; use fewer words"
+                " after a word at any position, or use --count for numbers of a word",
                 code="too-many-rules",
             )
     return np.stack(rows), np.array([bool(each >> network.end & 1) for each in sets])
 
 
 def _free(network: _Network, state: int) -> int:
-    """Set of states with words, and the last one, that a state leads to without a word: a bit for each."""
+    """Return the states with words, and the last one, that a state leads to without a word, as bits."""
     seen, left = {state}, [state]
     while left:
         for to in network.free[left.pop()]:
@@ -367,7 +366,7 @@ def _members(states: int) -> list[int]:
 
 
 def _smallest(step: IntArray, accepting: BoolArray) -> tuple[Int32Array, BoolArray]:
-    """The automaton with states that cannot be told apart made one, numbered in the order in which words reach them."""
+    """Return the minimal automaton, its states numbered in the order in which words reach them."""
     kinds = np.unique(step, axis=1)
     label = coarsest_partition(kinds, accepting.astype(np.int64))
     first = np.unique(label, return_index=True)[1]

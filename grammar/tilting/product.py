@@ -1,9 +1,8 @@
-"""The product of a grammar and a reward automaton: symbols that also say from where to where the automaton goes.
+"""The product of a grammar and a reward automaton: symbols with the states of the automaton before and after.
 
-A symbol A becomes one symbol for each class of pairs of states (q, q'): the strings that A makes and that lead from q
-to q'. Pairs that the same strings lead through, for the same gains, are one class, so that a counter up to m has m
-classes and not m^2. The rule A -> B C has one copy for each state in the middle (Bar-Hillel, Perles & Shamir 1961;
-Nederhof & Satta 2003).
+A symbol A becomes one symbol for each class of pairs of states (q, q'): the strings of A that lead from q to q'. Pairs
+with the same strings, for the same gains, are one class, so that a counter up to m has m classes and not m^2. The rule
+A -> B C has one copy for each state in the middle (Bar-Hillel, Perles & Shamir 1961; Nederhof & Satta 2003).
 """
 
 from __future__ import annotations
@@ -23,44 +22,44 @@ from truesource.grammar.tilting.partitions import coarsest_partition
 from truesource.grammar.tilting.rewards import RewardAutomaton
 
 BUDGET = 20_000_000  #: most rules of a product
-MOST_STATES = 512  #: of an automaton
-MOST_SPLITS = 2**25  #: classes of pairs of states times states
+MOST_STATES = 512  #: most states of an automaton
+MOST_SPLITS = 2**25  #: most classes of pairs of states times states
 
 
 class Copies(NamedTuple):
     """The copies of each symbol in a product."""
 
     classes: IntArray  #: (Q, Q) class of each pair of states
-    makes: BoolArray  #: (K, S) whether the copy makes some string
-    number: IntArray  #: (K, S) the symbol of the product; 0 if it stands below no start
+    makes: BoolArray  #: (K, S) whether the copy derives some string
+    number: IntArray  #: (K, S) the symbol of the product; 0 if it is unreachable
 
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """The rules of a product that sentences use, each with the rule of the grammar that it copies.
+    """The rules of a product that occur in sentences, each with the rule of the grammar that it copies.
 
-    The start of a product stands below no symbol, and its rules also earn what the automaton pays at the end.
+    The start of a product is below no symbol, and its rules also earn the reward of the last state.
     """
 
-    names: tuple[str, ...]  #: of each symbol
-    copied: IntArray  #: (S',) the symbol of the grammar that each copies
+    names: tuple[str, ...]  #: name of each symbol
+    copied: IntArray  #: (S',) original symbol of each symbol
     binary: Int32Array  #: (R', 3) parent, left child, right child
     unary: Int32Array  #: (Q', 2)
     lexical: Int32Array  #: (L', 2) parent, word
-    rule: tuple[IntArray, IntArray, IntArray]  #: of each rule of the three kinds, the number of the one it copies
-    gain: tuple[FloatArray, FloatArray, FloatArray]  #: what each rule earns
+    rule: tuple[IntArray, IntArray, IntArray]  #: number of the original of each rule of the three kinds
+    gain: tuple[FloatArray, FloatArray, FloatArray]  #: gain of each rule
     start: int = 0
-    copies: Copies | None = None  #: which copies of the grammar's symbols there are; None if not from an automaton
-    layers: tuple[IntArray, IntArray] | None = None  #: of each symbol but the start, length and symbol of the product
+    copies: Copies | None = None  #: existing copies of the grammar's symbols; None if not from an automaton
+    layers: tuple[IntArray, IntArray] | None = None  #: length and symbol of the product for each symbol but the start
     _by_length: dict[LengthRange, Product] = field(default_factory=dict, init=False, repr=False)
 
     def partitions(self) -> csr_matrix[np.float64]:
-        """Sets of symbols that share out all strings of a symbol of the grammar, (G, S'): 1 at the members.
+        """Return sets of symbols that partition the strings of a symbol of the grammar, (G, S'): 1 for the members.
 
-        They are the copies of a symbol from one state of the automaton to all others. Sets of which a member stands in
-        no sentence are left out.
+        They are the copies of a symbol from one state of the automaton to all others. Sets with an unreachable member
+        are excluded.
         """
-        assert self.copies is not None, "only the product with an automaton has them"
+        assert self.copies is not None, "only a product with an automaton has copies"
         number, makes = self.copies.number, self.copies.makes
         rows = np.unique(np.sort(self.copies.classes, axis=1), axis=0)
         members: list[IntArray] = []
@@ -74,32 +73,32 @@ class Product:
         return csr_matrix((np.ones(len(columns)), columns, start), shape=(len(members), len(self.names)))
 
 
-Rules = tuple[IntArray, IntArray, FloatArray]  #: rules, the numbers of those they copy, what they earn
+Rules = tuple[IntArray, IntArray, FloatArray]  #: rules, numbers of their originals, gains
 
 
 class _Pairs:
-    """Pairs of states (q, q'), in classes of those that the same strings lead through, for the same gains."""
+    """Pairs of states (q, q'), in classes with the same strings and gains."""
 
     def __init__(self, automaton: RewardAutomaton) -> None:
         n = automaton.n_states
         columns, kind = np.unique(np.concatenate([automaton.step, automaton.gain]), axis=1, return_inverse=True)
-        self.kind = kind.ravel()  #: (V,) words that do the same in all states are of one kind
+        self.kind = kind.ravel()  #: (V,) words with the same effect in all states are of one kind
         self.step, self.gain = columns[:n].astype(np.int64), columns[n:]  #: (Q, kinds)
         self.of = _classes(self.step, self.gain)  #: (Q, Q) class of each pair
         first = np.unique(self.of, return_index=True)[1]
-        self.source, self.target = np.divmod(first, n)  #: (K,) a pair of each class
+        self.source, self.target = np.divmod(first, n)  #: (K,) one pair of each class
         if len(first) * n > MOST_SPLITS:
             raise InputError(
-                f"the automaton has {n:,} states, whose pairs are of {len(first):,} kinds that split in"
+                f"the automaton has {n:,} states, whose pairs have {len(first):,} classes that split in"
                 f" {len(first) * n:,} ways, more than {MOST_SPLITS:,}; choose a simpler reward",
                 code="too-many-rules",
             )
-        #: (K, Q) strings of class k are one of class ``left[k, q]``, then one of class ``right[k, q]``
+        #: (K, Q) strings of class k are a string of class ``left[k, q]``, then a string of class ``right[k, q]``
         self.left = self.of[self.source].astype(np.int32)
         self.right = self.of.T[self.target].astype(np.int32)
 
     def splits(self, some: BoolArray, changed: BoolArray | None = None) -> IntArray:
-        """Triples (k, left, right) of classes of which both parts are among some, and one has changed, (n, 3)."""
+        """Return triples (k, left, right) of classes whose parts are both among some, one of them changed, (n, 3)."""
         possible = some[self.left] & some[self.right]
         if changed is not None:
             possible &= changed[self.left] | changed[self.right]
@@ -107,17 +106,17 @@ class _Pairs:
         return np.stack([k, self.left[k, middle], self.right[k, middle]], axis=1)
 
     def goes(self, k: int, words: Int32Array) -> BoolArray:
-        """Return True if each of some words is a string of class k."""
+        """Return which of some words are strings of class k."""
         return np.asarray(self.step[self.source[k], self.kind[words]] == self.target[k])
 
 
 def _classes(step: IntArray, gain: FloatArray) -> IntArray:
-    """Classes of pairs of states (Q, Q): every kind of word leads the pairs of a class to one class, for one gain."""
+    """Return classes of pairs of states (Q, Q): each kind of word leads a class to one class, with one gain."""
     n = len(step)
     earned = np.unique(gain, return_inverse=True)[1].reshape(n, -1)
     diagonal = np.eye(n, dtype=np.int64).ravel()
     source, target = np.divmod(np.arange(n * n), n)
-    after = step[source] * n + target[:, None]  # (Q Q, kinds) the pair that each word leads to
+    after = step[source] * n + target[:, None]  # (Q Q, kinds) the target pair of each word
     alike = np.unique(earned, axis=0, return_inverse=True)[1].ravel()
     label = coarsest_partition(after, 2 * alike[source] + diagonal)
     first = np.unique(label, return_index=True)[1]
@@ -126,7 +125,7 @@ def _classes(step: IntArray, gain: FloatArray) -> IntArray:
 
 
 def _ordered(step: IntArray, label: IntArray, earned: IntArray) -> IntArray:
-    """Number the states of a minimal automaton by what Moore's refinement first tells them apart by."""
+    """Return the order of the states of a minimal automaton by the step of Moore's refinement that separates them."""
     size = 0
     while label.max() + 1 > size:
         size = int(label.max()) + 1
@@ -136,17 +135,17 @@ def _ordered(step: IntArray, label: IntArray, earned: IntArray) -> IntArray:
 
 
 def _where(numbers: Any, condition: BoolArray) -> Any:
-    """Numbers where a condition holds; one number is that of all."""
+    """Return numbers where a condition holds; a single number applies to all."""
     return numbers if isinstance(numbers, int) else numbers[condition]
 
 
 def _any(copies: BoolArray) -> BoolArray:
-    """Classes of which there is a copy of some symbol, (K,)."""
+    """Return the classes with a copy of some symbol, (K,)."""
     return np.asarray(copies.any(axis=1))
 
 
 class _Copies:
-    """The copies of symbols that sentences use, then the rules over them."""
+    """The copies of symbols that occur in sentences, then the rules over them."""
 
     def __init__(self, pcfg: GrammarRules, automaton: RewardAutomaton, ends: BoolArray) -> None:
         self.pcfg, self.automaton, self.pairs = pcfg, automaton, _Pairs(automaton)
@@ -154,13 +153,13 @@ class _Copies:
         self.above, self.below = pcfg.unary.T
         self.tag, self.word = pcfg.lexical.T
         shape = len(self.pairs.source), len(pcfg.symbols)
-        self.makes = self._productive(np.zeros(shape, dtype=bool))  # (K, S) whether the copy makes some string
+        self.makes = self._productive(np.zeros(shape, dtype=bool))  # (K, S) whether the copy derives some string
         whole = self.pairs.of[automaton.start]
-        self.roots = {  # class of whole sentences: what its last state pays
+        self.roots = {  # class of whole sentences: reward of its last state
             int(whole[q]): float(automaton.end[q]) for q in np.flatnonzero(ends) if self.makes[whole[q], pcfg.start]
         }
-        self.splits = self.pairs.splits(_any(self.makes))  # (n, 3) by rising class
-        self.used = self._used(np.zeros(shape, dtype=bool))  # (K, S) whether the copy stands below the start
+        self.splits = self.pairs.splits(_any(self.makes))  # (n, 3) by ascending class
+        self.used = self._used(np.zeros(shape, dtype=bool))  # (K, S) whether the copy is reachable
 
     def _productive(self, makes: BoolArray) -> BoolArray:
         for k in range(len(makes)):
@@ -179,7 +178,7 @@ class _Copies:
         return makes
 
     def _together(self, splits: IntArray) -> Iterator[tuple[Any, Any]]:
-        """Splits with rules, all of one with each of the others: as many steps as there are of the fewer."""
+        """Yield splits with rules, one side in a loop and the other as an array: as many steps as the fewer have."""
         if len(splits) < len(self.a):
             yield from ((split, (self.a, self.b, self.c)) for split in splits.tolist())
         else:
@@ -209,16 +208,16 @@ class _Copies:
         return used
 
     def _splits_of(self, parents: BoolArray) -> list[list[int]]:
-        """Splits of the classes of which some copies count as parents."""
+        """Return splits of the classes with copies among ``parents``."""
         result: list[list[int]] = self.splits[_any(parents)[self.splits[:, 0]]].tolist()
         return result
 
     def _copied(self, parents: BoolArray, k: int, left: int, right: int) -> IntArray:
-        """Binary rules that have a copy with these classes, given which copies of their parents count."""
+        """Return binary rules with a copy in these classes whose parent is among ``parents``."""
         return np.flatnonzero(parents[k, self.a] & self.makes[left, self.b] & self.makes[right, self.c])
 
     def _parents(self) -> Iterator[tuple[int | None, BoolArray]]:
-        """Copies whose rules are wanted, (K, S): those below the start; then the start itself, class by class."""
+        """Yield copies whose rules are needed, (K, S): reachable ones; then the start itself, class by class."""
         yield None, self.used
         for k in self.roots:
             root = np.zeros_like(self.used)
@@ -226,7 +225,7 @@ class _Copies:
             yield k, root
 
     def require(self, budget: int) -> None:
-        """Refuse a product of too many rules, before any is made."""
+        """Refuse a product with too many rules, before any is created."""
         n = 0
         for _, parents in self._parents():
             n += sum(len(self._copied(parents, *split)) for split in self._splits_of(parents))
@@ -241,7 +240,7 @@ class _Copies:
             )
 
     def product(self) -> Product:
-        """All rules: those of copies below the start, then those of the start, which pays at the end."""
+        """Return all rules: first of reachable copies, then of the start, with the reward of the last state."""
         number = np.zeros(self.used.shape, dtype=np.int64)
         number[self.used] = 1 + np.arange(int(self.used.sum()))
         tables: tuple[list[Rules], ...] = ([], [], [])
@@ -263,7 +262,7 @@ class _Copies:
         )
 
     def _tables(self, parents: BoolArray, number: IntArray, top: bool) -> tuple[list[Rules], list[Rules], list[Rules]]:
-        """Rules of each kind whose parents count, as numbers of copies, with the rules they copy and what they earn."""
+        """Return the rules of each kind with ``parents``, as numbers of copies, with their originals and gains."""
         source = np.zeros_like(number) if top else number
         binary: list[Rules] = []
         unary: list[Rules] = []
@@ -283,7 +282,7 @@ class _Copies:
         return binary, unary, lexical
 
     def _names(self, classes: IntArray, symbols: IntArray) -> tuple[str, ...]:
-        """A name for each symbol: its own where it has one copy, else with a pair of states of the class."""
+        """Return a name for each symbol: its own if it has one copy, else with a pair of states of the class."""
         copies = np.bincount(symbols, minlength=len(self.pcfg.symbols))
         copies[self.pcfg.start] += 1
         taken = set(self.pcfg.symbols)
@@ -300,18 +299,18 @@ class _Copies:
 
 
 def by_length(rules: Product, log_mass: FloatArray, lengths: LengthRange, budget: int = BUDGET) -> Product | None:
-    """The rules of a product for sentences of some lengths: symbols that also say how many tokens they make.
+    """Return the rules of a product for sentences of some lengths: symbols with their number of tokens.
 
-    It has one copy of each symbol and length, without recursion but for unary cycles.
+    There is one copy of each symbol and length, without recursion except unary cycles.
 
     Args:
         rules: the product.
-        log_mass: (N+1, S') ln of what each symbol makes by length, -inf for nothing; N is ``lengths.high``.
-        lengths: of sentences.
+        log_mass: (N+1, S') ln of the mass of each symbol by length, -inf for none; N is ``lengths.high``.
+        lengths: lengths of sentences.
         budget: most rules.
 
     Returns:
-        The product; None if it makes no sentence.
+        The product; None if it has no sentence.
 
     Raises:
         InputError: it has more rules than allowed (code ``too-many-rules``).
@@ -324,7 +323,7 @@ def by_length(rules: Product, log_mass: FloatArray, lengths: LengthRange, budget
     if not roots.any():
         return None
     layers = _Layers(rules, makes, roots)
-    size = sum(len(found) for kinds in layers.rules() for kind in kinds for found, _ in kind)
+    size = sum(len(numbers) for kinds in layers.rules() for kind in kinds for numbers, _ in kind)
     if size > budget:
         raise InputError(
             "the sum over all lengths is infinite, or too large or small for float64, and the tilted grammar of the"
@@ -350,9 +349,9 @@ class _Layers:
                     self._used[m, below[self._unary(parents, m)]] = True
             active = roots[m] | self._used[m]
             for i in range(1, m):
-                found = self._binary(active, m, i)
-                self._used[i, b[found]] = True
-                self._used[m - i, c[found]] = True
+                matches = self._binary(active, m, i)
+                self._used[i, b[matches]] = True
+                self._used[m - i, c[matches]] = True
 
     def _unary(self, parents: BoolArray, m: int) -> IntArray:
         above, below = self._product.unary.T
@@ -363,32 +362,32 @@ class _Layers:
         return np.flatnonzero(parents[a] & self._makes[i, b] & self._makes[m - i, c])
 
     def rules(self) -> Iterator[tuple[list[tuple[IntArray, Int32Array]], ...]]:
-        """The rules of one length and kind of parent, the start or a symbol below it: numbers, and rows of copies."""
+        """Yield the rules of one length and kind of parent, the start or others: numbers, and rows of copies."""
         number = np.zeros(self._used.shape, dtype=np.int32)
         number[self._used] = 1 + np.arange(int(self._used.sum()))
         (a, b, c), (above, below) = self._product.binary.T, self._product.unary.T
         tag, word = self._product.lexical.T
-        for own, parents in ((np.zeros_like(number), self._roots), (number, self._used)):
+        for left_side, parents in ((np.zeros_like(number), self._roots), (number, self._used)):
             for m in range(1, len(number)):
                 binary, unary, lexical = [], [], []
                 for i in range(1, m):
-                    found = self._binary(parents[m], m, i)
-                    rows = own[m, a[found]], number[i, b[found]], number[m - i, c[found]]
-                    binary.append((found, np.stack(rows, axis=1)))
-                found = self._unary(parents[m], m)
-                unary.append((found, np.stack([own[m, above[found]], number[m, below[found]]], axis=1)))
+                    matches = self._binary(parents[m], m, i)
+                    rows = left_side[m, a[matches]], number[i, b[matches]], number[m - i, c[matches]]
+                    binary.append((matches, np.stack(rows, axis=1)))
+                matches = self._unary(parents[m], m)
+                unary.append((matches, np.stack([left_side[m, above[matches]], number[m, below[matches]]], axis=1)))
                 if m == 1:
-                    found = np.flatnonzero(parents[m, tag])
-                    lexical.append((found, np.stack([own[m, tag[found]], word[found]], axis=1)))
+                    matches = np.flatnonzero(parents[m, tag])
+                    lexical.append((matches, np.stack([left_side[m, tag[matches]], word[matches]], axis=1)))
                 yield binary, unary, lexical
 
     def product(self) -> Product:
-        """All rules over the copies that are used."""
+        """Return all rules over the copies that occur."""
         tables: tuple[list[tuple[IntArray, Int32Array]], ...] = ([], [], [])
         for kinds in self.rules():
             for table, rows in zip(tables, kinds, strict=True):
                 table.extend(rows)
-        of = [np.concatenate([np.empty(0, dtype=np.int64), *(found for found, _ in table)]) for table in tables]
+        of = [np.concatenate([np.empty(0, dtype=np.int64), *(matches for matches, _ in table)]) for table in tables]
         binary, unary, lexical = (
             np.concatenate([np.empty((0, width), dtype=np.int32), *(rows for _, rows in table)]).astype(np.int32)
             for table, width in zip(tables, (3, 2, 2), strict=True)
@@ -407,7 +406,7 @@ class _Layers:
         )
 
     def _names(self, lengths: IntArray, symbols: IntArray) -> tuple[str, ...]:
-        """A name for each symbol: its own if it has one copy, else with its length."""
+        """Return a name for each symbol: its own if it has one copy, else with its length."""
         whole = self._product
         copies = np.bincount(symbols, minlength=len(whole.names))
         copies[whole.start] += 1
@@ -434,12 +433,12 @@ def _joined(table: list[Rules], width: int) -> tuple[Int32Array, IntArray, Float
 def product(
     pcfg: GrammarRules, automaton: RewardAutomaton, ends: BoolArray | None = None, budget: int = BUDGET
 ) -> Product | None:
-    """The product of a grammar and an automaton over its words; None where it makes no sentence.
+    """Return the product of a grammar and an automaton over its words; None if it has no sentence.
 
     Args:
         pcfg: the grammar.
         automaton: the reward.
-        ends: (Q,) which states a sentence may end in; all by default.
+        ends: (Q,) states in which a sentence may end; all by default.
         budget: most rules.
 
     Raises:

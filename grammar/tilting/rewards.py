@@ -1,4 +1,4 @@
-"""Rewards of sentences: automata that read words, each of which may earn something, and so may the state at the end."""
+"""Rewards of sentences: automata that read words, with gains for words and for the last state."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from truesource.grammar.tilting.patterns import MOST_STATES, compile_pattern
 if TYPE_CHECKING:
     from truesource.grammar.rules import GrammarRules
 
-ANY = "*"  #: in a file, every word that has no line of its own in a state
+ANY = "*"  #: in a file, every word without its own line in a state
 END = "<end>"  #: in a file, the end of the sentence
-LONGEST = 10_000  #: most occurrences that a count may ask for
+LONGEST = 10_000  #: largest number of occurrences in a count
 COUNT = re.compile(r"(?P<words>\S+?)(?:>=(?P<least>\d+)|=(?P<low>\d+)(?:\.\.(?P<high>\d+))?)")  #: such as ``the=3``
 
 
@@ -30,8 +30,8 @@ class RewardAutomaton:
 
     start: int
     step: Int32Array  #: (Q, V) the state after a word
-    gain: FloatArray  #: (Q, V) what the word earns there
-    end: FloatArray  #: (Q,) what a sentence earns that ends there
+    gain: FloatArray  #: (Q, V) gain of the word there
+    end: FloatArray  #: (Q,) reward of a sentence that ends there
 
     @property
     def n_states(self) -> int:
@@ -39,7 +39,7 @@ class RewardAutomaton:
         return len(self.end)
 
     def reward(self, sentence: Sequence[int]) -> float:
-        """Reward of a sentence of word numbers."""
+        """Return the reward of a sentence of word numbers."""
         state, total = self.start, 0.0
         for word in sentence:
             total += self.gain[state, word]
@@ -48,7 +48,7 @@ class RewardAutomaton:
 
 
 class Reward(ABC):
-    """A reward of sentences, which a grammar can be tilted by."""
+    """A reward of sentences, by which a grammar can be tilted."""
 
     @property
     @abstractmethod
@@ -57,41 +57,41 @@ class Reward(ABC):
 
     @abstractmethod
     def automaton(self, pcfg: GrammarRules) -> RewardAutomaton:
-        """The reward as an automaton over the words of a grammar.
+        """Return the reward as an automaton over the words of a grammar.
 
         Raises:
-            InputError: it names a word that the grammar does not have.
+            InputError: it names a word that is not in the grammar.
         """
 
     def __call__(self, pcfg: GrammarRules, sentences: Sequence[Sequence[str]]) -> FloatArray:
-        """Rewards of sentences, (n,).
+        """Return rewards of sentences, (n,).
 
         Raises:
-            InputError: a sentence has a word that the grammar does not have.
+            InputError: a sentence has a word that is not in the grammar.
         """
         automaton = self.automaton(pcfg)
         return np.array([automaton.reward(word_numbers(pcfg, sentence)) for sentence in sentences])
 
 
 class Event(Reward):
-    """A reward of 1 for sentences that have some property, and of 0 for all others: an event, with a probability."""
+    """A reward of 1 for sentences with some property, and of 0 for all others: an event, with a probability."""
 
 
 def word_numbers(pcfg: GrammarRules, words: Sequence[str]) -> list[int]:
-    """Numbers of words.
+    """Return numbers of words.
 
     Raises:
-        InputError: the grammar does not have one.
+        InputError: one is not in the grammar.
     """
     missing = [word for word in words if word not in pcfg.word_ids]
     if missing:
-        raise InputError(f"the grammar has no word {missing[0]!r}; name words of its vocabulary")
+        raise InputError(f"the grammar has no word {missing[0]!r}; use words of its vocabulary")
     return [pcfg.word_ids[word] for word in words]
 
 
 @dataclass(frozen=True)
 class Words(Reward):
-    """Each word earns its own reward wherever it stands; words that are not named earn nothing."""
+    """Each word earns its own reward at any position; other words earn nothing."""
 
     rewards: Mapping[str, float]
 
@@ -100,11 +100,11 @@ class Words(Reward):
 
     @property
     def spec(self) -> str:
-        """Such as ``the=1,a=-0.5``."""
+        """The rewards as text, such as ``the=1,a=-0.5``."""
         return ",".join(f"{word}={value:g}" for word, value in self.rewards.items())
 
     def automaton(self, pcfg: GrammarRules) -> RewardAutomaton:
-        """One state."""
+        """Return an automaton of one state."""
         gain = np.zeros((1, len(pcfg.terminals)))
         gain[0, word_numbers(pcfg, list(self.rewards))] = list(self.rewards.values())
         return RewardAutomaton(0, np.zeros(gain.shape, dtype=np.int32), gain, np.zeros(1))
@@ -112,7 +112,7 @@ class Words(Reward):
 
 @dataclass(frozen=True)
 class Count(Event):
-    """The event that some words together stand at least ``low`` times, and at most ``high``, in a sentence."""
+    """The event that some words together occur at least ``low`` times, and at most ``high``, in a sentence."""
 
     words: tuple[str, ...]
     low: int
@@ -121,18 +121,18 @@ class Count(Event):
     def __post_init__(self) -> None:
         if not 0 <= self.low <= (self.low if self.high is None else self.high) <= LONGEST:
             numbers = f"{self.low:,} or more" if self.high is None else f"{self.low:,} to {self.high:,}"
-            raise InputError(f"a count goes from 0 to {LONGEST:,}, the least first, got {numbers}")
+            raise InputError(f"expecting numbers from 0 to {LONGEST:,}, the smaller first, got {numbers}")
 
     @classmethod
     def parse(cls, text: str) -> Count:
         """Read ``the=3``, ``the>=2`` or ``a+the=1..2``.
 
         Raises:
-            InputError: it is none of these.
+            InputError: the text has another form.
         """
         match = COUNT.fullmatch(text.strip())
         if match is None:
-            raise InputError(f"a count is written the=3, the>=2, or a+the=1..2, got {text!r}")
+            raise InputError(f"expecting a count such as the=3, the>=2, or a+the=1..2, got {text!r}")
         words = tuple(match["words"].split("+"))
         if match["least"] is not None:
             return cls(words, int(match["least"]), None)
@@ -140,14 +140,14 @@ class Count(Event):
 
     @property
     def spec(self) -> str:
-        """Such as ``the=3``, ``the>=2``, ``a+the=1..2``."""
+        """The count as text, such as ``the=3``, ``the>=2``, ``a+the=1..2``."""
         words = "+".join(self.words)
         if self.high is None:
             return f"{words}>={self.low}"
         return f"{words}={self.low}" if self.low == self.high else f"{words}={self.low}..{self.high}"
 
     def automaton(self, pcfg: GrammarRules) -> RewardAutomaton:
-        """A counter up to the first number from which on nothing changes."""
+        """Return a counter up to the number after which nothing changes."""
         last = self.low if self.high is None else self.high + 1
         step = np.repeat(np.arange(last + 1, dtype=np.int32)[:, None], len(pcfg.terminals), axis=1)
         numbers = word_numbers(pcfg, self.words)
@@ -168,16 +168,16 @@ class Pattern(Event):
         return self.expression
 
     def automaton(self, pcfg: GrammarRules) -> RewardAutomaton:
-        """The smallest automaton of the expression."""
+        """Return the minimal automaton of the expression."""
         words, step, accepting = compile_pattern(self.expression)
-        columns = np.full(len(pcfg.terminals), len(words))  # the last column is that of all other words
+        columns = np.full(len(pcfg.terminals), len(words))  # the last column is for all other words
         columns[word_numbers(pcfg, words)] = np.arange(len(words))
         whole = np.ascontiguousarray(step[:, columns])
         return RewardAutomaton(0, whole, np.zeros(whole.shape), accepting.astype(np.float64))
 
 
 def event_of(text: str) -> Event:
-    """An event from text: a count such as ``the=3``, else a regular expression over words.
+    """Return an event from text: a count such as ``the=3``, else a regular expression over words.
 
     Raises:
         InputError: it is neither.
@@ -196,11 +196,11 @@ class Sum(Reward):
 
     @property
     def spec(self) -> str:
-        """Both, with a plus."""
+        """Both rewards, with a plus."""
         return " + ".join(part.spec for part in self.parts)
 
     def automaton(self, pcfg: GrammarRules) -> RewardAutomaton:
-        """The product of both automata, of the pairs of states that can be reached.
+        """Return the product of both automata, over reachable pairs of states.
 
         Raises:
             InputError: as `Reward.automaton`, or there are more than `MOST_STATES` (code ``too-many-rules``).
@@ -231,22 +231,21 @@ class Sum(Reward):
 
 @dataclass(frozen=True)
 class File(Reward):
-    """A reward as a file of text: see `read`."""
+    """A reward from a text file: see `read`."""
 
     path: Path
     lines: tuple[tuple[int, str, str, str, float], ...]  #: line, state, word, next state, reward
 
     @classmethod
     def read(cls, path: Path) -> Reward:
-        """Read word rewards or an automaton, in columns; a line that begins with a hash and a space is a remark.
+        """Read word rewards or an automaton, in columns; a line that begins with a hash and a space is a comment.
 
         Two columns are a word and its reward. Four are a state, a word, the next state and the reward; the first state
-        is where sentences begin. The word ``*`` is every word that has no line of its own in the state; a word without
-        a line stays in the state and earns nothing. The word ``<end>``, of three columns, gives the reward of ending
-        in the state.
+        is the initial one. The word ``*`` is every word without its own line in the state; a word without a line stays
+        in the state and earns nothing. The word ``<end>``, with three columns, gives the reward of ending in the state.
 
         Raises:
-            InputError: the file cannot be read, a line has other columns, or a state and word stand twice.
+            InputError: the file cannot be read, a line has other columns, or a state and word are repeated.
         """
         from truesource.grammar.support.files import read_text_lines
 
@@ -259,7 +258,7 @@ class File(Reward):
             value = _number(columns[-1], path, number)
             if len(columns) == 2:
                 if columns[0] in words:
-                    raise InputError(f"the word {columns[0]!r} stands twice; remove one", path, number)
+                    raise InputError(f"the word {columns[0]!r} is listed twice; remove one", path, number)
                 words[columns[0]] = value
             elif len(columns) == 4:
                 lines.append((number, columns[0], columns[1], columns[2], value))
@@ -272,16 +271,16 @@ class File(Reward):
                     number,
                 )
         if bool(words) == bool(lines):
-            raise InputError("expecting rewards of words or an automaton, and not both; mend it", path)
+            raise InputError("expecting rewards of words or an automaton, not both; remove one", path)
         return Words(words) if words else cls(path, tuple(lines))
 
     @property
     def spec(self) -> str:
-        """The name of the file."""
+        """Name of the file."""
         return self.path.name
 
     def automaton(self, pcfg: GrammarRules) -> RewardAutomaton:
-        """The automaton of the lines."""
+        """Return the automaton of the lines."""
         states = {name: i for i, name in enumerate(dict.fromkeys(s for line in self.lines for s in (line[1], line[3])))}
         step = np.repeat(np.arange(len(states), dtype=np.int32)[:, None], len(pcfg.terminals), axis=1)
         gain, end = np.zeros(step.shape), np.zeros(len(states))
@@ -295,7 +294,7 @@ class File(Reward):
                 end[row] = value
                 continue
             if word != ANY and word not in pcfg.word_ids:
-                raise InputError(f"the grammar has no word {word!r}; name words of its vocabulary", self.path, number)
+                raise InputError(f"the grammar has no word {word!r}; use words of its vocabulary", self.path, number)
             at = slice(None) if word == ANY else pcfg.word_ids[word]
             step[row, at], gain[row, at] = states[after], value
         return RewardAutomaton(0, step, gain, end)
@@ -307,10 +306,10 @@ def _number(text: str, path: Path, line: int) -> float:
     except ValueError:
         value = np.nan
     if not np.isfinite(value):
-        raise InputError(f"a reward is a number, got {text!r}", path, line)
+        raise InputError(f"a reward must be a number, got {text!r}", path, line)
     return value
 
 
 def _require_finite(values: object) -> None:
     if not np.isfinite(np.array(list(values), dtype=np.float64)).all():  # type: ignore[call-overload]
-        raise InputError("a reward is a number that is finite; mend it")
+        raise InputError("a reward must be a finite number; correct it")

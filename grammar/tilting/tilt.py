@@ -1,7 +1,7 @@
-"""Tilted truths: p(x) exp(r(x) / beta) / Z as a grammar, with Z, what the tilt earns and what it costs, all exact.
+"""Tilted truths: p(x) exp(r(x) / beta) / Z as a grammar, with Z and the exact gain and cost of the tilt.
 
-With h_A the total weight of what A makes under the tilted weights, p(A -> B C) h_B h_C / h_A is a grammar again
-(Chi 1999; Nederhof & Satta 2003), so that sampling, bounds and every other exact question work on it unchanged.
+With h_A the total weight of the strings of A under the tilted weights, p(A -> B C) h_B h_C / h_A is again a grammar
+(Chi 1999; Nederhof & Satta 2003), so that sampling, bounds and all exact inference apply to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import SMALLEST_MASS, expected_counts
 from truesource.grammar.inference.heights import ending_mass
 from truesource.grammar.inference.log_masses import log_length_masses, log_sums
-from truesource.grammar.inference.masses import KnownSums, least_solution
+from truesource.grammar.inference.masses import SumConstraints, least_solution
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.rules import rule_order
 from truesource.grammar.support.arrays import FloatArray
@@ -28,29 +28,29 @@ from truesource.grammar.tilting.patterns import expression_text
 from truesource.grammar.tilting.product import BUDGET, Product, by_length, product
 from truesource.grammar.tilting.rewards import Event, Reward, RewardAutomaton
 
-SMALL = 1e-4  #: of 1 / beta, for derivatives
+SMALL = 1e-4  #: step of 1 / beta for derivatives
 
 
 @dataclass(frozen=True, eq=False)
-class Tilted:
-    """A tilted grammar p*, and what it is worth beside p."""
+class TiltedGrammar:
+    """A tilted grammar p*, with its reward and its divergence from p."""
 
     original: PCFG  #: p
     pcfg: PCFG  #: p*; ``meta["tilt"]`` is the `description`
     description: dict[str, Any]  #: JSON values: kind, reward, beta, digest of the original
-    log_z: float  #: ln of the sum of p(x) exp(r(x) / beta), nats; of an event, its log probability
-    beta: float | None  #: None where an event is required, which is the limit of small beta
-    _gain: tuple[FloatArray, FloatArray, FloatArray]  # what each rule of p* earns
-    lengths: LengthRange | None = None  #: p* makes sentences of these lengths alone; None: of all that p makes
+    log_z: float  #: ln of the sum of p(x) exp(r(x) / beta), nats; for an event, its log probability
+    beta: float | None  #: None if an event is required, the limit of small beta
+    _gain: tuple[FloatArray, FloatArray, FloatArray]  # gain of each rule of p*
+    lengths: LengthRange | None = None  #: p* has only sentences of these lengths; None: all lengths of p
 
     def condition(self, lengths: LengthRange | None) -> LengthRange | None:
-        """Return the range that p* is to be conditioned on; None if it makes only sentences of ``lengths``."""
+        """Return the range to condition p* on; None if it has only sentences of ``lengths``."""
         if lengths is None or self.lengths is None:
             return lengths
         return None if self.lengths.low in lengths and self.lengths.high in lengths else lengths
 
     def expected_reward(self, lengths: LengthRange | None = None) -> float:
-        """E*[r], under p*, given ``lengths`` or not.
+        """Return E*[r], under p*, given ``lengths`` or not.
 
         Raises:
             InputError: as `expected_counts`.
@@ -62,12 +62,12 @@ class Tilted:
         return float(sum(use @ gain for use, gain in zip(uses, self._gain, strict=True)))
 
     def log_partition(self, lengths: LengthRange | None = None) -> float:
-        """Ln E[exp(r / beta)] under p (given ``lengths``), nats: `log_z` where p sums to one."""
+        """Return ln E[exp(r / beta)] under p (given ``lengths``), nats: `log_z` if p sums to one."""
         before, after = _log_mass(self.original, lengths), _log_mass(self.pcfg, self.condition(lengths))
         return self.log_z + after - before
 
     def kl(self, lengths: LengthRange | None = None) -> float:
-        """KL(p* || p), nats a sentence, given ``lengths`` or not: E*[r] / beta - ln E[exp(r / beta)].
+        """Return KL(p* || p), nats a sentence, given ``lengths`` or not: E*[r] / beta - ln E[exp(r / beta)].
 
         No distribution with the same expected reward is nearer to p (Kullback 1959; Korbak et al. 2022).
 
@@ -78,46 +78,46 @@ class Tilted:
         return max(0.0, earned - self.log_partition(lengths))
 
     def log_twists(self, prefixes: Sequence[Sequence[str]], lengths: LengthRange | None = None) -> FloatArray:
-        """Ln E[exp(r / beta) | prefix] under p, (n,) nats: the optimal twist of sequential Monte Carlo.
+        """Return ln E[exp(r / beta) | prefix] under p, (n,) nats: the optimal twist of sequential Monte Carlo.
 
-        It is -inf where no sentence that p* can make begins so. Twists are what an ideal value function knows
-        (Zhao et al. 2024).
+        It is -inf if p* has no sentence with the prefix. Twists are the values of an ideal value function (Zhao et al.
+        2024).
 
         Raises:
-            InputError: p makes no sentence that begins with one of the prefixes.
+            InputError: p has no sentence that begins with one of the prefixes.
         """
         below = np.array([self.original.prefix_log_prob(prefix, lengths) for prefix in prefixes])
         if not np.isfinite(below).all():
             wrong = prefixes[int(np.flatnonzero(~np.isfinite(below))[0])]
             raise InputError(f"no sentence of the grammar begins with {' '.join(wrong)!r}; choose another prefix")
-        own = self.condition(lengths)
-        above = np.array([self.pcfg.prefix_log_prob(prefix, own) for prefix in prefixes])
+        condition = self.condition(lengths)
+        above = np.array([self.pcfg.prefix_log_prob(prefix, condition) for prefix in prefixes])
         return np.asarray(above - below + (self.log_z if lengths is None else self.log_partition(lengths)))
 
 
 def _log_mass(pcfg: PCFG, lengths: LengthRange | None) -> float:
-    """Ln P(a sentence of the range), nats.
+    """Return ln P(a sentence in the range), nats.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such sentence.
     """
     return math.log(pcfg.exact.total_mass) if lengths is None else pcfg.exact.log_range_mass(lengths)
 
 
 class FrontierPoint(NamedTuple):
-    """The most reward that a distribution can have at its distance from p, or the least distance at its reward."""
+    """A point of the frontier: the largest reward at its divergence from p, or the least divergence at its reward."""
 
-    beta: float | None  #: of the tilted grammar that has both; None without a tilt, and where an event is required
+    beta: float | None  #: beta of the tilted grammar with both; None without a tilt, and if an event is required
     reward: float  #: E*[r]
     kl: float  #: KL(p* || p), nats a sentence
 
 
 @dataclass(frozen=True, eq=False)
 class Tilting:
-    """A grammar and a reward, ready to be tilted by any beta: the product is made once.
+    """A grammar and a reward, to be tilted by any beta; the product is built once.
 
     Raises:
-        InputError: the reward names a word that the grammar does not have, the product has more than ``budget`` rules
+        InputError: the reward names a word that is not in the grammar, the product has more than ``budget`` rules
             (code ``too-many-rules``), or no sentence satisfies the event.
     """
 
@@ -127,7 +127,7 @@ class Tilting:
 
     @cached_property
     def automaton(self) -> RewardAutomaton:
-        """The reward over the words of the grammar."""
+        """Reward over the words of the grammar."""
         return self.reward.automaton(self.pcfg)
 
     @cached_property
@@ -135,29 +135,29 @@ class Tilting:
         """All sentences."""
         ending_mass(self.pcfg)
         result = product(self.pcfg, self.automaton, budget=self.budget)
-        assert result is not None, "a grammar makes some sentence"
+        assert result is not None, "a grammar has some sentence"
         return result
 
-    def at(self, beta: float, lengths: LengthRange | None = None) -> Tilted:
-        """p(x) exp(r(x) / beta) / Z; negative if sentences of little reward are wanted.
+    def at(self, beta: float, lengths: LengthRange | None = None) -> TiltedGrammar:
+        """Return p(x) exp(r(x) / beta) / Z; a negative beta favours sentences of little reward.
 
-        If Z is infinite or beyond float64, or if p* hardly makes sentences of ``lengths``, the result makes sentences
-        of ``lengths`` alone.
+        If Z is infinite or beyond float64, or if sentences of ``lengths`` have almost no probability under p*, the
+        result has only sentences of ``lengths``.
 
         Raises:
             InputError: beta is 0 or not finite; Z is infinite, too near to that, or beyond float64 (code
                 ``infinite-sum``); or the grammar of ``lengths`` has too many rules (code ``too-many-rules``).
         """
         if not (math.isfinite(beta) and beta != 0.0):
-            raise InputError(f"beta is a number other than 0, got {beta}; require an event by leaving beta out")
+            raise InputError(f"beta must be a finite number other than 0, got {beta}; to require an event, omit beta")
         description = {"kind": "reward", "reward": self.reward.spec, "beta": beta}
         return self._tilted(self.whole, 1.0 / beta, beta, description, lengths)
 
-    def given(self, *, holds: bool = True, lengths: LengthRange | None = None) -> Tilted:
-        """p(x | the event), or given that it does not hold; ln Z is its log probability.
+    def given(self, *, holds: bool = True, lengths: LengthRange | None = None) -> TiltedGrammar:
+        """Return p(x | the event), or given that it does not hold; ln Z is its log probability.
 
-        If the event is much less probable in sentences of ``lengths`` than in others, the result makes sentences of
-        ``lengths`` alone.
+        If the event is much less probable in sentences of ``lengths`` than in others, the result has only sentences of
+        ``lengths``.
 
         Raises:
             InputError: the reward is no event, or has probability 0.
@@ -175,12 +175,12 @@ class Tilting:
 
     def _tilted(
         self, rules: Product, scale: float, beta: float | None, description: dict[str, Any], lengths: LengthRange | None
-    ) -> Tilted:
-        known = _known_sums(self.pcfg, rules) if scale == 0.0 or not _earns_inside(rules) else None
-        return _tilted_given(self.pcfg, rules, scale, beta, description, lengths, known, self.budget)
+    ) -> TiltedGrammar:
+        constraints = _known_sums(self.pcfg, rules) if scale == 0.0 or not _earns_inside(rules) else None
+        return _tilted_given(self.pcfg, rules, scale, beta, description, lengths, constraints, self.budget)
 
     def event_probability(self, lengths: LengthRange | None = None) -> float:
-        """Exact probability of the event, given ``lengths`` or not.
+        """Return the exact probability of the event, given ``lengths`` or not.
 
         Raises:
             InputError: as `given`.
@@ -188,23 +188,23 @@ class Tilting:
         return min(1.0, math.exp(self._log_probability(True, lengths)))
 
     def _log_probability(self, holds: bool, lengths: LengthRange | None) -> float:
-        """Ln P(the event holds, or does not, given ``lengths``), nats."""
+        """Return ln P(the event holds, or does not, given ``lengths``), nats."""
         return self.given(holds=holds, lengths=lengths).log_partition(lengths)
 
     def _never(self, where: str, holds: bool) -> InputError:
-        wanted = "satisfies" if holds else "fails"
-        return InputError(f"no sentence {where} {wanted} {expression_text(self.reward.spec)}; choose another event")
+        verb = "satisfies" if holds else "fails"
+        return InputError(f"no sentence {where} {verb} {expression_text(self.reward.spec)}; choose another event")
 
-    def with_probability(self, probability: float, lengths: LengthRange | None = None) -> Tilted:
-        """The tilt under which the event has this probability, given ``lengths`` or not.
+    def with_probability(self, probability: float, lengths: LengthRange | None = None) -> TiltedGrammar:
+        """Return the tilt under which the event has this probability, given ``lengths`` or not.
 
-        It is the nearest distribution to p of which that is true.
+        It is the distribution nearest to p with this property.
 
         Raises:
             InputError: the probability is not between 0 and 1, the event is certain, or as `given`.
         """
         if not 0.0 < probability < 1.0:
-            raise InputError(f"a probability is between 0 and 1, got {probability}; leave it out to require the event")
+            raise InputError(f"a probability must be between 0 and 1, got {probability}; omit it to require the event")
         now, rest = (self._log_probability(holds, lengths) for holds in (True, False))
         log_odds = math.log(probability) - math.log1p(-probability) - (now - rest)
         if log_odds == 0.0:
@@ -219,13 +219,13 @@ class Tilting:
         return self._tilted(self.whole, log_odds, 1.0 / log_odds, description, lengths)
 
     def frontier(self, lengths: LengthRange | None = None, points: int = 41) -> list[FrontierPoint]:
-        """The exact frontier of reward and KL, from p itself upwards; no distribution lies below it.
+        """Return the exact frontier of reward and KL, from p itself upwards; no distribution is below it.
 
-        Of an event it ends where the event is certain. Of other rewards it ends where Z is infinite, which it never is
-        given ``lengths``, or at 6 standard deviations of the reward by the first order of beta.
+        For an event it ends at probability 1. For other rewards it ends where Z is infinite, which it never is given
+        ``lengths``, or at 6 standard deviations of the reward by the first order of beta.
 
         Raises:
-            InputError: as `at` and `Tilted.kl`.
+            InputError: as `at` and `TiltedGrammar.kl`.
         """
         if isinstance(self.reward, Event):
             odds = self.event_probability(lengths)
@@ -239,51 +239,51 @@ class Tilting:
         spread = math.sqrt(max(above - mean, 0.0) / (2.0 * SMALL))
         if spread == 0.0:
             return [FrontierPoint(None, mean, 0.0)]
-        found = [FrontierPoint(None, (mean + above) / 2.0, 0.0)]
+        frontier_points = [FrontierPoint(None, (mean + above) / 2.0, 0.0)]
         for scale in np.linspace(0.0, 6.0 / spread, points)[1:].tolist():
             try:
                 tilted = self.at(1.0 / scale, lengths)
-                found.append(FrontierPoint(tilted.beta, tilted.expected_reward(lengths), tilted.kl(lengths)))
+                frontier_points.append(FrontierPoint(tilted.beta, tilted.expected_reward(lengths), tilted.kl(lengths)))
             except InputError as error:
                 if error.code not in ("infinite-sum", "too-many-rules", "input"):
                     raise
                 break
-        return found
+        return frontier_points
 
 
 def _of_event(probability: float, before: float) -> FrontierPoint:
-    """The nearest distribution that gives an event a probability, from one that gives it another."""
+    """Return the nearest distribution that gives an event a probability, from one with another probability."""
     kl, no, rest = binary_kl(probability, before), 1.0 - probability, 1.0 - before
     log_odds = math.log(probability / no) - math.log(before / rest) if no > 0.0 else 0.0
     return FrontierPoint(1.0 / log_odds if log_odds else None, probability, kl)
 
 
 def binary_kl(one: float, other: float) -> float:
-    """KL of an event with two probabilities, nats; the frontier at q(E) = ``one`` where p(E) = ``other``."""
+    """Return the KL of an event with two probabilities, nats; the frontier at q(E) = ``one``, p(E) = ``other``."""
     parts = ((one, other), (1.0 - one, 1.0 - other))
     if any(p > 0.0 and q <= 0.0 for p, q in parts):
         return math.inf
     return max(0.0, math.fsum(p * math.log(p / q) for p, q in parts if p > 0.0))
 
 
-def tilt(pcfg: PCFG, reward: Reward, beta: float | None = None) -> Tilted:
-    """A grammar tilted by a reward, or given an event where there is no ``beta``: see `Tilting`."""
+def tilt(pcfg: PCFG, reward: Reward, beta: float | None = None) -> TiltedGrammar:
+    """Return a grammar tilted by a reward, or given an event if there is no ``beta``: see `Tilting`."""
     tilting = Tilting(pcfg, reward)
     return tilting.given() if beta is None else tilting.at(beta)
 
 
-def power(pcfg: PCFG, exponent: float, lengths: LengthRange | None = None) -> Tilted:
-    """Derivations in proportion to p(derivation)^exponent; sentences so, where none has two derivations.
+def power(pcfg: PCFG, exponent: float, lengths: LengthRange | None = None) -> TiltedGrammar:
+    """Return derivations in proportion to p(derivation)^exponent; so are sentences, if they are unambiguous.
 
-    That is not what the temperature of a decoder does, which sharpens each next word by itself. ``lengths`` are those
-    of `Tilting.at`.
+    The temperature of a decoder is different: it sharpens each next-word distribution separately. ``lengths`` are as in
+    `Tilting.at`.
 
     Raises:
-        InputError: the exponent is not above 0, or the sum is infinite (code ``infinite-sum``), as it is for many
-            exponents below 1 without ``lengths``.
+        InputError: the exponent is not above 0, or the sum is infinite (code ``infinite-sum``), as for many exponents
+            below 1 without ``lengths``.
     """
     if not (math.isfinite(exponent) and exponent > 0.0):
-        raise InputError(f"an exponent is a number above 0, got {exponent}")
+        raise InputError(f"the exponent must be above 0, got {exponent}")
     same = Product(
         names=pcfg.symbols,
         copied=np.arange(len(pcfg.symbols)),
@@ -295,20 +295,22 @@ def power(pcfg: PCFG, exponent: float, lengths: LengthRange | None = None) -> Ti
         start=pcfg.start,
     )
     beta = None if exponent == 1.0 else 1.0 / (exponent - 1.0)
-    known = (lambda: KnownSums(csr_matrix(identity(len(pcfg.symbols))), pcfg.exact.mass)) if exponent == 1.0 else None
+    sums = (
+        (lambda: SumConstraints(csr_matrix(identity(len(pcfg.symbols))), pcfg.exact.mass)) if exponent == 1.0 else None
+    )
     description = {"kind": "power", "exponent": exponent}
-    return _tilted_given(pcfg, same, exponent - 1.0, beta, description, lengths, known, BUDGET)
+    return _tilted_given(pcfg, same, exponent - 1.0, beta, description, lengths, sums, BUDGET)
 
 
 class _NoSentenceError(Exception):
-    """The rules make no sentence of some lengths."""
+    """The rules have no sentence of some lengths."""
 
     def __init__(self, lengths: LengthRange) -> None:
         super().__init__(str(lengths))
         self.lengths = lengths
 
 
-Known = Callable[[], KnownSums]
+Constraints = Callable[[], SumConstraints]
 
 
 def _tilted_given(
@@ -318,19 +320,19 @@ def _tilted_given(
     beta: float | None,
     description: dict[str, Any],
     lengths: LengthRange | None,
-    known: Known | None,
+    constraints: Constraints | None,
     budget: int,
-) -> Tilted:
-    """The grammar of all sentences if there is one with sentences of ``lengths``, else of those lengths alone.
+) -> TiltedGrammar:
+    """Return the grammar of all sentences if it has sentences of ``lengths``, else of those lengths only.
 
     Raises:
         InputError: as `_tilted`, and the grammar of those lengths has more rules than ``budget``.
-        _NoSentenceError: the rules make no sentence of those lengths.
+        _NoSentenceError: the rules have no sentence of those lengths.
     """
     if lengths is None:
-        return _tilted(pcfg, rules, scale, beta, description, known)
+        return _tilted(pcfg, rules, scale, beta, description, constraints)
     try:
-        tilted = _tilted(pcfg, rules, scale, beta, description, known)
+        tilted = _tilted(pcfg, rules, scale, beta, description, constraints)
         if _reaches(tilted.pcfg, lengths):
             return tilted
     except InputError as error:
@@ -341,15 +343,15 @@ def _tilted_given(
     masses = log_length_masses(lengths.high, lexical, rules.binary, logs[0], rules.unary, logs[1])
     if masses is None:
         raise InputError(
-            f"the sum of p(x) exp(r(x) / beta) is infinite for sentences of {lengths} words too, by unary rules that"
-            " return to their symbol; choose weights nearer to those of the grammar",
+            f"the sum of p(x) exp(r(x) / beta) is infinite also for sentences of {lengths} words, by unary rules that"
+            " return to their symbol; choose weights nearer to the grammar's",
             code="infinite-sum",
         )
     layers = by_length(rules, masses, lengths, budget)
     if layers is None:
-        pcfg.exact.log_range_mass(lengths)  # refuses lengths that no sentence of the grammar has
+        pcfg.exact.log_range_mass(lengths)  # refuses lengths without sentences
         raise _NoSentenceError(lengths)
-    assert layers.layers is not None, "they are those of lengths"
+    assert layers.layers is not None, "products by length have layers"
     description = {**description, "lengths": str(lengths)}
     length, symbol = layers.layers
     log_mass = np.append(np.logaddexp.reduce(masses[lengths.low :, rules.start]), masses[length, symbol])
@@ -366,16 +368,21 @@ def _reaches(pcfg: PCFG, lengths: LengthRange) -> bool:
 
 
 def _log_weights(pcfg: PCFG, rules: Product, scale: float) -> list[FloatArray]:
-    """Ln of p exp(scale gain) of each rule, of the three kinds, nats."""
+    """Return ln of p exp(scale gain) of each rule, of the three kinds, nats."""
     return [
         logp[rule] + scale * gain for (_, logp), rule, gain in zip(pcfg.tables(), rules.rule, rules.gain, strict=True)
     ]
 
 
 def _tilted(
-    pcfg: PCFG, rules: Product, scale: float, beta: float | None, description: dict[str, Any], known: Known | None
-) -> Tilted:
-    """The grammar of a product whose rules weigh p exp(scale gain).
+    pcfg: PCFG,
+    rules: Product,
+    scale: float,
+    beta: float | None,
+    description: dict[str, Any],
+    constraints: Constraints | None,
+) -> TiltedGrammar:
+    """Return the grammar of a product whose rules weigh p exp(scale gain).
 
     Raises:
         InputError: the total weight is infinite, or outside the range of float64.
@@ -384,7 +391,7 @@ def _tilted(
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         weights = [np.exp(log) for log in logs]
         lexical = np.bincount(rules.lexical[:, 0], weights[2], len(rules.names)).astype(np.float64)
-        mass = least_solution(lexical, rules.binary, weights[0], rules.unary, weights[1], known=known)
+        mass = least_solution(lexical, rules.binary, weights[0], rules.unary, weights[1], constraints=constraints)
     if mass is None or not np.isfinite(mass).all():
         raise InputError(
             "the sum of p(x) exp(r(x) / beta) is infinite, or too large for float64; choose rewards nearer to 0, a beta"
@@ -410,8 +417,8 @@ def _normalised(
     log_mass: FloatArray,
     beta: float | None,
     description: dict[str, Any],
-) -> Tilted:
-    """The grammar whose rules are weights divided by what their parents make; ``logs`` are changed."""
+) -> TiltedGrammar:
+    """Return the grammar whose rules are weights divided by what their parents make; ``logs`` are changed."""
     a, b, c = rules.binary.T
     above, below = rules.unary.T
     for log, change in zip(
@@ -420,14 +427,14 @@ def _normalised(
         strict=True,
     ):
         log += change
-    made = np.unique(rules.lexical[:, 1])
-    words = np.stack([rules.lexical[:, 0], np.searchsorted(made, rules.lexical[:, 1])], axis=1).astype(np.int32)
+    produced = np.unique(rules.lexical[:, 1])
+    words = np.stack([rules.lexical[:, 0], np.searchsorted(produced, rules.lexical[:, 1])], axis=1).astype(np.int32)
     description = {**description, "original": pcfg.digest}
     tilted = replace(
         pcfg,
         symbols=rules.names,
         labels=tuple(pcfg.labels[i] for i in rules.copied),
-        terminals=tuple(pcfg.terminals[i] for i in made),
+        terminals=tuple(pcfg.terminals[i] for i in produced),
         start=rules.start,
         binary=rules.binary,
         unary=rules.unary,
@@ -437,30 +444,30 @@ def _normalised(
         },
         meta={**pcfg.meta, "tilt": description},
     )
-    return Tilted(pcfg, tilted, description, float(log_mass[rules.start]), beta, _in_order(tilted, rules, words))
+    return TiltedGrammar(pcfg, tilted, description, float(log_mass[rules.start]), beta, _in_order(tilted, rules, words))
 
 
 def _earns_inside(rules: Product) -> bool:
-    """Return True if a rule below the start earns something."""
+    """Return True if a rule below the start has a gain."""
     return any(
         gain[table[:, 0] != rules.start].any()
         for table, gain in zip((rules.binary, rules.unary, rules.lexical), rules.gain, strict=True)
     )
 
 
-def _known_sums(pcfg: PCFG, rules: Product) -> Known:
-    """Masses of copies sum to that of the symbol that they copy if rules keep their probabilities."""
+def _known_sums(pcfg: PCFG, rules: Product) -> Constraints:
+    """Return the constraint that masses of copies sum to the mass of their symbol, if rules keep probabilities."""
 
-    def known() -> KnownSums:
+    def constraints() -> SumConstraints:
         members = rules.partitions()
         first = members.indices[members.indptr[:-1]]
-        return KnownSums(members, pcfg.exact.mass[rules.copied[first]])
+        return SumConstraints(members, pcfg.exact.mass[rules.copied[first]])
 
-    return known
+    return constraints
 
 
 def _in_order(tilted: PCFG, rules: Product, words: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return what each rule earns, in the order of the arrays of the tilted grammar, which sorts them."""
+    """Return the gain of each rule, in the order of the arrays of the tilted grammar, which sorts them."""
     gains = []
     for table, gain in zip((rules.binary, rules.unary, words), rules.gain, strict=True):
         gains.append(gain[rule_order(table)])

@@ -1,4 +1,4 @@
-"""Treebanks: immutable collections of trees that know where they came from, what was refused, and what they hold."""
+"""Treebanks: immutable collections of trees with their source, refused trees and statistics."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ _PROGRESS_STEP = 1000
 
 @dataclass(frozen=True, eq=False)
 class Treebank:
-    """Trees in order, where they came from, and the trees that normalisation refused.
+    """Trees in order, their source, and the trees that normalisation refused.
 
     Raises:
         InputError: there is no tree; the message counts the refused ones by reason.
     """
 
     trees: tuple[Tree, ...]
-    source: str = "memory"  #: file, pattern or library it was read from
+    source: str = "memory"  #: file, pattern or library of the trees
     refused: tuple[Refusal, ...] = field(default=(), repr=False)
-    ledger: Ledger = field(default_factory=Ledger, repr=False)  #: what normalisation dropped and cut
-    convention: Name | None = None  #: what it was read by
-    files: tuple[int, ...] = field(default=(), repr=False)  #: number of the file of each tree; empty: not known
+    ledger: Ledger = field(default_factory=Ledger, repr=False)  #: changes by normalisation
+    convention: Name | None = None  #: convention of reading
+    files: tuple[int, ...] = field(default=(), repr=False)  #: number of the file of each tree; empty: unknown
     selection: FileSelection | None = field(default=None, repr=False)  #: files read and skipped in folders
 
     def __post_init__(self) -> None:
@@ -84,11 +84,11 @@ class Treebank:
 
         Args:
             source: see `truesource.grammar.treebank.files.select_files`.
-            normalise: what is done to the trees; None takes them as they are.
-            limit: stop when this many trees are kept.
+            normalise: changes of the trees; None leaves them unchanged.
+            limit: largest number of trees.
 
         Raises:
-            InputError: no such file, a file that is no bracketing, or no tree that can be read and is kept. Trees that
+            InputError: no such file, a file that is no bracketing, or no valid tree. Trees that
             cannot be read are in ``refused``.
         """
         sources = [source] if isinstance(source, (str, Path)) else list(source)
@@ -108,12 +108,12 @@ class Treebank:
         source: str = "memory",
         limit: int | None = None,
     ) -> Treebank:
-        """Make one from trees in memory."""
+        """Return a treebank of trees in memory."""
         return cls._gather([(source, enumerate(trees, 1))], source, normalise, limit)
 
     @classmethod
     def from_nltk(cls, trees: Iterable[nltk.Tree], normalise: Normalisation | None = _DEFAULT) -> Treebank:
-        """Make one from `nltk.Tree` objects.
+        """Return a treebank of `nltk.Tree` objects.
 
         Raises:
             InputError: something is not an `nltk.Tree`, or a word is not a string without white space.
@@ -166,7 +166,7 @@ class Treebank:
         limit: int | None,
     ) -> Treebank:
         if limit is not None and limit < 1:
-            raise InputError(f"a limit of {limit} trees leaves no treebank; give 1 or more")
+            raise InputError(f"a limit of {limit} trees leaves no treebank; use 1 or more")
         trees: list[Tree] = []
         refused: list[Refusal] = []
         numbers: dict[str, int] = {}
@@ -178,11 +178,11 @@ class Treebank:
             for number, (name, line, tree) in enumerate(located, 1):
                 if number % _PROGRESS_STEP == 0:
                     progress.advance(_PROGRESS_STEP)
-                kept = _normalised(tree, line, normalise, ledger)
-                if isinstance(kept, Flaw):
-                    refused.append(Refusal(kept.reason, name, kept.line, kept.kind))
+                result = _normalised(tree, line, normalise, ledger)
+                if isinstance(result, Flaw):
+                    refused.append(Refusal(result.reason, name, result.line, result.kind))
                     continue
-                trees.append(kept)
+                trees.append(result)
                 of_files.append(numbers.setdefault(name, len(numbers)))
                 if len(trees) == limit:
                     break
@@ -192,24 +192,24 @@ class Treebank:
         convention = None if normalise is None else normalise.convention
         return cls(tuple(trees), source, tuple(refused), ledger, convention, tuple(of_files))
 
-    # -- what can be done with it ---------------------------------------------------------------------
+    # -- conversion and summaries ---------------------------------------------------------------------
 
     def binarise(self, binarisation: Binarisation = Binarisation()) -> Treebank:  # noqa: B008 (frozen)
-        """Every tree binarised; see `Binarisation`."""
+        """Return every tree binarised; see `Binarisation`."""
         with no_garbage_collection():
             return replace(self, trees=tuple(map(binarisation.binarise, self.trees)))
 
     def unbinarise(self, binarisation: Binarisation = Binarisation()) -> Treebank:  # noqa: B008 (frozen)
-        """Undo `binarise` of the same binarisation."""
+        """Undo `binarise` with the same binarisation."""
         with no_garbage_collection():
             return replace(self, trees=tuple(map(binarisation.unbinarise, self.trees)))
 
     def replace_unknown(self, known: Collection[str], unknown: Literal["unk", "signature"] = "unk") -> Treebank:
-        """Every word that is not in ``known`` (such as a grammar's terminals) replaced by its class."""
+        """Replace every word that is not in ``known`` (such as a grammar's terminals) by its class."""
         return replace(self, trees=tuple(replace_unknown(self.trees, frozenset(known), unknown)))
 
     def sentences(self) -> list[list[str]]:
-        """The words of every tree."""
+        """Return the words of every tree."""
         return [tree.leaves() for tree in self.trees]
 
     @cached_property
@@ -220,7 +220,7 @@ class Treebank:
 
     @cached_property
     def reading(self) -> TreebankReading:
-        """Summary of reading: trees, words, what was removed or refused, and what looks odd."""
+        """Summary of reading: trees, words, changes, refusals, and suspicious words."""
         convention = self.convention or "plain"
         return TreebankReading.of(self.statistics, self.ledger, self.refused, convention, self.selection)
 
@@ -233,13 +233,13 @@ class Treebank:
         return digest.hexdigest()
 
     def to_nltk(self) -> list[nltk.Tree]:
-        """The trees as `nltk.Tree` objects."""
+        """Return the trees as `nltk.Tree` objects."""
         return [to_nltk(tree) for tree in self.trees]
 
     def write(self, path: str | Path, *, force: bool = False) -> None:
-        """Write Penn brackets, one tree a line, gzipped when ``path`` ends in ``.gz``; atomically.
+        """Write Penn brackets, one tree a line, gzipped if ``path`` ends in ``.gz``, atomically.
 
-        Equal trees give equal bytes, and `read` without normalisation gives the same trees again.
+        Equal trees give equal bytes, and `read` without normalisation returns the same trees.
 
         Raises:
             InputError: the file exists and ``force`` is false, or it cannot be written.
@@ -252,30 +252,30 @@ class Treebank:
 
 
 def _normalised(tree: Tree | Flaw, line: int, normalise: Normalisation | None, ledger: Ledger) -> Tree | Flaw:
-    """The tree as it is kept, or why it is not."""
+    """Return the normalised tree, or the reason for its refusal."""
     if isinstance(tree, Flaw):
         return tree
     try:
         if normalise is None:
             require_tags(tree)
             return tree if tree.children else Flaw(NO_WORDS, line, NO_WORDS)
-        kept = normalise.apply(tree, ledger)
+        result = normalise.apply(tree, ledger)
     except LooseWordError as error:
         if normalise is not None:
             ledger.remove(_account(tree, normalise))
         return Flaw(error.reason, line, error.code)
-    reason = normalise.refusal(kept)
-    if kept is not None and reason is None:
-        return kept
+    reason = normalise.refusal(result)
+    if result is not None and reason is None:
+        return result
     account = _account(tree, normalise)
-    if kept is None:
-        account.dropped.clear()  # all words of the tree, which are why it is not kept
+    if result is None:
+        account.dropped.clear()  # all words of the tree, the reason for its refusal
     ledger.remove(account)
     return Flaw(str(reason), line, str(reason))
 
 
 def _account(tree: Tree, normalise: Normalisation) -> Ledger:
-    """Return what normalisation counted of a tree, up to a word that stopped it."""
+    """Return the ledger of normalisation for a tree, up to a word that stopped it."""
     account = Ledger()
     with suppress(LooseWordError):
         normalise.apply(tree, account)
@@ -283,24 +283,24 @@ def _account(tree: Tree, normalise: Normalisation) -> Ledger:
 
 
 def hold_out(bank: Treebank, share: float, seed: int) -> tuple[Treebank, Treebank | None]:
-    """The trees that are kept and a random share that is held out; both in the order of the treebank.
+    """Return the training trees and a random share that is held out; both in the order of the treebank.
 
     Args:
         bank: trees.
-        share: of them to hold out, 0 to 1, rounded to whole trees.
-        seed: of the choice, 0 or more.
+        share: share to hold out, 0 to 1, rounded to whole trees.
+        seed: seed of the choice, 0 or more.
 
     Returns:
-        The kept trees, and the held-out ones; all trees and None where either side would be empty.
+        The training trees, and the held-out ones; all trees and None if either side would be empty.
     """
     n = round(share * len(bank))
     if n == 0 or n >= len(bank):
         return bank, None
     order = np.random.default_rng([seed, 1]).permutation(len(bank))
     out = set(order[:n].tolist())
-    kept = tuple(tree for i, tree in enumerate(bank) if i not in out)
+    training = tuple(tree for i, tree in enumerate(bank) if i not in out)
     held = tuple(tree for i, tree in enumerate(bank) if i in out)
-    return replace(bank, trees=kept), replace(bank, trees=held)
+    return replace(bank, trees=training), replace(bank, trees=held)
 
 
 __all__ = ["Binarisation", "Normalisation", "Refusal", "Treebank", "TreebankStatistics", "signature", "splice"]

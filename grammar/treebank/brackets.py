@@ -1,4 +1,4 @@
-"""Penn bracketings: one or many trees in lines of text, each with the line that it starts at."""
+"""Penn bracketings: one or many trees in lines of text, each with its first line."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from truesource.grammar.support.files import read_text_lines
 from truesource.grammar.tree import Tree, fold, unescaped, word_label
 from truesource.grammar.treebank.foreign import refuse_foreign, refuse_positions
 
-# White space is ASCII only: a no-break space is part of a word, as treebanks have it.
+# White space is ASCII only: a no-break space is part of a word, as in treebanks.
 _SPACE = r" \t\r\n\f\v"
 _TOKENS = re.compile(
     rf"\([^{_SPACE}()]+[{_SPACE}]+[^{_SPACE}()]+[{_SPACE}]*\)"  # a whole preterminal: (NN dog)
     rf"|\([{_SPACE}]*[^{_SPACE}()]*"  # an opening bracket and its label
     rf"|\)"
-    rf"|[^{_SPACE}()]+"  # a word or label that stands alone
+    rf"|[^{_SPACE}()]+"  # a word or label by itself
 ).findall
 _WORDS = re.compile(rf"[^{_SPACE}()]+").findall
 
 
-BLOCKS = 20  #: brackets at the margin of an open tree in a row, from which on it counts as never closed
-MOST_RESTARTS = 100  #: brackets that are never closed, up to the end of one text, after which it is no bracketing
+BLOCKS = 20  #: consecutive brackets at the margin of an open tree after which it counts as never closed
+MOST_RESTARTS = 100  #: never-closed brackets up to the end of a text after which it counts as no bracketing
 
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """Reason why a tree cannot be read."""
+    """A reason why a tree cannot be read."""
 
-    reason: str  #: what is wrong, without the place
-    line: int  #: where it is wrong
+    reason: str  #: what is wrong, without the position
+    line: int  #: line of the mistake
     kind: str  #: ``unclosed``, ``stray-bracket``, ``unlabelled`` or ``childless``
 
 
 def read_file(path: str | Path, convention: Convention = PLAIN) -> Iterator[tuple[int, Tree]]:
-    """Yield (line the tree starts at, tree) for each tree of a file, gzipped if its name ends in ``.gz``.
+    """Yield (first line, tree) for each tree of a file, gzipped if its name ends in ``.gz``.
 
-    Words and labels stay as they are in the file (``-LRB-`` too) but for the escapes of `grammar.tree`; an
-    empty outer label, as in ``( (S ...))``, is the empty string. Trees may share nodes.
+    Words and labels are unchanged (``-LRB-`` too) except for the escapes of `grammar.tree`; an empty outer label, as in
+    ``( (S ...))``, is the empty string. Trees may share nodes.
 
     Raises:
         InputError: the file is missing, not UTF-8, a damaged gzip file, or not a bracketing (see `read_lines`).
@@ -59,10 +59,10 @@ def read_text(text: str, source: str | Path | None = None) -> Iterator[tuple[int
 def read_lines(
     lines: Iterable[str], source: str | Path | None = None, convention: Convention = PLAIN
 ) -> Iterator[tuple[int, Tree]]:
-    """Parse lines of a bracketing of one or many trees, as `scan_lines` does, all of which must be right.
+    """Parse lines of a bracketing of one or many trees, as `scan_lines` does; all must be valid.
 
     Raises:
-        InputError: as of `scan_lines`, and of the first tree that cannot be read, with its line.
+        InputError: as in `scan_lines`, and for the first invalid tree, with its line.
     """
     for start, tree in scan_lines(lines, source, convention):
         if isinstance(tree, Flaw):
@@ -74,23 +74,23 @@ def read_lines(
 def scan_lines(
     lines: Iterable[str], source: str | Path | None = None, convention: Convention = PLAIN
 ) -> Iterator[tuple[int, Tree | Flaw]]:
-    """Parse lines of a bracketing of one or many trees, a line holding many trees or a part of one.
+    """Parse lines of a bracketing of one or many trees; a line may hold many trees or a part of one.
 
     A tree that cannot be read is a `Flaw`, and reading resumes after it; after a bracket that is never closed, at the
-    next line whose first character opens one. A whole tree without words, ``()``, ``(())`` or ``(ROOT )``, as parsers
-    write if they fail, has no children. A word next to other children stays where it is.
+    next line whose first character opens one. A whole tree without words, ``()``, ``(())`` or ``(ROOT )``, as failed
+    parsers write, has no children. A word next to other children keeps its position.
 
     Args:
         lines: the text, cut at line ends.
         source: name for error messages.
-        convention: which lines between trees are none, and whether words are in brackets of their own.
+        convention: which lines between trees to skip, and whether each word has its own brackets.
 
     Raises:
-        InputError: text outside brackets (line given), the text is of another format (code ``foreign-format``), or
-            brackets that are never closed are many.
+        InputError: text outside brackets (line given), the text has another format (code ``foreign-format``), or
+            many brackets are never closed.
     """
     remaining: Iterator[tuple[int, str]] = enumerate(lines, 1)
-    ends = 0  # how often the end of the text was reached in an open tree
+    ends = 0  # number of times that the text ended in an open tree
     while ends < MOST_RESTARTS:
         scan = _Scan(source, convention)
         yield from scan.run(remaining)
@@ -104,22 +104,22 @@ def scan_lines(
         rest = scan.pending[1:]
         first = next((i for i, (_, line) in enumerate(rest) if line.startswith("(")), len(rest))
         remaining = chain(rest[first:], remaining)
-    raise InputError(f"brackets of {MOST_RESTARTS} trees are never closed; this is no bracketing", source)
+    raise InputError(f"brackets of {MOST_RESTARTS} trees are never closed; correct the brackets", source)
 
 
 class _Scan:
-    """State of one pass over lines."""
+    """The state of one pass over lines."""
 
     def __init__(self, source: str | Path | None, convention: Convention) -> None:
         self.source, self.convention = source, convention
-        self.starts: list[int] = []  #: lines of the brackets that are open
-        self.blocks = 0  #: brackets at the margin in a row, all at one depth of the open tree
+        self.starts: list[int] = []  #: lines of the open brackets
+        self.blocks = 0  #: consecutive brackets at the margin, all at one depth of the open tree
         self._depth = 0
-        self.flaw: Flaw | None = None  #: first of the open tree
+        self.flaw: Flaw | None = None  #: first flaw of the open tree
         self.pending: list[tuple[int, str]] = []  #: lines since the open tree began
 
     def _counts_blocks(self, depth: int) -> bool:
-        """Take in a line that begins a bracket at the margin in an open tree; False if there were too many in a row.
+        """Count a line that begins a bracket at the margin in an open tree; return False after too many in a row.
 
         Trees below a bracket that is never closed are such blocks, one after the other, all at one depth.
         """
@@ -128,12 +128,12 @@ class _Scan:
         return self.blocks <= BLOCKS
 
     def run(self, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, Tree | Flaw]]:
-        """Yield the trees; what is left open at the end stays in the state."""
+        """Yield the trees; brackets open at the end remain in the state."""
         preterminals: dict[str, Tree] = {}
         labels: list[str] = []
         families: list[list[Tree | str]] = []  # children so far of every open node
         starts = self.starts
-        hollow = 0  # line of an empty node that is all of an open tree so far
+        hollow = 0  # line of an empty node that is the whole open tree so far
         is_skipped = re.compile(self.convention.lines).match
         is_bracketed = self.convention.bracketed_words
         for number, line in lines:
@@ -172,7 +172,7 @@ class _Scan:
                         if label or labels != [""] or families[-1] or hollow:
                             self.flaw = self.flaw or _childless(label, start)
                         else:
-                            hollow = start  # of (()), if nothing follows
+                            hollow = start  # line of (()), if nothing follows
                         continue
                     if hollow:
                         self.flaw = self.flaw or _childless("", hollow)
@@ -200,15 +200,15 @@ class _Scan:
 
 
 class LooseWordError(InputError):
-    """A word is not the only child of its node."""
+    """A word that is not the only child of its node."""
 
     default_code: ClassVar[str] = "loose-word"
 
     def __init__(self, node: Tree, source: str | Path | None = None, line: int | None = None) -> None:
         word = next(child for child in node.children if isinstance(child, str))
         super().__init__(
-            f"the word {word[:40]!r} stands next to other children of {node.label!r}; a word must be an only child;"
-            " loose_words: tag gives it a tag of its own, loose_words: first takes the first of several words",
+            f"the word {word[:40]!r} is next to other children of {node.label!r}; a word must be an only child;"
+            " loose_words: tag gives it its own tag, loose_words: first takes the first of several words",
             source,
             line,
         )
@@ -230,7 +230,7 @@ def _has_word(node: Tree) -> bool:
 
 
 def tagged(tree: Tree) -> Tree:
-    """The tree with a tag above each word that is not an only child: the word in quotes."""
+    """Return the tree with a tag above each word that is not an only child: the word in quotes."""
 
     def combine(node: Tree, values: list[Tree]) -> Tree:
         if len(node.children) < 2 or not _has_word(node):
@@ -243,7 +243,7 @@ def tagged(tree: Tree) -> Tree:
 
 
 def first_words(tree: Tree) -> Tree:
-    """The tree with the first word of each node that has several words and nothing else."""
+    """Return the tree with the first word of each node that has several words and nothing else."""
 
     def combine(node: Tree, values: list[Tree]) -> Tree:
         if values or len(node.children) < 2:
@@ -261,8 +261,7 @@ def _outside(token: str, line: str, source: str | Path | None, number: int) -> I
 
 def _unlabelled(line: int, start: int) -> Flaw:
     return Flaw(
-        f"a node without a label inside the tree that starts at line {start}; a closing bracket may be missing before"
-        " it",
+        f"a node has no label in the tree that starts at line {start}; a closing bracket may be missing before it",
         line,
         "unlabelled",
     )
@@ -271,7 +270,7 @@ def _unlabelled(line: int, start: int) -> Flaw:
 def _childless(label: str, line: int) -> Flaw:
     return Flaw(
         f"the node ({label} ) has no children; a leaf needs a word"
-        + (" (or is one, with the convention bracketed-words)" if label else ""),
+        + (" (or is itself a word, with the convention bracketed-words)" if label else ""),
         line,
         "childless",
     )

@@ -14,12 +14,12 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import read_text_lines
 from truesource.grammar.support.printable import counted
 
-#: endings of files of trees, in any case, each also with ``.gz``
+#: suffixes of files of trees, in any case, each also with ``.gz``
 SUFFIXES = (".mrg", ".ptb", ".parse", ".psd", ".bracket", ".brackets", ".tree", ".trees", ".penn", ".bkt")
-TEXT = ".txt"  #: ending of files that are read if they begin like trees
-PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")  #: endings of packed files, of which only .gz is read
+TEXT = ".txt"  #: suffix of files that are read if they begin like trees
+PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")  #: suffixes of compressed files, of which only .gz is read
 HIDDEN = "hidden"  #: kind of files whose name, or the name of a folder above them, starts with a dot
-SHOWN = 5  #: endings, and names of files, that a summary lists
+SHOWN = 5  #: most suffixes, and names of files, in a summary
 
 
 def is_tree_name(path: Path) -> bool:
@@ -29,11 +29,11 @@ def is_tree_name(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class FileSelection:
-    """Files of a source: those to read, and those of its folders that are left alone."""
+    """Files of a source: files to read, and skipped files of its folders."""
 
-    files: tuple[Path, ...]  #: to read, in order
-    skipped: Mapping[str, int] = field(default_factory=dict)  #: numbers of other files of folders, by `ending`
-    unread: tuple[Path, ...] = ()  #: skipped files that begin like trees, but have an ending that is not of trees
+    files: tuple[Path, ...]  #: files to read, in order
+    skipped: Mapping[str, int] = field(default_factory=dict)  #: numbers of skipped files, by `ending`
+    unread: tuple[Path, ...] = ()  #: skipped files that begin like trees, but have another suffix
 
     def __add__(self, other: FileSelection) -> FileSelection:
         return FileSelection(
@@ -41,7 +41,7 @@ class FileSelection:
         )
 
     def __str__(self) -> str:
-        """Return the numbers of files of each ending, read and skipped."""
+        """Return the numbers of files of each suffix, read and skipped."""
         begin = "begins" if len(self.unread) == 1 else "begin"
         unread = f"; {len(self.unread):,} of these {begin} like trees" if self.unread else ""
         skipped = f"; skipped {_by_ending(self.skipped)}{unread}" if self.skipped else ""
@@ -57,18 +57,18 @@ class FileSelection:
         pattern = self.unread[0].parent / kind if kind.startswith("*") else self.unread[0]
         what = "file that begins" if len(self.unread) == 1 else "files that begin"
         return (
-            f"skipped {len(self.unread):,} {what} like trees, of unknown ending ({names}); rename trees to .mrg,"
+            f"skipped {len(self.unread):,} {what} like trees, with unknown suffixes ({names}); rename trees to .mrg,"
             f" or read them with a pattern such as '{pattern}'"
         )
 
     def as_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         read = dict(Counter(map(ending, self.files)).most_common())
         return {"read": read, "skipped": dict(self.skipped), "unread": list(map(str, self.unread))}
 
 
 def ending(path: Path) -> str:
-    """Return the pattern that a file is counted by: its ending, such as ``*.mrg.gz``."""
+    """Return the pattern under which a file is counted: its suffix, such as ``*.mrg.gz``."""
     parts = path.suffixes[-2 if path.suffix in PACKED else -1 :]
     return f"*{''.join(parts)}" if parts else "no ending"
 
@@ -80,11 +80,11 @@ def _by_ending(counts: Mapping[str, int]) -> str:
 
 
 def select_files(source: str | Path | Sequence[str | Path]) -> FileSelection:
-    """Return the files that a source means, and those of its folders that are skipped.
+    """Return the files of a source, and the skipped files of its folders.
 
     Args:
-        source: a file; a folder; a glob pattern (sorted, ``**`` is recursive); or a sequence of these. Of a folder,
-            sorted, all files below it with an ending of `SUFFIXES`, and ``.txt`` files that begin with a bracket; if
+        source: a file; a folder; a glob pattern (sorted, ``**`` is recursive); or a sequence of these. From a folder,
+            sorted, all files below it with a suffix of `SUFFIXES`, and ``.txt`` files that begin with a bracket; if
             there are none, all files that begin with a bracket. Hidden files and folders (``.x``) are skipped.
 
     Raises:
@@ -107,7 +107,7 @@ def select_files(source: str | Path | Sequence[str | Path]) -> FileSelection:
 
 
 def find_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Return the files that a source means, in the order they are read; arguments and errors of `select_files`."""
+    """Return the files of a source, in the order of reading; arguments and errors as in `select_files`."""
     return list(select_files(source).files)
 
 

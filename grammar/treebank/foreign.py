@@ -1,4 +1,4 @@
-"""Formats that are no bracketings, or bracketings whose words have positions: recognised, and refused by name."""
+"""Formats other than bracketings, or with positions of words: recognised, and refused by name."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from truesource.grammar.tree import Tree
 
 _EXPORT = "the export format of Negra, Tiger and TueBa-D/Z"
 _TO_BRACKETS = "convert it, for example with `discodop treetransforms --inputfmt={} --outputfmt=bracket --splitdisc`"
-_CONLL = ("CoNLL, which holds dependencies", "give a constituency treebank")
+_CONLL = ("CoNLL, which holds dependencies", "use a constituency treebank")
 #: patterns of lines, matched from their start, with the name of the format and what to do
 Formats = tuple[tuple[str, str, str], ...]
-SURE: Formats = (  #: lines that no grammar has either
+SURE: Formats = (  #: lines that are in no grammar either
     (r"#(?:FORMAT|BOS|EOS)\b", _EXPORT, _TO_BRACKETS.format("export")),
     (r"%% (?:word|format)\b", _EXPORT, _TO_BRACKETS.format("export")),
     (r"<\?xml|<corpus\b|<tree\b", "XML, such as TIGER XML or Alpino's", _TO_BRACKETS.format("tiger")),
     (
         r"#begin document\b|(?:\S+\s+){2,12}\(\S+\*(?:\s|$)",
         "CoNLL-2012 (or 2005), which holds trees in pieces in one of its columns",
-        "give the trees as brackets, such as the .parse files of OntoNotes",
+        "use the trees as brackets, such as the .parse files of OntoNotes",
     ),
     (r"# (?:sent_id|global\.columns) ?=|# newdoc\b|1\t(?:[^\t]*\t){6}", *_CONLL),
     (r"/[*~]", "the output of CorpusSearch, with comments between the trees", "remove these lines"),
@@ -40,13 +40,13 @@ _POSITION = re.compile(r"(\d+)=(.+)", re.DOTALL)
 
 
 def refuse_foreign(line: str, source: str | Path | None, number: int, formats: Formats = FOREIGN) -> None:
-    """Refuse a line outside brackets that tells the format of its text.
+    """Refuse a line outside brackets that reveals the format of its text.
 
     Args:
         line: the line.
         source: file of the line, for the message.
         number: number of the line.
-        formats: `FOREIGN`, or `SURE` for a line that may be of a grammar.
+        formats: `FOREIGN`, or `SURE` for a line that may be from a grammar.
 
     Raises:
         InputError: it does (code ``foreign-format``).
@@ -57,7 +57,7 @@ def refuse_foreign(line: str, source: str | Path | None, number: int, formats: F
 
 
 def refuse_positions(tree: Tree, source: str | Path | None, line: int) -> None:
-    """Refuse a tree whose leaves are words with their positions, ``2=up``, as discontinuous brackets have them.
+    """Refuse a tree whose leaves are words with positions, ``2=up``, as in discontinuous brackets.
 
     Raises:
         InputError: they are (code ``discontinuous``).

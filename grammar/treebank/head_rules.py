@@ -1,14 +1,14 @@
-"""Heads that somebody gives: by rule, ``VP -> *V NP``, or by label, ``VP: V Aux``.
+"""User-supplied heads: by rule, ``VP -> *V NP``, or by label, ``VP: V Aux``.
 
-One line a head, in grammar text after ``%head``, or in a file of its own (with or without ``%head``):
+One line a head, in grammar text after ``%head``, or in a separate file (with or without ``%head``):
 
 * ``VP -> *V NP PP`` marks the head among the children of one rule. It also holds for these children in reverse, and in
   any other order if only one of them has the label of the head.
 * ``VP: V Aux`` lists labels: the head is the first ``V``, else the first ``Aux``. ``NP: right N`` looks from the right.
 
-Names are treebank labels, without what binarisation and annotation add; angle brackets (``<A B>``) make a label of
-anything, and a quoted word (``'is'``) is the word itself among other children. Rules come before lists, and the table
-of `truesource.grammar.treebank.binarise` answers the rest.
+Names are treebank labels, without additions by binarisation and annotation; angle brackets (``<A B>``) make a label
+of any text, and a quoted word (``'is'``) is the word itself among other children. Rules come before lists, and the
+table of `truesource.grammar.treebank.binarise` decides the rest.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class _Token(NamedTuple):
 
 @dataclass(frozen=True)
 class HeadRules:
-    """Given heads, before the table of `truesource.grammar.treebank.binarise`."""
+    """User-supplied heads, which come before the table of `truesource.grammar.treebank.binarise`."""
 
-    lines: tuple[str, ...] = ()  #: as text that `parse` reads
+    lines: tuple[str, ...] = ()  #: lines of text that `parse` reads
     by_rule: Mapping[tuple[str, tuple[str, ...]], int] = field(default_factory=dict)  #: head of label and children
     by_label: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)  #: (side, label) in order
-    others: HeadRules | None = None  #: asked where these do not answer, before the table
+    others: HeadRules | None = None  #: heads to try next, before the table
 
     @classmethod
     def parse(cls, lines: Iterable[tuple[str, int]], path: str | Path | None = None) -> HeadRules:
@@ -100,39 +100,39 @@ class HeadRules:
 
     @classmethod
     def of(cls, pcfg: GrammarRules) -> HeadRules:
-        """The heads that the text of a grammar gave, which its ``meta`` keeps.
+        """Return the heads from the text of a grammar, which are in its ``meta``.
 
         Raises:
             InputError: they are not lines of text, or no heads.
         """
         lines = pcfg.meta.get("heads", [])
         if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
-            raise InputError("the heads that are stored with this grammar are damaged; write the grammar again")
+            raise InputError("the heads that are stored with this grammar are damaged; regenerate the grammar")
         return cls.parse((line, number) for number, line in enumerate(lines, start=1))
 
     def before(self, others: HeadRules) -> HeadRules:
-        """Return these heads, and ``others`` for what they do not answer."""
+        """Return these heads, then ``others`` for undecided nodes."""
         return replace(self, others=others)
 
     def require_known(self, labels: Iterable[str], path: str | Path | None = None) -> None:
-        """Refuse a head of a label that a grammar does not have.
+        """Refuse a head of a label that is not in a grammar.
 
         Raises:
-            InputError: with the labels spelled like it.
+            InputError: with similar labels.
         """
-        known = {category(label) for label in labels}
+        categories = {category(label) for label in labels}
         for name in self._names():
-            if name not in known and not is_word_label(name):
-                near = get_close_matches(name, known, 3, 0.4) or sorted(known)[:6]
-                raise InputError(f"%head: no symbol is labelled {name!r}; there are {', '.join(near)}", path)
+            if name not in categories and not is_word_label(name):
+                near = get_close_matches(name, categories, 3, 0.4) or sorted(categories)[:6]
+                raise InputError(f"%head: no symbol has the label {name!r}; use one such as {', '.join(near)}", path)
 
     def lines_about(self, labels: Iterable[str]) -> list[str]:
-        """The lines that name no other labels: a change of a grammar may have taken some away."""
-        known = {category(label) for label in labels}
+        """Return the lines that name no other labels, since a change of a grammar may remove some."""
+        categories = {category(label) for label in labels}
         return [
             line
             for line in self.lines
-            if all(name in known or is_word_label(name) for name in HeadRules.parse([(line, 1)])._names())
+            if all(name in categories or is_word_label(name) for name in HeadRules.parse([(line, 1)])._names())
         ]
 
     def _names(self) -> list[str]:
@@ -140,38 +140,38 @@ class HeadRules:
         return rules + [name for label, steps in self.by_label.items() for name in (label, *(x for _, x in steps))]
 
     def find(self, label: str, children: Sequence[str]) -> int | None:
-        """Position of the head among ``children`` (categories), from 0; None where it would be a guess."""
-        given: HeadRules | None = self
-        while given is not None:
-            result = given._find(label, tuple(children))
+        """Return the position of the head among ``children`` (categories), from 0; None if undecided."""
+        rules: HeadRules | None = self
+        while rules is not None:
+            result = rules._find(label, tuple(children))
             if result is not None:
                 return result
-            given = given.others
+            rules = rules.others
         return known_head(label, children)
 
     def _find(self, label: str, children: tuple[str, ...]) -> int | None:
         result = self._by_rule(label, children)
         if result is not None:
             return result
-        for side, wanted in self.by_label.get(label, ()):
-            places = [i for i, name in enumerate(children) if name == wanted]
+        for side, head_label in self.by_label.get(label, ()):
+            places = [i for i, name in enumerate(children) if name == head_label]
             if places:
                 return places[0 if side == "left" else -1]
         return None
 
     @cached_property
     def _reordered(self) -> Mapping[tuple[str, tuple[str, ...]], tuple[tuple[str, ...], int]]:
-        """Children as given, and their head, by label and sorted children."""
-        return {(label, tuple(sorted(given))): (given, head) for (label, given), head in self.by_rule.items()}
+        """Children of each rule, and their head, by label and sorted children."""
+        return {(label, tuple(sorted(in_order))): (in_order, head) for (label, in_order), head in self.by_rule.items()}
 
     def _by_rule(self, label: str, children: tuple[str, ...]) -> int | None:
         result = self.by_rule.get((label, children))
         if result is not None:
             return result
-        given, head = self._reordered.get((label, tuple(sorted(children))), ((), 0))
-        if given and given[::-1] == children:
+        in_order, head = self._reordered.get((label, tuple(sorted(children))), ((), 0))
+        if in_order and in_order[::-1] == children:
             return len(children) - 1 - head
-        return children.index(given[head]) if given and given.count(given[head]) == 1 else None
+        return children.index(in_order[head]) if in_order and in_order.count(in_order[head]) == 1 else None
 
 
 def _tokens(line: str) -> list[_Token]:
@@ -184,7 +184,7 @@ def _tokens(line: str) -> list[_Token]:
         elif match["angle"] is not None:
             result.append(_Token(category(re.sub(r"\\(.)", r"\1", match["angle"])), False, star, colon))
         elif match["bare"] == ":" and len(result) == 1 and not colon:
-            result[0] = result[0]._replace(colon=True)  # with a blank before it
+            result[0] = result[0]._replace(colon=True)  # a colon after a blank
         else:
             result.append(_Token(category(match["bare"]), True, star, colon))
     return result
@@ -197,7 +197,7 @@ def _written(tokens: Sequence[_Token]) -> str:
 
 
 def written_label(label: str) -> str:
-    """A label as these lines have it: in angle brackets, unless it is plain or a quoted word."""
+    """Return a label in the notation of these lines: in angle brackets, unless it is plain or a quoted word."""
     if is_word_label(label):
         return "'" + re.sub(r"(['\\])", r"\\\1", label[1:-1]) + "'"
     plain = _PLAIN.fullmatch(label) and label not in ("->", *_SIDES)

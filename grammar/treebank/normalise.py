@@ -19,24 +19,24 @@ from truesource.grammar.support.records import check_fields
 from truesource.grammar.tree import Tree, fold, is_word_label, map_words
 from truesource.grammar.treebank.brackets import LooseWordError, first_words, tagged
 
-NO_WORDS = "no words left"  #: why a tree is refused of which nothing remains
-BRACKETS = frozenset(["-LRB-", "-RRB-", "-LCB-", "-RCB-", "-LSB-", "-RSB-"])  #: words that lower-casing leaves alone
+NO_WORDS = "no words left"  #: reason to refuse a tree without remaining words
+BRACKETS = frozenset(["-LRB-", "-RRB-", "-LCB-", "-RCB-", "-LSB-", "-RSB-"])  #: words that are never lower-cased
 
-#: Endings that a signature names where three letters or more stand before; the first that fits.
+#: Suffixes in a signature, after three letters or more; the first match applies.
 _ENDINGS = ("ness", "ment", "ing", "ion", "ity", "est", "ous", "ive", "ful", "ble", "ed", "er", "al", "ly", "y", "s")
 _SPACE = re.compile(r"\s")
 
 
 @dataclass(frozen=True, slots=True)
 class Normalisation:
-    r"""Steps of cleaning every tree, in the order of the fields. The defaults are those of Petrov et al. (2006).
+    r"""Steps of cleaning every tree, in the order of the fields. The defaults follow Petrov et al. (2006).
 
-    Always, white space inside a word (a no-break space, or an escape such as ``\x20``) becomes ``_``: corpora are text
-    with spaces between words. Applying a normalisation twice changes nothing more (rare words apart: they are counted
-    anew). A category ends, in Penn's convention, at the first ``-`` or ``=``, but a first character stays (``-LRB-``),
-    and so does a part of one letter after the category (``PRP-S``); quoted words that label themselves (``'x-a'``)
-    stay in every convention. Collapsed chains keep the root and the preterminals too. Classes of rare words:
-    `signature`; conventions: `truesource.grammar.conventions`.
+    White space inside a word (a no-break space, or an escape such as ``\x20``) always becomes ``_``: corpora are text
+    with spaces between words. Normalisation is idempotent, except for rare words, which are counted anew. In Penn's
+    convention a category ends at the first ``-`` or ``=``, except for a first character (``-LRB-``) and a part of one
+    letter after the category (``PRP-S``); quoted words that label themselves (``'x-a'``) are unchanged in every
+    convention. Collapsed chains keep the root and the preterminals. Classes of rare words: `signature`; conventions:
+    `truesource.grammar.conventions`.
 
     Raises:
         InputError: an unknown option, or ``rare_below`` and ``unknown`` that contradict each other.
@@ -46,46 +46,43 @@ class Normalisation:
         {"strip_empty", "strip_functions", "root", "root_aliases", "unaries", "rare_below", "unknown"}
     )
     strip_empty: Annotated[
-        bool, Field(description="Remove traces (-NONE-) and the like, and nodes that become empty.")
+        bool, Field(description="Remove empty elements such as traces (-NONE-), and nodes that become empty.")
     ] = True
     strip_functions: Annotated[
-        bool, Field(description="Cut labels to the category, as the convention says: NP-SBJ=2 becomes NP.")
+        bool, Field(description="Reduce labels to the category, by the convention: NP-SBJ=2 becomes NP.")
     ] = True
     root: Annotated[
         str | None,
-        Field(description="Label put above every tree that has another at its top; none: leave tops as they are."),
+        Field(description="Label put above every tree with another top label; none: leave tops unchanged."),
     ] = "ROOT"
-    root_aliases: Annotated[
-        tuple[str, ...], Field(description="Top labels that root replaces, instead of being put above them.")
-    ] = ("", "TOP", "S1", "VROOT")
+    root_aliases: Annotated[tuple[str, ...], Field(description="Top labels that root replaces.")] = (
+        "",
+        "TOP",
+        "S1",
+        "VROOT",
+    )
     unaries: Annotated[
         Literal["keep", "same", "collapse"],
-        Field(
-            description="Phrases with one child: keep all, drop an X above an X (same), keep the top one (collapse)."
-        ),
+        Field(description="Unary chains: keep all, drop an X above an X (same), keep the top phrase (collapse)."),
     ] = "same"
-    lowercase: Annotated[bool, Field(description="Lower-case the words, but not -LRB- and its like.")] = False
+    lowercase: Annotated[bool, Field(description="Lower-case the words, except -LRB- and similar.")] = False
     lengths: Annotated[
-        LengthRange | None, Field(description="Numbers of words that trees may have, such as 1..60; none: all lengths.")
+        LengthRange | None, Field(description="Range of lengths of trees in words, such as 1..60; none: all lengths.")
     ] = None
     rare_below: Annotated[
         int,
         Field(
             ge=0,
-            description="Replace words that occur less often, in the trees that are kept, as unknown says; 0: none.",
+            description="Replace words that occur less often in the resulting trees, by unknown; 0: none.",
         ),
     ] = 0
     unknown: Annotated[
         Literal["keep", "unk", "signature"],
-        Field(
-            description="What rare words become: <unk> (unk), or a class by their form such as <unk-ing> (signature)."
-        ),
+        Field(description="Replacement of rare words: <unk> (unk), or a class by form such as <unk-ing> (signature)."),
     ] = "keep"
     convention: Annotated[
         Name,
-        Field(
-            description="Annotation of the treebank: which leaves are no words, which part of a label is its category."
-        ),
+        Field(description="Annotation of the treebank: which leaves are words, which part of a label is its category."),
     ] = "penn"
 
     annotation: Annotated[
@@ -93,16 +90,16 @@ class Normalisation:
         Field(
             min_length=1,
             max_length=3,
-            description="Sign in a leaf after which its lemma or tag follows, such as - in cats-cat or / in cat/NN; the"
-            " word is what stands before the last one. none: that of the convention.",
+            description="Sign in a leaf before its lemma or tag, such as - in cats-cat or / in cat/NN; the word is"
+            " the part before the last sign. none: the sign of the convention.",
         ),
     ] = None
     loose_words: Annotated[
         Literal["tag", "first"] | None,
         Field(
-            description="Trees with a word next to other children of its node, as in (NP New York): tag puts a tag of"
-            " its own, the word in quotes, above each such word; first takes the first of several words, as in (NN"
-            " dogs dog) of a word and its lemma; none: such trees are left out."
+            description="Trees with a word next to other children of its node, as in (NP New York): tag puts its own"
+            " tag, the word in quotes, above each such word; first takes the first of several words, as in (NN"
+            " dogs dog) of a word and its lemma; none: such trees are excluded.",
         ),
     ] = None
 
@@ -113,7 +110,7 @@ class Normalisation:
     def __post_init__(self) -> None:
         check_fields(self, "normalisation")
         if self.root == "":
-            raise InputError("the root label cannot be empty; give a label, or None to leave tops as they are")
+            raise InputError("the root label cannot be empty; set a label, or None to leave tops unchanged")
         if (self.rare_below > 1) != (self.unknown != "keep"):
             raise InputError(
                 f"rare_below={self.rare_below} and unknown={self.unknown!r} contradict each other;"
@@ -121,11 +118,11 @@ class Normalisation:
             )
 
     def apply(self, tree: Tree, ledger: Ledger | None = None) -> Tree | None:
-        """The normalised tree, or None when no word is left; lengths and rare words are not looked at.
+        """Return the normalised tree, or None if no word is left; lengths and rare words are not checked.
 
         Args:
-            tree: as it was read.
-            ledger: takes down what was dropped, cut and joined.
+            tree: the tree as read.
+            ledger: records what was dropped, cut and joined.
 
         Raises:
             LooseWordError: a word is not the only child of its node, and such words are not given tags.
@@ -168,11 +165,11 @@ class Normalisation:
         return CONVENTIONS[self.convention]
 
     def _joined(self, tree: Tree, ledger: Ledger | None) -> Tree | None:
-        """The tree with the parts of each split word at the place of the first part."""
+        """Return the tree with the parts of each split word joined at the position of the first part."""
         joint = self._convention.joint
         words = tree.leaves()
         merged: list[str | None] = []
-        last = 0  # place of the word that the next part belongs to
+        last = 0  # index of the word that the next part belongs to
         for i, word in enumerate(words):
             if i and word.startswith(joint) and words[i - 1].endswith(joint):
                 merged.append(None)
@@ -199,7 +196,7 @@ class Normalisation:
         return fold(tree, combine)
 
     def refusal(self, tree: Tree | None) -> str | None:
-        """Return the reason why the outcome of `apply` cannot be kept; None when it can."""
+        """Return the reason to refuse the result of `apply`; None if it is accepted."""
         if tree is None:
             return NO_WORDS
         if not tree.label:
@@ -263,7 +260,7 @@ def _is_no_word(word: str, convention: Name, is_tagged: bool = False) -> bool:
 
 
 def signature(word: str) -> str:
-    """The class of an unknown word by its form: ``<unk-num>``, ``<unk-sym>``, or its case, hyphen and ending.
+    """Return the class of an unknown word by its form: ``<unk-num>``, ``<unk-sym>``, or its case, hyphen and ending.
 
     Examples: ``1984`` is ``<unk-num>``, ``--`` is ``<unk-sym>``, ``NATO`` is ``<unk-caps>``,
     ``Rockets`` is ``<unk-cap-s>``, ``well-being`` is ``<unk-dash-ing>``, ``dog`` is ``<unk>``.
@@ -285,12 +282,14 @@ def signature(word: str) -> str:
     return f"<{'-'.join(features)}>"
 
 
-def replace_unknown(trees: Iterable[Tree], known: Collection[str], unknown: Literal["unk", "signature"]) -> list[Tree]:
-    """The trees with every word that is not in ``known`` replaced by ``<unk>`` or its `signature`."""
+def replace_unknown(
+    trees: Iterable[Tree], vocabulary: Collection[str], unknown: Literal["unk", "signature"]
+) -> list[Tree]:
+    """Return the trees with every word outside ``vocabulary`` replaced by ``<unk>`` or its `signature`."""
     classes: dict[str, str] = {}
 
     def word_of(word: str) -> str:
-        if word in known:
+        if word in vocabulary:
             return word
         if word not in classes:
             classes[word] = "<unk>" if unknown == "unk" else signature(word)
@@ -300,6 +299,6 @@ def replace_unknown(trees: Iterable[Tree], known: Collection[str], unknown: Lite
 
 
 def frequent_words(trees: Iterable[Tree], at_least: int) -> set[str]:
-    """Words seen ``at_least`` times."""
+    """Return words that occur at least ``at_least`` times."""
     counts = Counter(word for tree in trees for word in tree.leaves())
     return {word for word, count in counts.items() if count >= at_least}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import nltk
 
 
-Located = tuple[int, Tree | Flaw]  #: a tree, or why it cannot be read, and its line, row or position, from 1
+Located = tuple[int, Tree | Flaw]  #: a tree, or the reason why it cannot be read, and its line, row or position, from 1
 
 
 def to_nltk(tree: Tree) -> nltk.Tree:
@@ -33,7 +33,7 @@ def to_nltk(tree: Tree) -> nltk.Tree:
 
 
 def from_nltk(trees: Iterable[nltk.Tree]) -> Iterator[Located]:
-    """Trees from `nltk.Tree` objects, numbered from 1.
+    """Yield trees from `nltk.Tree` objects, numbered from 1.
 
     Raises:
         InputError: something is not a tree, or a leaf is not a word (a string without white space).
@@ -80,7 +80,7 @@ def nltk_corpus(name: str) -> Iterator[tuple[str, Iterator[Located]]]:
 
 
 def nltk_digest(name: str) -> str:
-    """SHA-256 of the names and texts of the files of a corpus that NLTK has installed; errors as `nltk_corpus`."""
+    """Return the SHA-256 of names and texts of the files of a corpus installed by NLTK; errors as `nltk_corpus`."""
     texts = {source: hashlib.sha256(text.encode("utf-8")).hexdigest() for source, text in _nltk_texts(name)}
     return digest_json(texts)
 
@@ -91,12 +91,12 @@ def _nltk_texts(name: str) -> Iterator[tuple[str, str]]:
 
     corpus = getattr(nltk.corpus, name, None)
     if corpus is None:
-        raise InputError(f"NLTK knows no corpus {name!r}; Penn-bracketed files can be read by Treebank.read")
+        raise InputError(f"NLTK has no corpus {name!r}; read Penn-bracketed files by Treebank.read")
     try:
         files = list(corpus.fileids())
     except LookupError as error:
         raise InputError(
-            f"NLTK's corpus {name!r} is not on this machine; fetch it by `python -m nltk.downloader {name}`"
+            f"NLTK's corpus {name!r} is not on this machine; download it by `python -m nltk.downloader {name}`"
             f" or put it under corpora/{name} in a folder of nltk.data.path"
         ) from error
     if not isinstance(corpus, BracketParseCorpusReader):
@@ -106,12 +106,12 @@ def _nltk_texts(name: str) -> Iterator[tuple[str, str]]:
 
 
 def dataset_column(dataset: Any, column: str, split: str | None) -> tuple[str, Iterator[Located]]:
-    """(Source, trees with their row number from 1) from bracketings in a column; a row may hold many trees.
+    """Return (source, trees with their row number from 1) from bracketings in a column; a row may hold many trees.
 
     Args:
         dataset: a `datasets.Dataset` or `DatasetDict`, an iterable of rows (mappings), or the path of a folder written
             by ``save_to_disk``, a Parquet file, a folder of Parquet files, or a JSON-lines file.
-        column: its name.
+        column: name of the column.
         split: which part of a `DatasetDict`.
 
     Raises:
@@ -124,7 +124,7 @@ def dataset_column(dataset: Any, column: str, split: str | None) -> tuple[str, I
         rows = _open(Path(dataset), column)
     if isinstance(rows, Mapping):
         if split is None or split not in rows:
-            raise InputError(f"the dataset has the parts {', '.join(map(str, rows))}; name one of them as the split")
+            raise InputError(f"the dataset has the parts {', '.join(map(str, rows))}; use one of them as the split")
         rows = rows[split]
     names = getattr(rows, "column_names", None)
     if names is not None:
@@ -158,11 +158,11 @@ def _open(path: Path, column: str) -> Any:
         if not files:
             raise InputError("the folder holds neither a saved dataset nor Parquet files", path)
         return _parquet_rows(files, column)
-    remedy = "name a file with a JSON object a line"
+    remedy = "use a file with a JSON object a line"
     return (row for _, row in read_records(path, dict[str, Any], remedy=remedy))
 
 
 def _parquet_rows(files: list[Path], column: str) -> Iterator[dict[str, Any]]:
     for file in files:
-        for text in read_texts(file, column, remedy="name a Parquet file of bracketings and the column they are in"):
+        for text in read_texts(file, column, remedy="use a Parquet file of bracketings and their column"):
             yield {column: text}

@@ -14,19 +14,19 @@ from truesource.grammar.treebank.files import FileSelection
 from truesource.grammar.treebank.normalise import BRACKETS
 from truesource.grammar.treebank.statistics import TreebankStatistics
 
-SHOWN = 5  #: odd words, and reasons of refusals with an example each, that a summary lists
-_ODD = re.compile(r"[*<>{}\[\]@#=_|\\~^+$]")  #: characters that annotation is made of, next to others
+SHOWN = 5  #: most odd words, and reasons of refusals with an example each, in a summary
+_ODD = re.compile(r"[*<>{}\[\]@#=_|\\~^+$]")  #: characters of annotation, next to others
 _ORDINARY = re.compile(r"[$#]|\.\.+|[A-Z]{1,2}\$")  #: currencies, dots
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A tree that was read but not kept."""
+    """A tree that was read and refused."""
 
-    reason: str  #: why
+    reason: str  #: reason of the refusal
     source: str  #: file or other source
-    line: int  #: where it starts: line of a file, row of a dataset, or position; from 1
-    kind: str  #: by which refusals are counted: a code, or the reason
+    line: int  #: start: line of a file, row of a dataset, or position; from 1
+    kind: str  #: category for counting: a code, or the reason
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class TreebankReading:
     """Summary of how a treebank was read."""
 
     convention: Name
-    trees: int  #: kept
-    words: int  #: kept
+    trees: int  #: number of accepted trees
+    words: int  #: number of words in accepted trees
     ledger: Ledger  #: what was removed and cut
     separators: Mapping[str, int]  #: words with this separator between other characters
-    refused: Sequence[tuple[Refusal, int]]  #: the first refused tree of each kind, and how many of it
-    odd: Sequence[tuple[str, int]]  #: the most frequent words with characters that annotation is made of
-    signs: Sequence[Sign]  #: of other conventions
+    refused: Sequence[tuple[Refusal, int]]  #: the first refused tree of each kind, and the number of the kind
+    odd: Sequence[tuple[str, int]]  #: the most frequent words with characters of annotation
+    signs: Sequence[Sign]  #: signs of other conventions
     selection: FileSelection | None = None  #: files read and skipped; None unless a folder or pattern was read
 
     @classmethod
@@ -52,7 +52,7 @@ class TreebankReading:
         convention: Name,
         selection: FileSelection | None = None,
     ) -> TreebankReading:
-        """Summarise what was counted while a treebank was read."""
+        """Summarise the counts of reading a treebank."""
         separators: Counter[str] = Counter()
         odd: Counter[str] = Counter()
         for word, count in statistics.words.items():
@@ -87,7 +87,7 @@ class TreebankReading:
         return "\n".join([*self.lines(), *(f"Warning: {each}" for each in [*warnings, *signs] if each)])
 
     def lines(self) -> list[str]:
-        """The summary, a line for each subject."""
+        """Return the summary, a line for each subject."""
         sizes = f"{counted(self.trees, 'tree')}, {counted(self.words, 'word')}"
         result = [f"read       {sizes}; convention {self.convention}: {self.ledger}"]
         if self.selection is not None:
@@ -106,7 +106,7 @@ class TreebankReading:
         return result
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return values for JSON."""
         return {
             "summary": self.lines(),
             "trees": self.trees,

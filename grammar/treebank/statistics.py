@@ -15,21 +15,21 @@ from truesource.grammar.tree import Tree
 
 @dataclass(frozen=True, eq=False)
 class TreebankStatistics:
-    """Counts over the trees of a treebank. Heights are in nodes, the word included."""
+    """Counts over the trees of a treebank. Heights are in nodes, words included."""
 
-    trees: int  #: trees kept
+    trees: int  #: number of accepted trees
     tokens: int  #: words
-    words: Mapping[str, int]  #: occurrences of each
+    words: Mapping[str, int]  #: occurrences of each word
     lengths: IntArray  #: (longest + 1,) number of trees of each length in words; entry 0 is 0
     phrasal: Mapping[str, int]  #: nodes of each label above other nodes, most frequent first
     preterminal: Mapping[str, int]  #: nodes of each label above a word, most frequent first
-    phrasal_rules: int  #: different ``X -> Y Z ...``
-    lexical_rules: int  #: different ``X -> word``
+    phrasal_rules: int  #: distinct ``X -> Y Z ...``
+    lexical_rules: int  #: distinct ``X -> word``
     mean_height: float
     max_height: int
     unary_share: float  #: share of the phrasal nodes with one child, 0 to 1
-    binary_share: float  #: the same with two children
-    nary_share: float  #: the same with three or more
+    binary_share: float  #: share with two children
+    nary_share: float  #: share with three or more children
     refused: Mapping[str, int]  #: trees refused, by reason
 
     @property
@@ -43,7 +43,7 @@ class TreebankStatistics:
         return self.tokens / self.trees
 
     def as_dict(self) -> dict[str, int | float]:
-        """The single numbers, by name; refusals as ``refused: reason``."""
+        """Return the scalar numbers, by name; refusals as ``refused: reason``."""
         numbers: dict[str, int | float] = {
             "trees": self.trees,
             "tokens": self.tokens,
@@ -63,18 +63,18 @@ class TreebankStatistics:
         return numbers | {f"refused: {reason}": count for reason, count in self.refused.items()}
 
     def as_records(self) -> list[dict[str, str | int | float]]:
-        """The single numbers as records with ``name`` and ``value``, for JSON and tables."""
+        """Return the scalar numbers as records with ``name`` and ``value``, for JSON and tables."""
         return [{"name": name, "value": value} for name, value in self.as_dict().items()]
 
     def __str__(self) -> str:
-        """A few readable lines."""
+        """Return a few readable lines."""
         most = [
             ", ".join(f"{x} {n:,}" for x, n in list(counts.items())[:8]) for counts in (self.phrasal, self.preterminal)
         ]
         refused = ", ".join(f"{count:,} ({reason})" for reason, count in self.refused.items()) or "none"
         return "\n".join(
             [
-                f"{counted(self.trees, 'tree')}, {counted(self.tokens, 'word')}, {self.types:,} different",
+                f"{counted(self.trees, 'tree')}, {counted(self.tokens, 'word')}, {self.types:,} types",
                 f"length     {self.mean_length:.2f} words on average, {len(self.lengths) - 1} at most",
                 f"height     {self.mean_height:.2f} on average, {self.max_height} at most",
                 f"phrases    {len(self.phrasal)} labels: {most[0]}",
@@ -87,7 +87,7 @@ class TreebankStatistics:
 
 
 def count(trees: Iterable[Tree], refused: Iterable[str] = ()) -> TreebankStatistics:
-    """Count over ``trees`` (at least one); ``refused`` holds the reason of every tree that was refused."""
+    """Count over ``trees`` (at least one); ``refused`` holds the reason of every refused tree."""
     phrasal_rules: Counter[tuple[str, ...]] = Counter()
     lexical_rules: Counter[tuple[str, str]] = Counter()
     lengths: list[int] = []

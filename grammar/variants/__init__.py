@@ -1,4 +1,4 @@
-"""Controlled variants: from a grammar P a grammar Q that differs in one thing, with the exact divergence.
+"""Controlled variants: from a grammar P a grammar Q that differs in one aspect, with the exact divergence.
 
 Changes are written as text: ``mirror=NP+VP``, ``zipf=1.2``, several joined by commas.
 """
@@ -24,7 +24,7 @@ from truesource.grammar.variants.structure import Ablation, Branching, Order, ne
 from truesource.grammar.variants.weights import Collapse, Sharpen, Temperature, Vocabulary, Zipf
 
 ALL = "all"  #: every category
-LONGEST_NAME = 80  #: characters of a file name made from a change
+LONGEST_NAME = 80  #: most characters of a file name from a change
 
 #: examples of all changes, for help
 EXAMPLES = (
@@ -43,20 +43,20 @@ _NEXT = re.compile(r",(?=\s*[a-z][a-z-]*\s*=)")  # a comma may also be a label, 
 
 
 def parse_variant(text: str, heads: HeadRules | None = None) -> Change:
-    """Read a change, or several joined by commas, which are made in order.
+    """Read a change, or several joined by commas, which are applied in order.
 
     >>> parse_variant("mirror=NP+VP,zipf=1.2").spec
     'mirror=NP+VP,zipf=1.2'
 
     Args:
         text: the change.
-        heads: for head-initial and head-final, before those of the grammar itself.
+        heads: heads for head-initial and head-final, before the heads of the grammar itself.
 
     Returns:
-        A function of a grammar (and lengths) that gives a `Variant`.
+        A function of a grammar (and lengths) that returns a `Variant`.
 
     Raises:
-        InputError: a change is unknown, or its value is not of its kind.
+        InputError: a change is unknown, or its value has the wrong type.
     """
     changes = tuple(_one(part) for part in _NEXT.split(text))
     if heads is not None:
@@ -67,10 +67,10 @@ def parse_variant(text: str, heads: HeadRules | None = None) -> Change:
 def _one(text: str) -> Change:
     name, separator, value = (part.strip() for part in text.partition("="))
     if name not in _CHANGES:
-        known = ", ".join(_CHANGES)
+        names = ", ".join(_CHANGES)
         alike = near(name, _CHANGES)
         hint = f"; {alike}" if alike.startswith("near") else ""
-        raise InputError(f"no variant is called {name!r}{hint}; known: {known}, written such as {EXAMPLES[0]}")
+        raise InputError(f"there is no variant {name!r}{hint}; use one of {names}, written such as {EXAMPLES[0]}")
     if not separator or not value:
         example = next(example for example in EXAMPLES if example.startswith(f"{name}="))
         raise InputError(f"{name} needs a value, as in {example}")
@@ -89,14 +89,14 @@ def _number(name: str, value: str) -> float:
     try:
         return float(value)
     except ValueError:
-        raise InputError(f"{name} wants a number, got {value!r}") from None
+        raise InputError(f"{name} needs a number, got {value!r}") from None
 
 
 def _whole(name: str, value: str) -> int:
     try:
         return int(value.replace("_", ""))
     except ValueError:
-        raise InputError(f"{name} wants a whole number of words, got {value!r}") from None
+        raise InputError(f"{name} needs an integer number of words, got {value!r}") from None
 
 
 _CHANGES: dict[str, Callable[[str], Change]] = {
@@ -113,7 +113,7 @@ _CHANGES: dict[str, Callable[[str], Change]] = {
 
 
 def file_names(specs: Sequence[str]) -> list[str]:
-    """A name for each change as text that any file system takes, all different even where case does not count."""
+    """Return a file name for each change, valid on any file system and unique even without case."""
     names: list[str] = []
     taken = {"original"}
     for spec in specs:

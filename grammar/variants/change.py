@@ -1,4 +1,4 @@
-"""A change of a grammar, what it makes of each rule, several in a row, and the exact divergence between derivations."""
+"""A change of a grammar, its effect on rules, chains of changes, and the exact divergence between derivations."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
-#: what the divergence of derivations says about sentences
+#: what the divergence of derivations implies for sentences
 STRINGS = (
-    "The divergence of sentences is at most that of their derivations (data processing). The two are equal exactly"
-    " when every sentence has the same posterior over its derivations under both grammars, as where no sentence has"
-    " two derivations; that only the lexicon differs is not enough."
+    "The divergence of sentences is at most the divergence of their derivations (data processing). The two are equal"
+    " exactly if every sentence has the same posterior over its derivations under both grammars, as when no sentence"
+    " has two derivations; that only the lexicon differs is not enough."
 )
 
 
 @dataclass(frozen=True)
 class DerivationDivergence:
-    """KL of derivations both ways, nats; None where it is infinite or a count is, with the reason.
+    """KL of derivations both ways, nats; None if it or a count is infinite, with the reason.
 
     ``KL(P || Q) = sum_r E_P[count of r] ln(p_r / q_r)``. Given a length range, derivations have the probabilities
-    ``p(d) / Z_P`` and ``q(d) / Z_Q``, hence the counts are given the range, and ``ln Z_Q - ln Z_P`` is added.
+    ``p(d) / Z_P`` and ``q(d) / Z_Q``, hence counts are given the range, and ``ln Z_Q - ln Z_P`` is added.
     """
 
     forward_per_sentence: float | None  #: KL(P || Q)
-    forward_per_token: float | None  #: the same over the mean length under P
-    forward_reason: str | None  #: why it is None
+    forward_per_token: float | None  #: KL(P || Q) over the mean length under P
+    forward_reason: str | None  #: reason if it is undefined
     backward_per_sentence: float | None  #: KL(Q || P)
-    backward_per_token: float | None  #: the same over the mean length under Q
-    backward_reason: str | None  #: why it is None
+    backward_per_token: float | None  #: KL(Q || P) over the mean length under Q
+    backward_reason: str | None  #: reason if it is undefined
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return values for JSON."""
         return asdict(self)
 
 
@@ -53,18 +53,18 @@ def divergence(
     original: GrammarMeasures | None = None,
     variant: GrammarMeasures | None = None,
 ) -> DerivationDivergence:
-    """Divergence of what ``rule_map`` makes of derivations of P, and derivations of Q.
+    """Return the divergence of the images of derivations of P under ``rule_map`` from derivations of Q.
 
-    With `RuleMap.by_name` that is the divergence of derivations as they stand. With the map that a change of the
-    grammar made, derivations correspond: where rules were merged, P stands for the grammar with the sums of their
-    probabilities, whose derivations are the images of those of P.
+    With `RuleMap.by_name` this is the divergence of the derivations themselves. With the map of a change of the
+    grammar, derivations correspond: after merged rules, P is the grammar with the sums of their probabilities, whose
+    derivations are the images of those in P.
 
     Args:
         p: the original.
         q: the variant.
-        rule_map: from the rules of P to those of Q.
+        rule_map: map from the rules of P to the rules of Q.
         original: `measure` of P, under the lengths to condition on; without a condition by default.
-        variant: the same of Q, under the same lengths.
+        variant: `measure` of Q, under the same lengths.
 
     Raises:
         ValueError: the two were measured under different lengths.
@@ -76,9 +76,9 @@ def divergence(
     mapped = np.flatnonzero(target >= 0)
     image = np.full(rule_map.n_target, -np.inf)
     np.logaddexp.at(image, target[mapped], left.logp[mapped])
-    made = np.isfinite(image)
+    finite = np.isfinite(image)
     shift = right.log_mass - left.log_mass
-    ratio = np.subtract(image, right.logp, where=made, out=np.zeros(len(image)))
+    ratio = np.subtract(image, right.logp, where=finite, out=np.zeros(len(image)))
 
     forward = backward = None
     forward_reason = _infinite(left, "original")
@@ -88,7 +88,7 @@ def divergence(
         pushed = np.bincount(target[mapped], weights=left.uses[mapped], minlength=rule_map.n_target)
         forward = float(pushed @ ratio) + shift
     if right.uses is not None and backward_reason is None:
-        backward_reason = _missing(q, right.uses, ~made, "the variant", "the original")
+        backward_reason = _missing(q, right.uses, ~finite, "the variant", "the original")
         backward = -float(right.uses @ ratio) - shift
     return DerivationDivergence(
         *_rates(forward, left.mean_length, forward_reason), *_rates(backward, right.mean_length, backward_reason)
@@ -100,18 +100,18 @@ def _rates(
 ) -> tuple[float | None, float | None, str | None]:
     if value is None or length is None or reason is not None:
         return None, None, reason
-    value = max(0.0, value)  # rounding; and no -0.0
+    value = max(0.0, value)  # remove rounding, and -0.0
     return value, value / length, None
 
 
 def _infinite(measures: GrammarMeasures, which: str) -> str | None:
     if measures.uses is not None:
         return None
-    return f"the {which} has a spectral radius of 1 or more, so expected counts are infinite; give a length range"
+    return f"the {which} has a spectral radius of 1 or more, so expected counts are infinite; use a range of lengths"
 
 
 def _missing(pcfg: PCFG, uses: FloatArray, absent: BoolArray, one: str, other: str) -> str | None:
-    """Return the reason why a divergence is infinite: the most used rule that the other grammar does not have."""
+    """Return the reason for an infinite divergence: the most used rule that the other grammar lacks."""
     lost = np.flatnonzero(absent & (uses > 0.0))
     if not len(lost):
         return None
@@ -121,7 +121,7 @@ def _missing(pcfg: PCFG, uses: FloatArray, absent: BoolArray, one: str, other: s
 
 
 def rule_name(pcfg: PCFG, number: int) -> str:
-    """A rule in text, such as ``NP -> NP PP`` or ``NN -> 'dog'``; numbers as in `RuleMap`."""
+    """Return a rule in text, such as ``NP -> NP PP`` or ``NN -> 'dog'``; numbers as in `RuleMap`."""
     for kind, (rules, _) in enumerate(pcfg.tables()):
         if number < len(rules):
             parent, *children = rules[number].tolist()
@@ -133,20 +133,20 @@ def rule_name(pcfg: PCFG, number: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class GrammarMeasures:
-    """Exact figures of one grammar; None where the spectral radius is 1 or more and no length range is given."""
+    """Exact figures of one grammar; None if the spectral radius is 1 or more and no length range is given."""
 
     rules: int
     words: int
-    lengths: LengthRange | None  #: what the rest is conditioned on
+    lengths: LengthRange | None  #: condition of the other figures
     mean_length: float | None  #: tokens
-    entropy_per_sentence: float | None  #: of derivations, nats
-    entropy_per_token: float | None  #: the same over the mean length
+    entropy_per_sentence: float | None  #: entropy of derivations, nats
+    entropy_per_token: float | None  #: entropy over the mean length
     log_mass: float  #: ln P(length in the range), nats; 0 without a range
-    uses: FloatArray | None  #: (rules,) expected number in a derivation: binary, unary, lexical
+    uses: FloatArray | None  #: (rules,) expected uses in a derivation: binary, unary, lexical
     logp: FloatArray  #: (rules,) nats, in the same order
 
     def as_dict(self) -> dict[str, float | int | None]:
-        """The scalar figures, for JSON."""
+        """Return the scalar figures, for JSON."""
         return {
             "rules": self.rules,
             "words": self.words,
@@ -158,7 +158,7 @@ class GrammarMeasures:
 
 
 def measure(pcfg: PCFG, lengths: LengthRange | None = None) -> GrammarMeasures:
-    """Expected rule counts and derivational entropy (see `grammar.inference.expected`), given ``lengths`` or not.
+    """Return expected rule counts and derivational entropy (`grammar.inference.expected`), given ``lengths`` or not.
 
     Raises:
         InputError: no sentence has a length in the range.
@@ -177,24 +177,24 @@ def measure(pcfg: PCFG, lengths: LengthRange | None = None) -> GrammarMeasures:
 
 @dataclass(frozen=True, eq=False)
 class RuleMap:
-    """Rules are numbered as derivations are written: binary, unary, lexical, each in the order of its array.
+    """A map of the rules of P to rules of Q, numbered as in derivations: binary, unary, lexical, in array order.
 
-    A derivation of P in preorder becomes one of Q: every rule by ``target``, and where ``swapped`` the right
-    subtree before the left one.
+    A derivation of P in preorder becomes one of Q: every rule is mapped by ``target``, and if ``swapped`` the right
+    subtree comes before the left one.
     """
 
     target: IntArray  #: (n,) rule of Q for each rule of P; -1 for a dropped one
-    swapped: BoolArray  #: (R,) binary rules of P whose two children stand in the other order in Q
+    swapped: BoolArray  #: (R,) binary rules of P whose two children are in reverse order in Q
     n_target: int  #: number of rules of Q
 
     @classmethod
     def identity(cls, pcfg: PCFG) -> RuleMap:
-        """Every rule is itself."""
+        """Return the map of every rule to itself."""
         return cls(np.arange(pcfg.n_rules), np.zeros(len(pcfg.binary), dtype=bool), pcfg.n_rules)
 
     @classmethod
     def by_name(cls, p: PCFG, q: PCFG) -> RuleMap:
-        """Every rule of P is the rule of Q with the same parent and children by name, if there is one."""
+        """Return the map of rules of P to rules of Q with the same parent and children by name, if there are any."""
         symbol = _numbers(p.symbols, q.symbol_ids)
         word = _numbers(p.terminals, q.word_ids)
         lexical = np.column_stack([symbol[p.lexical[:, 0]], word[p.lexical[:, 1]]])
@@ -203,42 +203,42 @@ class RuleMap:
 
     @property
     def bijective(self) -> bool:
-        """True if every rule of Q comes from exactly one of P and none is dropped, and so each derivation."""
+        """True if every rule of Q comes from exactly one of P and none is dropped, and hence derivations correspond."""
         return self.n_target == len(self.target) and np.array_equal(np.unique(self.target), np.arange(self.n_target))
 
     def then(self, after: RuleMap) -> RuleMap:
-        """This map, then ``after``."""
+        """Return the composition of this map and ``after``."""
         swapped = self.swapped.copy()
-        kept = np.flatnonzero(self.target[: len(swapped)] >= 0)
-        swapped[kept] ^= after.swapped[self.target[kept]]
+        remaining = np.flatnonzero(self.target[: len(swapped)] >= 0)
+        swapped[remaining] ^= after.swapped[self.target[remaining]]
         target = np.where(self.target >= 0, after.target[self.target], -1)
         swapped[target[: len(swapped)] < 0] = False
         return RuleMap(target, swapped, after.n_target)
 
 
 def locate(pcfg: PCFG, binary: IntArray, unary: IntArray, lexical: IntArray) -> IntArray:
-    """Numbers of the given rules in a grammar, -1 where it has none such.
+    """Return numbers of the given rules in a grammar, -1 for rules that it lacks.
 
     Args:
         pcfg: the grammar.
-        binary: (n, 3) parent, left child, right child, in its own numbers; -1 for a symbol it does not have.
+        binary: (n, 3) parent, left child, right child, as its numbers; -1 for a symbol that it lacks.
         unary: (n, 2) parent, child.
         lexical: (n, 2) parent, word.
     """
     result: list[IntArray] = []
     first = 0
     base = max(len(pcfg.symbols), len(pcfg.terminals))
-    for (rules, _), wanted in zip(pcfg.tables(), (binary, unary, lexical), strict=True):
-        keys, sought = _keys(rules, base), _keys(wanted, base)
+    for (rules, _), rows in zip(pcfg.tables(), (binary, unary, lexical), strict=True):
+        keys, sought = _keys(rules, base), _keys(rows, base)
         place = np.minimum(np.searchsorted(keys, sought), max(len(keys) - 1, 0))
-        here = (wanted >= 0).all(axis=1) & (keys[place] == sought if len(keys) else False)
+        here = (rows >= 0).all(axis=1) & (keys[place] == sought if len(keys) else False)
         result.append(np.where(here, first + place, -1))
         first += len(rules)
     return np.concatenate(result)
 
 
 def _keys(rules: Int32Array | IntArray, base: int) -> IntArray:
-    """One number a rule, rising in the order of a grammar's arrays: by children, then parent."""
+    """Return one number a rule, ascending in the order of a grammar's arrays: by children, then parent."""
     key = np.zeros(len(rules), dtype=np.int64)
     for column in (*range(1, rules.shape[1]), 0):
         key = key * base + rules[:, column]
@@ -249,7 +249,7 @@ def _numbers(names: Sequence[str], ids: Mapping[str, int]) -> IntArray:
     return np.array([ids.get(name, -1) for name in names], dtype=np.int64)
 
 
-class Changed(NamedTuple):
+class ChangeResult(NamedTuple):
     """Result of one change."""
 
     pcfg: PCFG
@@ -259,30 +259,30 @@ class Changed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Variant:
-    """A grammar Q made from a grammar P by a controlled change.
+    """A grammar Q obtained from a grammar P by a controlled change.
 
-    ``divergence`` compares derivations as they stand, rules by name: it bounds the divergence of sentences. ``aligned``
-    compares what ``rule_map`` makes of the derivations of P with those of Q: reordered, or with words merged, they
-    correspond, and it says nothing about sentences. Where no rule changes its children the two are the same.
+    ``divergence`` compares the derivations themselves, rules by name: it bounds the divergence of sentences.
+    ``aligned`` compares the images of derivations of P under ``rule_map`` with derivations of Q: reordered, or with
+    words merged, they correspond, but nothing follows for sentences. If no rule changes its children the two are equal.
     """
 
     name: str  #: the change as text, which `parse_variant` reads
     pcfg: PCFG  #: Q; ``meta["variant"]`` is the description
     description: Mapping[str, Any]  #: ``spec``, digest of the ``original``, and ``details`` of each change
-    divergence: DerivationDivergence  #: of derivations, rules by name
-    aligned: DerivationDivergence  #: of derivations, rules by ``rule_map``
-    rule_map: RuleMap  #: from the rules of P to those of Q
-    original: GrammarMeasures  #: of P
-    measures: GrammarMeasures  #: of Q
+    divergence: DerivationDivergence  #: divergence of derivations, rules by name
+    aligned: DerivationDivergence  #: divergence of derivations, rules by ``rule_map``
+    rule_map: RuleMap  #: map from the rules of P to the rules of Q
+    original: GrammarMeasures  #: figures of P
+    measures: GrammarMeasures  #: figures of Q
 
     @property
     def entropy_change_per_token(self) -> float | None:
-        """Derivational entropy of Q less that of P, nats a token; None where one of them is not defined."""
+        """Derivational entropy of Q less that in P, nats a token; None if either is undefined."""
         before, after = self.original.entropy_per_token, self.measures.entropy_per_token
         return None if before is None or after is None else after - before
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return values for JSON."""
         return {
             "variant": self.name,
             "digest": self.pcfg.digest,
@@ -307,17 +307,17 @@ class Change(ABC):
         """The change as text, which `parse_variant` reads."""
 
     @abstractmethod
-    def apply(self, pcfg: PCFG) -> Changed:
-        """The changed grammar alone, nothing measured."""
+    def apply(self, pcfg: PCFG) -> ChangeResult:
+        """Return the changed grammar, without measures."""
 
     def __call__(
         self, pcfg: PCFG, lengths: LengthRange | None = None, *, original: GrammarMeasures | None = None
     ) -> Variant:
-        """The variant of a grammar, measured against it.
+        """Return the variant of a grammar, measured against it.
 
         Args:
             pcfg: the original P.
-            lengths: what divergences and entropies are conditioned on; the grammars themselves never are.
+            lengths: condition of divergences and entropies; the grammars themselves are never conditioned.
             original: ``measure(pcfg, lengths)`` if at hand, to save time.
 
         Raises:
@@ -342,7 +342,7 @@ class Change(ABC):
 
 @dataclass(frozen=True)
 class Chain(Change):
-    """Changes made one after the other; each sees what the ones before it made."""
+    """Changes made one after the other; each applies to the result of the previous one."""
 
     changes: tuple[Change, ...]  #: at least one
 
@@ -352,25 +352,25 @@ class Chain(Change):
 
     @property
     def spec(self) -> str:
-        """The changes, joined by commas."""
+        """Changes as text, joined by commas."""
         return ",".join(change.spec for change in self.changes)
 
-    def apply(self, pcfg: PCFG) -> Changed:
+    def apply(self, pcfg: PCFG) -> ChangeResult:
         """Apply all changes in order; ``details`` is keyed by their specs."""
         rule_map, details = RuleMap.identity(pcfg), []
         for change in self.changes:
             pcfg, after, result = change.apply(pcfg)
             rule_map = rule_map.then(after)
             details.append({"spec": change.spec, **result})
-        return Changed(pcfg, rule_map, {"changes": details})
+        return ChangeResult(pcfg, rule_map, {"changes": details})
 
 
 def require_ending(pcfg: PCFG, spec: str) -> None:
     """Refuse a variant whose derivations may not end.
 
     Raises:
-        InputError: the spectral radius is 1 or more, or mass leaks; the message says through which rules.
+        InputError: the spectral radius is 1 or more, or mass leaks; the message names the rules responsible.
     """
     if pcfg.exact.spectral_radius >= 1.0 - 1e-12 or pcfg.exact.total_mass < 1.0 - MASS_TOLERANCE:
         problems = diagnose(pcfg).serious
-        raise InputError(f"{spec} makes a grammar whose derivations may not end: {'; '.join(problems)}")
+        raise InputError(f"{spec} gives a grammar whose derivations may not end: {'; '.join(problems)}")

@@ -1,12 +1,12 @@
-"""Changes of structure: rules taken out, and the order of children switched, category by category.
+"""Changes of structure: rules removed, and the order of children switched, category by category.
 
-The switches are those of White and Cotterell (2021), "Examining the Inductive Bias of Neural Language Models with
-Artificial Languages", over a binarised grammar: reversing every binary rule of a category and of its intermediate
-``@`` nodes reverses the children of its nodes in the treebank.
+The switches follow White and Cotterell (2021), "Examining the Inductive Bias of Neural Language Models with Artificial
+Languages", over a binarised grammar: reversing every binary rule of a category and of its intermediate ``@`` nodes
+reverses the children of its nodes in the treebank.
 
 A long node is a chain of binary rules, most of them below intermediate ``@`` symbols that other nodes share. A rule
-belongs to the most probable node that it occurs in: found by relaxation from the leaves (the best expansion of each
-intermediate symbol) and from the nodes (its best context), so what a rule of grammar text says is found as it stands.
+belongs to the most probable node in which it occurs: found by relaxation from the leaves (the best expansion of each
+intermediate symbol) and from the nodes (its best context), so rules of grammar text are recovered unchanged.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank.binarise import INTERMEDIATE, Binarisation, category
 from truesource.grammar.treebank.head_rules import HeadRules, written_label
-from truesource.grammar.variants.change import Change, Changed, RuleMap, locate, require_ending, rule_name
+from truesource.grammar.variants.change import Change, ChangeResult, RuleMap, locate, require_ending, rule_name
 
-EXAMPLES = 12  #: nodes named in a description, those of the most probable rules
-REFUSED = 6  #: nodes without a known head that a refusal names
-ANY = "*"  #: stands for any symbol in a pattern
+EXAMPLES = 12  #: most nodes in a description, by the probability of their rules
+REFUSED = 6  #: most nodes without a known head in a refusal
+ANY = "*"  #: any symbol in a pattern
 _COARSE = Binarisation(horizontal=1).coarse
 
 
 def categories(pcfg: PCFG) -> tuple[str, ...]:
-    """Category of every symbol, (S,), from ``PCFG.labels``; substates and intermediate nodes share one."""
+    """Return the category of every symbol, (S,), from ``PCFG.labels``; substates and intermediate nodes share one."""
     return tuple(category(label) for label in pcfg.labels)
 
 
-def near(name: str, known: Iterable[str], most: int = 4) -> str:
-    """A clause that lists known names: those spelled like ``name``, else the first ones in order."""
-    every = sorted(set(known))
+def near(name: str, names: Iterable[str], most: int = 4) -> str:
+    """Return a clause that lists names: similar ones to ``name``, else the first ones in order."""
+    every = sorted(set(names))
     alike = get_close_matches(name, every, most, 0.5) or get_close_matches(name.upper(), every, most, 0.5)
     if alike:
         return f"near: {', '.join(alike)}"
@@ -53,14 +53,14 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True)
 class LocalTree:
-    """A node and its children: their categories, and where the children of one of its rules part."""
+    """A node and its children: their categories, and the split of the children by one of its rules."""
 
     label: str
     children: Names
-    parting: int  #: children from here on are below, or right of, the right child of the rule
+    parting: int  #: first child below, or right of, the right child of the rule
 
     def text(self, head: int | None = None) -> str:
-        """Such as ``VP -> *V NP``, as `HeadRules` reads it."""
+        """Return text such as ``VP -> *V NP``, as `HeadRules` reads it."""
         children = [("*" if i == head else "") + written_label(name) for i, name in enumerate(self.children)]
         return f"{written_label(self.label)} -> {' '.join(children)}"
 
@@ -86,11 +86,11 @@ class NodeRules:
         pcfg, inner = self.pcfg, self._inner
         value = np.where(inner, -np.inf, 0.0)
         spread: list[Names] = [(name,) for name in self._of]
-        kept = [inner[rules[:, 0]] for rules in (pcfg.binary, pcfg.unary)]
-        binary, unary = pcfg.binary[kept[0]], pcfg.unary[kept[1]]
+        masks = [inner[rules[:, 0]] for rules in (pcfg.binary, pcfg.unary)]
+        binary, unary = pcfg.binary[masks[0]], pcfg.unary[masks[1]]
         parents = np.concatenate([binary[:, 0], unary[:, 0]])
         children = [*binary[:, 1:].tolist(), *unary[:, 1:].tolist()]
-        logp = np.concatenate([pcfg.binary_logp[kept[0]], pcfg.unary_logp[kept[1]]])
+        logp = np.concatenate([pcfg.binary_logp[masks[0]], pcfg.unary_logp[masks[1]]])
         for _ in range(int(inner.sum()) + 1):  # a best expansion has no symbol twice on a path
             score = logp + np.concatenate([value[binary[:, 1]] + value[binary[:, 2]], value[unary[:, 1]]])
             best = np.full(len(value), -np.inf)
@@ -110,7 +110,7 @@ class NodeRules:
 
     @cached_property
     def _contexts(self) -> list[tuple[Names, Names]]:
-        """Categories left and right of every intermediate symbol in the most probable node with it; none of others."""
+        """Categories left and right of every intermediate symbol in its most probable node; none for others."""
         pcfg, inner = self.pcfg, self._inner
         inside, spread = self._expansions
         value = np.where(inner, -np.inf, 0.0)
@@ -134,7 +134,7 @@ class NodeRules:
 
     @cached_property
     def nodes(self) -> tuple[tuple[LocalTree, ...], IntArray]:
-        """The different nodes, and the number of that of every binary rule, (R,)."""
+        """The distinct nodes, and the number of each binary rule's node, (R,)."""
         spread, context = self._expansions[1], self._contexts
         numbers: dict[LocalTree, int] = {}
         place: dict[tuple[str, tuple[Names, Names], Names, Names], int] = {}
@@ -150,16 +150,16 @@ class NodeRules:
         return tuple(numbers), of_rule
 
     def heads(self, rules: HeadRules) -> list[int | None]:
-        """Position of the head among the children of each of the different nodes; None where it is not known."""
+        """Return the position of the head among the children of each distinct node; None if unknown."""
         return [rules.find(node.label, node.children) for node in self.nodes[0]]
 
     def whole(self) -> BoolArray:
-        """Return which binary rules are the upper ones of their node, (R,)."""
+        """Return which binary rules are the top ones of their node, (R,)."""
         return np.asarray(~self._inner[self.pcfg.binary[:, 0]])
 
 
 def _steps(pcfg: PCFG, inner: BoolArray) -> Sequence[tuple[int, int, int, int, float]]:
-    """(Parent, intermediate child, sibling left of it, sibling right of it, log probability); -1 for no sibling."""
+    """Return (parent, intermediate child, sibling to its left, sibling to its right, log p); -1 for no sibling."""
     result: list[tuple[int, int, int, int, float]] = []
     for (parent, left, right), logp in zip(pcfg.binary.tolist(), pcfg.binary_logp.tolist(), strict=True):
         if inner[left]:
@@ -179,18 +179,18 @@ Order = Literal["mirror", "head-initial", "head-final"]
 class Branching(Change):
     """Swap the children of binary rules of some categories.
 
-    ``mirror`` swaps every rule; ``head-initial`` and ``head-final`` those whose head child is not the left, or not the
-    right one. Rules of intermediate nodes of a category go with it: the head is looked for among the children of the
-    node in the treebank (`grammar.variants.structure`), and a rule that does not hold it is swapped as if it lay on
-    the side where it is, so that the children keep their distance from the head. Punctuation is a child like any other.
+    ``mirror`` swaps every rule; ``head-initial`` and ``head-final`` swap rules whose head child is not the left, or not
+    the right one. Rules of intermediate nodes of a category are included: the head is searched among the children of
+    the node in the treebank (`grammar.variants.structure`), and a rule without it is swapped as if it were on the side
+    of the head, so that the children keep their distance from the head. Punctuation is a child like any other.
 
-    Heads are those given here, then those of the grammar (``%head``), then those of `grammar.treebank.binarise`. Where
-    none of them answers, the change is refused: a guess would make another language than its name says.
+    Heads are first those given here, then those in the grammar (``%head``), then those in `grammar.treebank.binarise`.
+    If none decides, the change is refused: a guess would make another language than its name says.
 
-    Where a swapped rule meets one that stood there, they become one rule and their probabilities add.
+    If a swapped rule equals an existing one, they become one rule and their probabilities are added.
 
-    The distribution of sentence lengths stays. Without merged rules derivations correspond one to one, and their
-    entropy stays too; merging lowers it.
+    The distribution of sentence lengths is unchanged. Without merged rules derivations correspond one to one, and their
+    entropy is unchanged, too; merging lowers it.
 
     Raises:
         InputError: an unknown order, or no category.
@@ -198,27 +198,28 @@ class Branching(Change):
 
     order: Order
     categories: tuple[str, ...] | None = None  #: treebank labels; None for all
-    heads: HeadRules = field(default_factory=HeadRules)  #: before those of the grammar
+    heads: HeadRules = field(default_factory=HeadRules)  #: heads, before the heads of the grammar
 
     def __post_init__(self) -> None:
         if self.order not in get_args(Order):
-            raise InputError(f"the order of children is {', '.join(get_args(Order))}, not {self.order!r}")
+            raise InputError(f"the order of children must be one of {', '.join(get_args(Order))}, not {self.order!r}")
         if self.categories is not None and not self.categories:
             raise InputError(f"{self.order} needs a category, or all")
 
     @property
     def spec(self) -> str:
-        """Such as ``mirror=NP+VP`` or ``head-final=all``."""
-        return f"{self.order}={'all' if self.categories is None else '+'.join(self.categories)}"
+        """The change as text, such as ``mirror=NP+VP`` or ``head-final=all``."""
+        names = "all" if self.categories is None else "+".join(self.categories)
+        return f"{self.order}={names}"
 
-    def apply(self, pcfg: PCFG) -> Changed:
-        """Swap, and merge what meets.
+    def apply(self, pcfg: PCFG) -> ChangeResult:
+        """Swap the children, and merge rules that become equal.
 
-        The details name nodes whose children change places (``swapped``) and others of the categories (``kept``), those
-        of the most probable rules, with a star at each head; ``nodes_swapped`` and ``nodes_kept`` count them.
+        The details name nodes whose children change places (``swapped``) and others of the categories (``kept``), by
+        the most probable rules, with a star at each head; ``nodes_swapped`` and ``nodes_kept`` count them.
 
         Raises:
-            InputError: a category has no binary rule, or the head of a rule is not known.
+            InputError: a category has no binary rule, or the head of a rule is unknown.
         """
         chosen = self._chosen(pcfg)
         rules = NodeRules(pcfg)
@@ -230,20 +231,20 @@ class Branching(Change):
             self._require_heads(rules, heads, chosen)
             right = [head is not None and head >= node.parting for node, head in zip(nodes, heads, strict=True)]
             swapped = chosen & (np.array(right, dtype=bool)[of_rule] == (self.order == "head-initial"))
-        wanted = pcfg.binary.astype(np.int64)
-        wanted[swapped, 1:] = wanted[swapped, :0:-1]
-        unique, place = np.unique(wanted, axis=0, return_inverse=True)
+        reordered = pcfg.binary.astype(np.int64)
+        reordered[swapped, 1:] = reordered[swapped, :0:-1]
+        unique, place = np.unique(reordered, axis=0, return_inverse=True)
         place = place.ravel()
         logp = np.full(len(unique), -np.inf)
         np.logaddexp.at(logp, place, pcfg.binary_logp)
         result = replace(pcfg, binary=unique.astype(np.int32), binary_logp=np.minimum(logp, 0.0))
-        target = locate(result, wanted, pcfg.unary.astype(np.int64), pcfg.lexical.astype(np.int64))
+        target = locate(result, reordered, pcfg.unary.astype(np.int64), pcfg.lexical.astype(np.int64))
         details = {
             "rules_swapped": int(swapped.sum()),
-            "rules_merged": len(wanted) - len(unique),
+            "rules_merged": len(reordered) - len(unique),
             **_named(self.order, rules, heads, chosen),
         }
-        return Changed(result, RuleMap(target, swapped, result.n_rules), details)
+        return ChangeResult(result, RuleMap(target, swapped, result.n_rules), details)
 
     def _require_heads(self, rules: NodeRules, heads: Sequence[int | None], chosen: BoolArray) -> None:
         nodes, of_rule = rules.nodes
@@ -253,7 +254,7 @@ class Branching(Change):
         first = next(nodes[i] for i in np.unique(of_rule[chosen]) if heads[i] is None)
         more = "" if len(unknown) <= REFUSED else f" and {len(unknown) - REFUSED} more"
         raise InputError(
-            f"{self.order}: the head is not known of {'; '.join(unknown[:REFUSED])}{more}; say which child it is, as in"
+            f"{self.order}: the head of {'; '.join(unknown[:REFUSED])}{more} is unknown; specify it, as in"
             f" %head {first.text(0)} or %head {first.text(len(first.children) - 1)}, in the grammar text or in a"
             " file for --heads"
         )
@@ -273,31 +274,31 @@ class Branching(Change):
 
 
 def _named(order: Order, rules: NodeRules, heads: Sequence[int | None], chosen: BoolArray) -> dict[str, Any]:
-    """Counts and examples of the nodes whose children change places, and of those whose children do not."""
+    """Return counts and examples of the nodes whose children change places, and of those whose children do not."""
     nodes, of_rule = rules.nodes
     whole = chosen & rules.whole()
     weight = np.bincount(of_rule[whole], weights=np.exp(rules.pcfg.binary_logp[whole]), minlength=len(nodes))
     moved: dict[str, None] = {}
-    kept: dict[str, None] = {}
+    unchanged: dict[str, None] = {}
     for i in np.argsort(-weight, kind="stable").tolist():
         if weight[i] > 0.0:
             place = {"mirror": None, "head-initial": 0, "head-final": len(nodes[i].children) - 1}[order]
-            (kept if heads[i] is not None and heads[i] == place else moved)[nodes[i].text(heads[i])] = None
+            (unchanged if heads[i] is not None and heads[i] == place else moved)[nodes[i].text(heads[i])] = None
     return {
         "nodes_swapped": len(moved),
-        "nodes_kept": len(kept),
+        "nodes_kept": len(unchanged),
         "swapped": list(moved)[:EXAMPLES],
-        "kept": list(kept)[:EXAMPLES],
+        "kept": list(unchanged)[:EXAMPLES],
     }
 
 
 @dataclass(frozen=True)
 class Ablation(Change):
-    """Drop the rules that match a pattern, then all that became useless, and divide rows by their sums.
+    """Drop the rules that match a pattern and all useless parts, and divide rows by their sums.
 
     A pattern is a rule, ``NP -> NP PP`` or ``NN -> 'dog'``, or one name, ``PP``, for all rules with it on either side.
     A name matches a symbol of that name and all symbols of that treebank label, hence every substate; ``*`` matches any
-    symbol. Rules are those of the binarised grammar: a node of three children is two rules, with ``@NP`` between.
+    symbol. Patterns apply to the binarised grammar: a node of three children is two rules, with ``@NP`` between.
 
     Raises:
         InputError: no pattern, or one that is not of this form.
@@ -312,11 +313,11 @@ class Ablation(Change):
 
     @property
     def spec(self) -> str:
-        """Such as ``ablate=NP -> NP PP``; patterns are joined by commas."""
+        """The change as text, such as ``ablate=NP -> NP PP``; patterns are joined by commas."""
         return ",".join(f"ablate={pattern}" for pattern in self.patterns)
 
-    def apply(self, pcfg: PCFG) -> Changed:
-        """Drop and mend.
+    def apply(self, pcfg: PCFG) -> ChangeResult:
+        """Drop the rules and useless parts.
 
         Raises:
             InputError: a pattern matches no rule, no sentence is left, or derivations of the rest may not end.
@@ -324,8 +325,8 @@ class Ablation(Change):
         dropped = np.zeros(pcfg.n_rules, dtype=bool)
         for pattern in self.patterns:
             dropped |= _matching(pcfg, pattern)
-        kept = np.split(~dropped, [len(pcfg.binary), len(pcfg.binary) + len(pcfg.unary)])
-        rest = restrict(pcfg, kept)
+        selected = np.split(~dropped, [len(pcfg.binary), len(pcfg.binary) + len(pcfg.unary)])
+        rest = restrict(pcfg, selected)
         if rest is None:
             raise InputError(f"{self.spec} leaves no sentence; ablate less")
         require_ending(rest.pcfg, self.spec)
@@ -336,16 +337,16 @@ class Ablation(Change):
             "words_dropped": len(pcfg.terminals) - len(rest.pcfg.terminals),
             "largest_row_loss": float(1.0 - rest.share.min()),
         }
-        return Changed(rest.pcfg, RuleMap.by_name(pcfg, rest.pcfg), details)
+        return ChangeResult(rest.pcfg, RuleMap.by_name(pcfg, rest.pcfg), details)
 
 
 def _parse(pattern: str) -> tuple[str, list[str] | None]:
-    """Parent and children; a category alone has no children."""
+    """Return the parent and children; a category alone has no children."""
     left, arrow, right = pattern.partition("->")
     parents, children = left.split(), right.split()
     if len(parents) != 1 or (arrow and len(children) not in (1, 2)):
         raise InputError(
-            f"ablate wants a rule with one or two children, such as NP -> NP PP, or a category, got {pattern!r}"
+            f"ablate needs a rule with one or two children, such as NP -> NP PP, or a category, got {pattern!r}"
         )
     return parents[0], children if arrow else None
 
@@ -380,15 +381,15 @@ def _matching(pcfg: PCFG, pattern: str) -> BoolArray:
 
 
 def _symbols(pcfg: PCFG, name: str, pattern: str) -> BoolArray:
-    """Return which symbols a name stands for, (S,)."""
+    """Return the symbols that a name denotes, (S,)."""
     if name == ANY:
         return np.ones(len(pcfg.symbols), dtype=bool)
     names = [(symbol, label, _COARSE(label)) for symbol, label in zip(pcfg.symbols, pcfg.labels, strict=True)]
-    result = np.array([name in known for known in names], dtype=bool)
+    result = np.array([name in candidates for candidates in names], dtype=bool)
     if not result.any():
-        known = {coarse for _, _, coarse in names}
+        listed = {coarse for _, _, coarse in names}
         raise InputError(
-            f"ablate={pattern}: the grammar has no symbol or category {name!r} (words are quoted); {near(name, known)}"
+            f"ablate={pattern}: the grammar has no symbol or category {name!r} (words are quoted); {near(name, listed)}"
         )
     return result
 
@@ -398,7 +399,7 @@ def _is_quoted(item: str) -> bool:
 
 
 def _some(pcfg: PCFG, above: BoolArray, most: int = 3) -> str:
-    """The most probable rules of some symbols."""
+    """Return the most probable rules of some symbols."""
     logp = np.concatenate([np.where(above[rules[:, 0]], logp, -np.inf) for rules, logp in pcfg.tables()])
     best = [int(rule) for rule in np.argsort(-logp, kind="stable")[:most] if np.isfinite(logp[rule])]
     return "; ".join(rule_name(pcfg, rule) for rule in best) or "none at all"

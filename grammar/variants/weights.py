@@ -1,4 +1,4 @@
-"""Changes of probabilities and words: all choices more or less random, words more or less even, fewer words."""
+"""Changes of probabilities and words: choices more or less random, word frequencies more or less even, fewer words."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.variants.change import Change, Changed, RuleMap, locate, require_ending
+from truesource.grammar.variants.change import Change, ChangeResult, RuleMap, locate, require_ending
 
-SMALLEST_LOGP = -690.0  #: nats; below it a probability and its products leave float64
-UNKNOWN = "<unk>"  #: how collapsed words read
+SMALLEST_LOGP = -690.0  #: nats; probabilities below underflow float64, themselves or in products
+UNKNOWN = "<unk>"  #: replacement of collapsed words
 
 
 def log_sums(parents: Int32Array, logp: FloatArray, n_symbols: int) -> FloatArray:
-    """``ln sum exp(logp)`` over the rules of each symbol, (S,); -inf for a symbol without any."""
+    """Return ``ln sum exp(logp)`` over the rules of each symbol, (S,); -inf for a symbol without any."""
     top = np.full(n_symbols, -np.inf)
     np.maximum.at(top, parents, logp)
     sums = np.zeros(n_symbols)
@@ -36,28 +36,28 @@ def require_representable(logp: FloatArray, spec: str) -> None:
         InputError: one is below exp(-690).
     """
     if len(logp) and float(logp.min()) < SMALLEST_LOGP:
-        raise InputError(f"{spec} makes probabilities below 1e-299, too small to compute with; choose a milder value")
+        raise InputError(f"{spec} gives probabilities below 1e-299, too small for float64; choose a value nearer to 1")
 
 
 def checked(value: float, name: str, *, zero: bool) -> float:
-    """A finite number above zero, or from zero on where ``zero``.
+    """Return a finite number above zero, or also zero if ``zero``.
 
     Raises:
         InputError: it is not.
     """
     plain = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not plain or value < 0.0 or (value == 0.0 and not zero):
-        raise InputError(f"{name} wants a number {'from 0 on' if zero else 'above 0'}, got {value!r}")
+        raise InputError(f"{name} needs a number {'from 0 on' if zero else 'above 0'}, got {value!r}")
     return float(value)
 
 
 def number(value: float) -> str:
-    """A number as short text, the same when read again."""
+    """Return a number as short text that reads back unchanged."""
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
 
 
 class OneNumber(Change):
-    """A change that one number describes; a dataclass of one field."""
+    """A change described by one number; a dataclass of one field."""
 
     title: ClassVar[str]
     zero: ClassVar[bool] = True  #: whether the number may be 0
@@ -68,17 +68,17 @@ class OneNumber(Change):
 
     @property
     def spec(self) -> str:
-        """Such as ``temperature=0.8``."""
+        """The change as text, such as ``temperature=0.8``."""
         (value,) = vars(self).values()
         return f"{self.title}={number(value)}"
 
 
 @dataclass(frozen=True)
 class Temperature(OneNumber):
-    """Every rule gets a probability proportional to ``p ** (1 / value)`` among those of its parent.
+    """Make every rule's probability proportional to ``p ** (1 / value)`` among the rules of its parent.
 
-    Above 1 rules become more alike and the entropy of every choice rises, below 1 it falls; 1 changes nothing.
-    Sentences may grow or shrink with it. Rules keep their places.
+    Above 1 rules become more uniform and the entropy of every choice rises, below 1 it falls; 1 changes nothing.
+    Sentences may grow or shrink with it. Rules keep their order.
 
     Raises:
         InputError: the value is not a number above 0.
@@ -88,15 +88,15 @@ class Temperature(OneNumber):
     zero = False
     value: float
 
-    def apply(self, pcfg: PCFG) -> Changed:
-        """Raise and renormalise.
+    def apply(self, pcfg: PCFG) -> ChangeResult:
+        """Raise probabilities to the power and renormalise.
 
         Raises:
             InputError: derivations of the result may not end, or a probability becomes too small for float64.
         """
         same = RuleMap.identity(pcfg)
         if self.value == 1.0:
-            return Changed(pcfg, same, {})
+            return ChangeResult(pcfg, same, {})
         logp = np.concatenate([logp for _, logp in pcfg.tables()]) / self.value
         parents = np.concatenate([rules[:, 0] for rules, _ in pcfg.tables()])
         logp = np.minimum(logp - log_sums(parents, logp, len(pcfg.symbols))[parents], 0.0)
@@ -104,85 +104,85 @@ class Temperature(OneNumber):
         binary, unary, lexical = np.split(logp, [len(pcfg.binary), len(pcfg.binary) + len(pcfg.unary)])
         result = replace(pcfg, binary_logp=binary, unary_logp=unary, lexical_logp=lexical)
         require_ending(result, self.spec)
-        return Changed(result, same, {})
+        return ChangeResult(result, same, {})
 
 
 @dataclass(frozen=True)
 class Sharpen(OneNumber):
-    """Within each preterminal, words get probabilities proportional to ``p ** exponent``.
+    """Make word probabilities within each preterminal proportional to ``p ** exponent``.
 
-    The total lexical probability of every symbol is kept, hence the distribution of trees over preterminals. Where
-    words follow Zipf's law with some exponent, it is multiplied by ``exponent``; 1 changes nothing, 0 makes words
-    uniform. Rules keep their places, so one seed samples the same trees from both grammars.
+    The total lexical probability of every symbol is kept, hence the distribution of trees over preterminals. If words
+    follow Zipf's law with some exponent, it is multiplied by ``exponent``; 1 changes nothing, 0 makes words uniform.
+    Rules keep their order, so one seed samples the same trees from both grammars.
 
     Raises:
-        InputError: the exponent is not a number from 0 on.
+        InputError: the exponent is not a number >= 0.
     """
 
     title = "sharpen"
     exponent: float
 
-    def apply(self, pcfg: PCFG) -> Changed:
-        """Raise and renormalise.
+    def apply(self, pcfg: PCFG) -> ChangeResult:
+        """Raise word probabilities to the power and renormalise.
 
         Raises:
             InputError: a probability becomes too small for float64.
         """
         if self.exponent == 1.0:
-            return Changed(pcfg, RuleMap.identity(pcfg), {})
+            return ChangeResult(pcfg, RuleMap.identity(pcfg), {})
         return _reweighted(pcfg, pcfg.lexical_logp * self.exponent, self.spec)
 
 
 @dataclass(frozen=True)
 class Zipf(OneNumber):
-    """Within each preterminal, the word of rank r (by its probability) gets one proportional to ``r ** -exponent``.
+    """Make the probability of the word of rank r within each preterminal proportional to ``r ** -exponent``.
 
-    Equally probable words are ranked by their number. All else is as in `Sharpen`; 0 makes words uniform, and
-    a second time with the same exponent changes nothing.
+    Equally probable words are ranked by their number. Otherwise as `Sharpen`; 0 makes words uniform, and a second
+    application with the same exponent changes nothing.
 
     Raises:
-        InputError: the exponent is not a number from 0 on.
+        InputError: the exponent is not a number >= 0.
     """
 
     title = "zipf"
     exponent: float
 
-    def apply(self, pcfg: PCFG) -> Changed:
-        """Rank and reassign.
+    def apply(self, pcfg: PCFG) -> ChangeResult:
+        """Rank the words and assign new probabilities.
 
         Raises:
             InputError: a probability becomes too small for float64.
         """
         parents, words = pcfg.lexical[:, 0], pcfg.lexical[:, 1]
         order = np.lexsort((words, -pcfg.lexical_logp, parents))
-        begin = np.searchsorted(parents[order], parents[order])  # where the words of each parent begin
+        begin = np.searchsorted(parents[order], parents[order])  # start of the words of each parent
         rank = np.empty(len(order))
         rank[order] = np.arange(len(order)) - begin + 1
         return _reweighted(pcfg, -self.exponent * np.log(rank), self.spec)
 
 
-def _reweighted(pcfg: PCFG, weight: FloatArray, spec: str) -> Changed:
-    """Lexical rules proportional to ``exp(weight)``, the lexical probability of each symbol kept."""
+def _reweighted(pcfg: PCFG, weight: FloatArray, spec: str) -> ChangeResult:
+    """Return lexical rules proportional to ``exp(weight)``; the lexical probability of each symbol is kept."""
     parents = pcfg.lexical[:, 0]
     n = len(pcfg.symbols)
     total = log_sums(parents, pcfg.lexical_logp, n)
     logp = weight + (total[parents] - log_sums(parents, weight, n)[parents])
     require_representable(logp, spec)
-    return Changed(replace(pcfg, lexical_logp=np.minimum(logp, 0.0)), RuleMap.identity(pcfg), {})
+    return ChangeResult(replace(pcfg, lexical_logp=np.minimum(logp, 0.0)), RuleMap.identity(pcfg), {})
 
 
 @dataclass(frozen=True)
 class Vocabulary(OneNumber):
-    """Keep the ``size`` words with the largest expected count; the probability of others goes to those kept.
+    """Keep the ``size`` words with the largest expected count; the others give them their probability.
 
     Counts are exact, not conditioned on length, and words of equal count are taken by their number. Within each
-    preterminal, the probability of the dropped words is shared out among its kept ones in proportion, so its total
-    lexical probability stays, and with it the distribution of trees over preterminals. A preterminal that would lose
-    all its words keeps its most probable one, which takes the place of the least frequent other words: the size is as
-    asked for, and no rule but lexical ones goes.
+    preterminal, the probability of the dropped words is divided among its remaining ones in proportion, so its total
+    lexical probability is unchanged, and with it the distribution of trees over preterminals. A preterminal that would
+    lose all its words keeps its most probable one, which replaces the least frequent other words: the size is exact,
+    and only lexical rules are dropped.
 
     Raises:
-        InputError: the size is not a whole number from 1 on.
+        InputError: the size is not an integer >= 1.
     """
 
     title = "vocabulary"
@@ -191,14 +191,14 @@ class Vocabulary(OneNumber):
     def __post_init__(self) -> None:
         _check_size(self.size, self.title)
 
-    def apply(self, pcfg: PCFG) -> Changed:
-        """Drop words.
+    def apply(self, pcfg: PCFG) -> ChangeResult:
+        """Drop the other words.
 
         Raises:
-            InputError: so few words do not serve all preterminals, or the spectral radius is 1 or more.
+            InputError: there are fewer words than preterminals need, or the spectral radius is 1 or more.
         """
         if self.size >= len(pcfg.terminals):
-            return Changed(pcfg, RuleMap.identity(pcfg), {})
+            return ChangeResult(pcfg, RuleMap.identity(pcfg), {})
         keep, rescued = self._chosen(pcfg)
         rules = keep[pcfg.lexical[:, 1]]
         parents, logp = pcfg.lexical[rules, 0], pcfg.lexical_logp[rules]
@@ -213,7 +213,7 @@ class Vocabulary(OneNumber):
             lexical_logp=logp,
         )
         details = {**_details(pcfg, keep), "kept_for_a_preterminal": rescued}
-        return Changed(result, RuleMap.by_name(pcfg, result), details)
+        return ChangeResult(result, RuleMap.by_name(pcfg, result), details)
 
     def _chosen(self, pcfg: PCFG) -> tuple[BoolArray, int]:
         """Return which words to keep, (V,), and how many of them for a preterminal's sake."""
@@ -236,19 +236,19 @@ class Vocabulary(OneNumber):
             if rescued.sum() > self.size:
                 name = pcfg.symbols[int(preterminals[np.flatnonzero(bare)[0]])]
                 raise InputError(
-                    f"with {self.size:,} words some of the {len(preterminals):,} symbols that make words, such as"
-                    f" {name!r}, would have none; ask for at least {int(rescued.sum()):,}, or for collapse={self.size}"
+                    f"with {self.size:,} words some of the {len(preterminals):,} preterminals, such as"
+                    f" {name!r}, would have none; choose at least {int(rescued.sum()):,}, or collapse={self.size}"
                 )
 
 
 @dataclass(frozen=True)
 class Collapse(OneNumber):
-    """Keep the ``size`` words with the largest expected count; all others read ``<unk>`` (`PCFG.collapse`).
+    """Keep the ``size`` words with the largest expected count; all others become ``<unk>`` (`PCFG.collapse`).
 
-    Sentences are those of the original under a mapping of words, so every derivation has its image.
+    Sentences are the original ones under a mapping of words, so every derivation has an image.
 
     Raises:
-        InputError: the size is not a whole number from 1 on.
+        InputError: the size is not an integer >= 1.
     """
 
     title = "collapse"
@@ -257,22 +257,22 @@ class Collapse(OneNumber):
     def __post_init__(self) -> None:
         _check_size(self.size, self.title)
 
-    def apply(self, pcfg: PCFG) -> Changed:
-        """Merge words.
+    def apply(self, pcfg: PCFG) -> ChangeResult:
+        """Merge the other words.
 
         Raises:
             InputError: the spectral radius is 1 or more.
         """
         keep = np.zeros(len(pcfg.terminals), dtype=bool)
         if self.size >= len(keep):
-            return Changed(pcfg, RuleMap.identity(pcfg), {})
+            return ChangeResult(pcfg, RuleMap.identity(pcfg), {})
         keep[np.argsort(-pcfg.exact.expected_words, kind="stable")[: self.size]] = True
         result = pcfg.collapse(word for word, ok in zip(pcfg.terminals, keep, strict=True) if ok)
         image = np.array([result.word_ids.get(word, result.word_ids[UNKNOWN]) for word in pcfg.terminals])
         lexical = np.column_stack([pcfg.lexical[:, 0], image[pcfg.lexical[:, 1]]])
         target = locate(result, pcfg.binary.astype(np.int64), pcfg.unary.astype(np.int64), lexical)
         rule_map = RuleMap(target, np.zeros(len(pcfg.binary), dtype=bool), result.n_rules)
-        return Changed(result, rule_map, _details(pcfg, keep))
+        return ChangeResult(result, rule_map, _details(pcfg, keep))
 
 
 def _details(pcfg: PCFG, keep: BoolArray) -> dict[str, float | int]:
@@ -282,4 +282,4 @@ def _details(pcfg: PCFG, keep: BoolArray) -> dict[str, float | int]:
 
 def _check_size(size: int, name: str) -> None:
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise InputError(f"{name} wants a whole number of words from 1 on, got {size!r}")
+        raise InputError(f"{name} needs an integer number of words >= 1, got {size!r}")

@@ -63,7 +63,7 @@ def test_the_known_language_is_that_of_its_grammar() -> None:
     document = ["w1", "w2", SEPARATOR, "w3", SEPARATOR, "w1"]
     wanted = sum(PCFG.load(truth.languages[2]).log_prob(s) for s in (["w1", "w2"], ["w3"], ["w1"]))
     assert truth.knowing(2).log_prob(document) == pytest.approx(wanted, abs=1e-10)
-    with pytest.raises(InputError, match="has the languages 0 to 3, not 4"):
+    with pytest.raises(InputError, match="has languages 0 to 3; got 4"):
         truth.knowing(4)
     with pytest.raises(InputError, match="are infinitely many"):
         process(FAMILY).knowing(0)  # type: ignore[attr-defined]

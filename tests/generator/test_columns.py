@@ -95,5 +95,5 @@ def test_a_text_that_is_no_tree_is_refused(tmp_path: Path) -> None:
 
 
 def test_other_ways_to_write_trees_are_refused() -> None:
-    with pytest.raises(InputError, match="trees is one of ids, text, none, got True"):
+    with pytest.raises(InputError, match="trees must be one of ids, text, none, got True"):
         Columns(trees=True)  # type: ignore[arg-type]

@@ -84,7 +84,7 @@ def test_the_card_of_a_process_of_ones_own_names_no_file(tmp_path: Path) -> None
     one.meta = {}
     Corpus.sample(one, {"train": 20}, seed=1, path=tmp_path / "c")
     card = (tmp_path / "c" / "README.md").read_text("utf-8")
-    assert "The process is code of one's own" in card and "grammar.npz" not in card
+    assert "The process is custom code" in card and "grammar.npz" not in card
     assert not (tmp_path / "c" / "grammar.npz").exists()
 
 
@@ -111,7 +111,7 @@ def test_what_needs_trees_is_refused(tmp_path: Path) -> None:
             Corpus.sample(one, splits, seed=1, path=tmp_path / "x", **asked)
         assert caught.value.code == "missing-ability"
     assert not any(tmp_path.iterdir())
-    with pytest.raises(InputError, match="words on average; give a range of lengths"):
+    with pytest.raises(InputError, match="words on average; specify a range of lengths"):
         sampler_of(process("shuffle-dyck", k=2, depth=200, p_open=0.7))
 
 
@@ -124,5 +124,5 @@ def test_the_sampler_is_that_of_the_truth() -> None:
     assert sentences_for(one, 10_000, lengths) == round(10_000 / mean)
     empty = sampler_of(one, lengths).draw(0, random_state(1))
     assert len(empty) == 0
-    with pytest.raises(InputError, match="grew beyond 3 words"):
+    with pytest.raises(InputError, match=r"a string of shuffle-dyck:k=64,depth=100,p_open=0\.5 exceeded 3 words;"):
         sampler_of(one, lengths).draw(50, random_state(1), max_nodes=3)

@@ -17,7 +17,7 @@ from truesource.generator.corpus import Corpus
 from truesource.generator.corpus_builder import make_corpus
 from truesource.generator.plan import Columns, Plan, plan_shards, sentences_for
 from truesource.generator.sampler import Sampler
-from truesource.generator.shard_writer import Drawing, Spelling, deal
+from truesource.generator.shard_writer import ShardSampler, Spelling, deal
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
@@ -125,8 +125,8 @@ def test_wilson_interval_holds():
 def test_a_language_that_is_used_up(tmp_path):
     tiny = PCFG.from_text("S -> 'a' 0.5 | 'b' 0.5")
     for overlap, message in [
-        ("disjoint", r"sentences drawn for test, only 0 do not stand in earlier splits"),
-        ("unique", r"only 2 different sentences in [\d,]+ draws, 52 were asked for"),
+        ("disjoint", "sentences drawn for test, only 0 are not in earlier splits"),
+        ("unique", r"only 2 distinct sentences in [\d,]+ draws, not 52"),
     ]:
         with pytest.raises(InputError, match=message):
             sample(tiny, tmp_path / "c", {"train": 50, "test": 2}, lengths=None, overlap=overlap)
@@ -143,7 +143,7 @@ def test_a_language_too_small_for_unique_sentences_says_so_after_few_draws(tmp_p
         return run_each(function, blocks, workers)
 
     monkeypatch.setattr("truesource.generator.shard_writer.run_each", spied)
-    with pytest.raises(InputError, match=r"only 125 different sentences in [\d,]+ draws, 5,000 were asked for"):
+    with pytest.raises(InputError, match=r"only 125 distinct sentences in [\d,]+ draws, not 5,000"):
         sample(tiny, tmp_path / "c", {"train": 5000}, overlap="unique", shard_size=100)
     assert all(more <= 2 * have for have, more in asked[1:])
 
@@ -152,7 +152,7 @@ def test_a_language_too_small_for_unique_sentences_says_so_after_few_draws(tmp_p
 def test_unique_sentences_do_not_depend_on_how_many_are_drawn_at_once(pcfg, tmp_path, monkeypatch, at_once):
     """Against the first different ones of the stream, found one by one."""
     monkeypatch.setattr("truesource.generator.shard_writer.AT_ONCE", at_once)
-    drawing = Drawing(Sampler(pcfg, LENGTHS), Spelling.of(pcfg), Columns(), tmp_path, 7, block=20)
+    drawing = ShardSampler(Sampler(pcfg, LENGTHS), Spelling.of(pcfg), Columns(), tmp_path, 7, block=20)
     shards, found = deal(drawing, plan_shards({"train": 150}, 50), ONE_JOB)
     known, places = set(), []
     for block in range(1 + found["drawn"] // 20):
@@ -174,7 +174,7 @@ def test_unique_sentences(pcfg, tmp_path):
     assert len(set(own)) == len(own) == 200
     found = corpus.record["unique"]
     assert found["repeated"] == found["drawn"] - 200 > 200
-    assert f"the {found['repeated']:,} that repeated an earlier one" in (corpus.path / "README.md").read_text()
+    assert f"{found['repeated']:,} repeated an earlier one" in (corpus.path / "README.md").read_text()
     assert {split: counts["different"] for split, counts in corpus.record["splits"].items()} == corpus.splits
     assert len(list(corpus.trees("dev"))) == 30
     for tree, sentence in zip(corpus.trees("test"), corpus.sentences("test"), strict=True):
@@ -198,7 +198,7 @@ def test_unique_splits_follow_successive_sampling(tmp_path):
     n, counts = 3000, Counter()
     sampler, spelling = Sampler(pcfg), Spelling.of(pcfg)
     for seed in range(n):
-        drawing = Drawing(sampler, spelling, Columns(), tmp_path, seed, block=2)
+        drawing = ShardSampler(sampler, spelling, Columns(), tmp_path, seed, block=2)
         shards, _ = deal(drawing, plan_shards({"train": 2, "test": 1}, 2), ONE_JOB)
         train, test = (sampler.sentences(drawing.draw(shard)[0]) for shard in shards)
         counts[frozenset(s[0] for s in train), test[0][0]] += 1
@@ -233,7 +233,7 @@ def test_jobs_and_workers_do_not_change_a_byte(pcfg, tmp_path, overlap):
 def test_interrupted_and_resumed(pcfg, tmp_path, monkeypatch, overlap):
     splits = {"train": 160, "test": 40}
     wanted = files(sample(pcfg, tmp_path / "a" / "c", splits, overlap=overlap, shard_size=30).path)
-    write = Drawing.write
+    write = ShardSampler.write
     for most in (1, 3, 6):
         written = []
 
@@ -244,7 +244,7 @@ def test_interrupted_and_resumed(pcfg, tmp_path, monkeypatch, overlap):
             return write(self, shard)
 
         with monkeypatch.context() as patch:
-            patch.setattr(Drawing, "write", interrupted)
+            patch.setattr(ShardSampler, "write", interrupted)
             if len(list((tmp_path / ".c.partial").glob("data/*"))) + most < len(wanted) - 4:
                 with pytest.raises(KeyboardInterrupt):
                     sample(pcfg, tmp_path / "c", splits, overlap=overlap, shard_size=30)
@@ -347,7 +347,7 @@ def test_the_share_of_trees_under_a_cap():
 
     assert mean_length(pcfg, None, 3) == pytest.approx((0.7 + 2 * 0.147) / 0.847)
     assert mean_length(pcfg, LengthRange(2, 3), 3) == pytest.approx(2.0)
-    with pytest.raises(InputError, match=r"only 0 of the trees have a height up to 3, too few to draw"):
+    with pytest.raises(InputError, match="only 0 of the trees have a height up to 3, too few to sample; raise the cap"):
         Sampler(pcfg, LengthRange(3, 9), max_height=3)
 
 

@@ -28,9 +28,9 @@ def test_only_ascii_white_space_stands_between_words(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"a b\n\nc\n", r"an empty line.*a\.txt:2\)"),
-        ("a.txt", b"a b\n  \n", r"an empty line.*a\.txt:2\)"),
-        ("a.txt", b"a b\n\n", r"an empty line.*a\.txt:2\)"),
+        ("a.txt", b"a b\n\nc\n", "this line is empty; expecting one sentence a"),
+        ("a.txt", b"a b\n  \n", "this line is empty; expecting one sentence a"),
+        ("a.txt", b"a b\n\n", "this line is empty; expecting one sentence a"),
         ("a.txt", b"", "the file is empty"),
         ("a.txt", b"\xff\xfe\x00", "expecting UTF-8"),
         ("a.gz", b"not gzip", "gzip file is damaged"),

@@ -150,10 +150,10 @@ def test_the_record_and_the_card_say_what_is_exact(tmp_path: Path) -> None:
         "trees": "original order",
     }
     card = (made.path / "README.md").read_text(encoding="utf-8")
-    assert "`length-shuffle:seed=3`" in card and "before it is not known" in card
+    assert "`length-shuffle:seed=3`" in card and "previous ones is unknown" in card
     mirrored = corpus(tmp_path / "reversed", Reversal())
     assert mirrored.record["transform"]["exact"] == ["sentence", "masked token", "causal token"]
-    assert "before it is not known" not in (mirrored.path / "README.md").read_text(encoding="utf-8")
+    assert "previous ones is unknown" not in (mirrored.path / "README.md").read_text(encoding="utf-8")
 
 
 def test_workers_jobs_and_replays_write_the_same_bytes(tmp_path: Path) -> None:

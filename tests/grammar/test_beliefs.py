@@ -161,5 +161,5 @@ def test_impossible_sentences_have_no_rows_and_arrays_are_written_with_their_wor
         pcfg.beliefs([["a"]], "x")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="has states"):
         pcfg.beliefs([["a"]], "state")
-    with pytest.raises(InputError, match="can make none"):
+    with pytest.raises(InputError, match="all 1 sentences have probability 0"):
         pcfg.beliefs([["c"]], "depth")

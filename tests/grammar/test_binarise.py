@@ -144,12 +144,12 @@ def test_a_higher_order_never_lowers_the_likelihood(trees, direction):
 def test_labels_of_binarised_trees_are_refused(label):
     with pytest.raises(InputError, match="starts with @"):
         Binarisation().binarise(Tree("S", (Tree(label, ("a",)),)))
-    with pytest.raises(InputError, match="a whole tree cannot be labelled"):
+    with pytest.raises(InputError, match="a whole tree cannot have the label"):
         Binarisation().unbinarise(Tree(label, ("a",)))
 
 
 def test_a_word_beside_a_constituent_is_refused():
-    with pytest.raises(InputError, match="a word stands beside"):
+    with pytest.raises(InputError, match="a word is next to other children of 'X'; give each word a preterminal"):
         Binarisation().binarise(Tree("X", ("a", Tree("B", ("b",)))))
 
 

@@ -85,9 +85,9 @@ def test_samples_follow_the_exact_distribution() -> None:
 
 def test_what_does_not_fit_is_refused_in_one_sentence() -> None:
     canvas = Canvas(BRANCHING, LengthRange(2, 4), END)
-    with pytest.raises(InputError, match="a pattern has 3 places, expecting 4"):
+    with pytest.raises(InputError, match="a pattern has 3 positions; expecting 4"):
         canvas.marginals([[None] * 3])
-    with pytest.raises(InputError, match=r"no sentence of 2\.\.4 words of the grammar fits 'a </s> ___ ___'"):
+    with pytest.raises(InputError, match=r"no sentence of 2\.\.4 words that matches 'a </s> ___ ___'"):
         canvas.sample(["a", END, None, None], 1, np.random.default_rng(0))
     with pytest.raises(InputError, match="has the word 'a'"):
         Canvas(BRANCHING, LengthRange(2, 4), "a")

@@ -168,7 +168,7 @@ def test_trees_of_a_grammar_are_read_plainly(tmp_path: Path) -> None:
     assert plain.log_prob(["dog", "run"]) == -float("inf")
     cut = read(text, "penn", tmp_path)
     assert relative_frequency(cut.binarise()).log_prob(["dog", "run"]) > -float("inf")
-    assert "4 labels from 4 different to 2 (such as N-sg to N" in str(cut.ledger)
+    assert "4 labels from 4 types to 2 (such as N-sg to N" in str(cut.ledger)
 
 
 def test_packed_files_have_headers_too(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_a_reward_at_the_edge_of_an_infinite_sum() -> None:
         exact = math.log((1.0 - math.sqrt(-math.expm1(-below))) / 0.6)
         assert tilting.at(1.0 / s).log_z == pytest.approx(exact, abs=1e-10)
     for s, reason in (
-        (edge - 1e-13, "at the edge of being infinite"),
+        (edge - 1e-13, "so close to being infinite"),
         (edge + 1e-3, "is infinite, or too large for float64"),
     ):
         with pytest.raises(InputError, match=reason) as refused:
@@ -121,7 +121,7 @@ def test_a_reward_at_the_edge_of_an_infinite_sum() -> None:
 def test_expected_counts_at_the_critical_point_are_refused_with_the_reason() -> None:
     p = 0.5 * (1.0 - 1e-11)
     pcfg = PCFG.from_text(f"S -> S S {p!r} | a {1.0 - p!r}")
-    with pytest.raises(InputError, match="expected counts are not known precisely"):
+    with pytest.raises(InputError, match="expected counts are imprecise"):
         expected_counts(pcfg)
     found = diagnose(pcfg)
     assert found.mean_length is None and found.derivational_entropy is None and found.total_mass == 1.0

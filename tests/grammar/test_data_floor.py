@@ -84,5 +84,5 @@ def test_the_logarithm_of_a_count_is_expected_as_its_law_says() -> None:
 
 def test_bad_calls_are_refused() -> None:
     for trees, smoothing in ((0, 0.5), (10, 0.0)):
-        with pytest.raises(InputError, match="a learner counts 1 tree or more"):
+        with pytest.raises(InputError, match="the data floor needs 1 tree or more"):
             data_floor(language("dyck"), trees, smoothing)

@@ -75,7 +75,7 @@ def test_words_that_are_drawn_alone_say_nothing_and_copies_say_all() -> None:
 
 
 def test_bad_requests_are_refused() -> None:
-    with pytest.raises(InputError, match="1 or more words apart, got 0"):
+    with pytest.raises(InputError, match="the distance of words must be 1 or more, got 0"):
         mutual_information(PCFG.load("dyck"), 0)
 
 

@@ -295,7 +295,7 @@ def test_several_brackets_that_are_never_closed(tmp_path: Path) -> None:
     bank = bank_of(f"{GOOD}\n(S (A a\n  (B b)\n{GOOD}\n(X\n{GOOD}\n", tmp_path)
     assert [str(tree) for tree in bank] == [f"(ROOT {GOOD})"] * 3
     assert [(refusal.kind, refusal.line) for refusal in bank.refused] == [("unclosed", 2), ("unclosed", 5)]
-    with pytest.raises(InputError, match="this is no bracketing"):
+    with pytest.raises(InputError, match="correct the brackets"):
         bank_of("(X\n" * 200, tmp_path)
 
 
@@ -337,7 +337,7 @@ def test_a_word_and_its_lemma_below_one_tag(tmp_path: Path) -> None:
 
 
 def test_all_refused_says_why(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"all 2 were refused \(the word 'New' stands next to.*trees\.psd:1\)"):
+    with pytest.raises(InputError, match=r"all 2 were refused \(the word 'New' is next to.*trees\.psd:1\)"):
         bank_of("(NP New York)\n(NP New Jersey)", tmp_path)
 
 

@@ -203,7 +203,7 @@ def test_what_bigrams_cannot_say_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     found = bigrams(pcfg)
     with pytest.raises(InputError, match="does not have the word 'z'"):
         found.row("z")
-    with pytest.raises(InputError, match="no sentence has the word 'b'"):
+    with pytest.raises(InputError, match="the word 'b' is in no sentence"):
         found.next_word("b")
     monkeypatch.setattr(word_types, "LARGEST_TABLE", 1)
     with pytest.raises(InputError, match="all pairs of 2 words is too large"):

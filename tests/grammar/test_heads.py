@@ -190,7 +190,7 @@ def test_a_line_that_is_no_head_is_refused_with_its_number(line: str, tmp_path: 
 def test_two_heads_of_one_rule_and_unknown_labels_are_refused() -> None:
     with pytest.raises(InputError, match=r"another head in an earlier line .*:2"):
         heads("VP -> *V NP", "VP -> V *NP")
-    with pytest.raises(InputError, match="no symbol is labelled 'NPs'; there are NP"):
+    with pytest.raises(InputError, match="no symbol has the label 'NPs'; use one such as NP"):
         PCFG.from_text("%head VP -> *V NPs\n" + FISH)
 
 

@@ -89,7 +89,7 @@ def test_a_case_by_hand() -> None:
 
 def test_bad_caps_are_refused() -> None:
     pcfg = PCFG.from_text("S -> A A 1.0\nA -> a 1.0")
-    with pytest.raises(InputError, match="smallest tree has height 2"):
+    with pytest.raises(InputError, match="must be at least 2"):
         height_masses(pcfg, 1)
     with pytest.raises(InputError, match="no tree of this grammar has height at most 2; raise the cap"):
         capped_length_pmf(pcfg, 2, 3)

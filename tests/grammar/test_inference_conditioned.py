@@ -190,7 +190,7 @@ def test_bad_ranges_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(1.5, 2), (1, 2.0), (1, math.inf), (math.nan, 2)])
 def test_the_ends_of_a_range_are_whole_numbers(low: Any, high: Any) -> None:
-    with pytest.raises(InputError, match="length range needs whole numbers"):
+    with pytest.raises(InputError, match="length range needs integers"):
         LengthRange(low, high)
 
 

@@ -307,7 +307,7 @@ def test_an_unknown_word_is_impossible_and_never_nan(case: Case, at: int, right:
 
 
 def test_a_prefix_that_no_sentence_has_names_the_word_at_fault() -> None:
-    with pytest.raises(InputError, match="no sentence starts with 'a s': 's' cannot stand there"):
+    with pytest.raises(InputError, match="no sentence starts with 'a s': 's' is impossible there"):
         FINITE.next_token(["a", "s", "a"])
 
 

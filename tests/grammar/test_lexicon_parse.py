@@ -91,7 +91,7 @@ def test_rare_words_go_to_the_finest_class_that_is_large_enough() -> None:
 
 
 def test_unusable_treebanks_are_refused() -> None:
-    with pytest.raises(InputError, match="no word is seen 1 times or fewer"):
+    with pytest.raises(InputError, match="no word occurs 1 times or fewer"):
         RareWordClasses.of(occurrences([clause("dog", "sees")] * 2), 1, 1)
     with pytest.raises(InputError, match="'<unk>' of the treebank is also a class"):
         RareWordClasses.of(occurrences([*bank(), clause("<unk>", "sees")]), 1, 2)

@@ -83,5 +83,5 @@ def test_where_nothing_can_be_written(tmp_path: Path) -> None:
     for target in (tmp_path / "file" / "results", tmp_path / ("n" * 300) / "results"):
         with pytest.raises(InputError, match="cannot write here"):
             exclusive(target).__enter__()
-    with pytest.raises(InputError, match="name the file or folder"):
+    with pytest.raises(InputError, match="this path has no name"):
         exclusive("/").__enter__()

@@ -98,11 +98,11 @@ def test_no_sentences_are_an_empty_table() -> None:
 @pytest.mark.parametrize(
     ("sentences", "says"),
     [
-        ([["a b"]], "'a b' is not one word, but several"),
+        ([["a b"]], "'a b' is several words"),
         ([["a"], [1, 2]], "sentence 2 is no list of words"),
         (np.array([[0, -1, 1]]), "row 1 has padding before a word"),
-        (np.array([[0, 2]]), "there is no word number 2; the 2 words have the numbers 0 to 1"),
-        (np.array([[0.0]]), "word numbers are a matrix of whole numbers, got float64"),
+        (np.array([[0, 2]]), "there is no word number 2; use numbers 0 to 1"),
+        (np.array([[0.0]]), "word numbers are a matrix of integers, got float64 of shape"),
         (np.array([0]), r"got int64 of shape \(1,\)"),
     ],
 )
@@ -120,7 +120,7 @@ def test_only_numbers_of_words_are_decoded(ids: Any) -> None:
 
 def test_a_table_beyond_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("truesource.grammar.support.room.memory", lambda: 100)
-    with pytest.raises(InputError, match="give fewer sentences at once"):
+    with pytest.raises(InputError, match="give fewer sentences at a time"):
         TWO.next_words([["a", "b"]] * 10)
 
 

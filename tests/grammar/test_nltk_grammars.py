@@ -76,10 +76,10 @@ def test_a_line_that_ends_in_a_backslash_goes_on() -> None:
     [
         (nltk.CFG.fromstring("S -> 'a'"), "expecting an nltk.PCFG, got CFG"),
         ("S -> a 1.0", "expecting an nltk.PCFG, got str"),
-        (nltk.PCFG.fromstring("S -> 'a' [1.0] | 'b' [0.0]"), "rule 2 of the grammar has the probability 0.0"),
+        (nltk.PCFG.fromstring("S -> 'a' [1.0] | 'b' [0.0]"), "rule 2 of the grammar has probability 0.0"),
         (
             nltk.PCFG(nltk.Nonterminal("S"), [nltk.ProbabilisticProduction(nltk.Nonterminal("S"), [3], prob=1.0)]),
-            "rule 1 of the grammar has 3 for a word",
+            "rule 1 of the grammar has the word 3, which is no string; use strings",
         ),
         (
             nltk.PCFG(

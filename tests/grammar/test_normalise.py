@@ -115,7 +115,7 @@ def test_white_space_in_words_is_closed():
 
 
 def test_a_word_beside_a_constituent_is_refused_and_a_childless_node_is_empty():
-    with pytest.raises(InputError, match="the word 'a' stands next to other children of 'X'"):
+    with pytest.raises(InputError, match="the word 'a' is next to other children of 'X'"):
         Normalisation().apply(Tree("X", ("a", Tree("B", ("b",)))))
     assert Normalisation().apply(Tree("X", (Tree("B", ()),))) is None
 

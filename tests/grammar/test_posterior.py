@@ -43,7 +43,7 @@ def test_marginals_of_every_span_and_position(case: Case) -> None:
     pcfg, (sentence,) = coarse(case[0]), case[1]
     reference = Reference(pcfg, sentence)
     if reference.total == 0.0:
-        with pytest.raises(InputError, match="cannot make the sentence"):
+        with pytest.raises(InputError, match="has probability 0"):
             posterior(pcfg, sentence)
         return
     found = posterior(pcfg, sentence)
@@ -226,9 +226,9 @@ def test_weights_too_far_apart_are_refused_and_never_called_impossible() -> None
     near = posterior(pcfg, ["a"] * 200 + ["w"])
     assert near.log_prob == pytest.approx(math.log(0.05) + 198 * math.log(0.9) - 200 * math.log(10.0), rel=1e-12)
     assert near.label_probs(0, 200) == {"B": pytest.approx(1.0, rel=1e-10)}
-    with pytest.raises(InputError, match=r"further apart than 1e250.*-725\.169 nats, is known"):
+    with pytest.raises(InputError, match=r"more than 1e250.*-725\.169 nats"):
         posterior(pcfg, ["a"] * 300 + ["w"])
-    with pytest.raises(InputError, match="cannot make the sentence"):
+    with pytest.raises(InputError, match="has probability 0"):
         posterior(pcfg, ["a"] * 300)
 
 

@@ -205,7 +205,7 @@ def test_a_process_of_ones_own_needs_a_law_and_no_more(tmp_path: Path) -> None:
     assert coin.exact.mean_length == 3.0
     assert coin.draw(coin.begin(4), np.array([0.0, 0.74, 0.76, 0.999])).tolist() == [0, 0, 1, 1]
     assert coin.identity == f"coin {coin.digest[:8]}" and repr(coin) == "Process(coin, 2 words)"
-    with pytest.raises(InputError, match="a process of one's own, which has no file"):
+    with pytest.raises(InputError, match="a custom process, which cannot be saved"):
         coin.save(tmp_path / "coin.npz")
     assert not any(tmp_path.iterdir())
 
@@ -246,7 +246,7 @@ def test_what_a_process_cannot_do_is_said_in_one_sentence() -> None:
     assert caught.value.code == "missing-ability"
     with pytest.raises(InputError, match="no string starts with '1\\)'"):
         one.next_token(["1)"])
-    with pytest.raises(InputError, match="the language dyck has a grammar only; processes are context-tree, copy, "):
+    with pytest.raises(InputError, match="the language dyck has only a grammar; processes are context-tree, copy,"):
         process("dyck")
     with pytest.raises(InputError, match=r"no string of shuffle-dyck.* has a length in 3\.\.3"):
         one.exact.range_mass(LengthRange(3, 3))

@@ -81,15 +81,15 @@ def test_whole_trees_without_words_are_refused_and_counted(tmp_path, empty):
         (f"(ROOT {DOG}\n(ROOT {DOG})\n", 1, "1 bracket is still open at the end of the file"),
         (f"{DOG}\n{DOG})\n", 2, "a closing bracket without an opening one"),
         (f"{DOG}\n\nhello {DOG}", 3, "text outside brackets: 'hello'"),
-        (f"( {DOG}\n( {DOG})\n", 2, "a node without a label inside the tree that starts at line 1"),
+        (f"( {DOG}\n( {DOG})\n", 2, "a node has no label in the tree that starts at line 1"),
         ("(S (NP (DT the)\n (NN )))", 2, "the node (NN ) has no children"),
         ("(S (NP (DT the)\n ()))", 2, "has no children"),
         (f"(() {DOG})", 1, "has no children"),
         ("(() ())", 1, "has no children"),
         ("(S ())", 1, "has no children"),
-        ("(S\n(NP the (NN dog)))", 1, "the word 'the' stands next to other children of 'NP'"),
-        ("(S\n(NP (NN dog) the))", 1, "the word 'the' stands next to other children of 'NP'"),
-        ("(S\n(NP the dog))", 1, "the word 'the' stands next to other children of 'NP'"),
+        ("(S\n(NP the (NN dog)))", 1, "the word 'the' is next to other children of 'NP'"),
+        ("(S\n(NP (NN dog) the))", 1, "the word 'the' is next to other children of 'NP'"),
+        ("(S\n(NP the dog))", 1, "the word 'the' is next to other children of 'NP'"),
     ],
 )
 def test_errors_say_where(tmp_path, text, line, message):
@@ -193,8 +193,8 @@ def test_a_missing_treebank_has_the_code_of_missing_files(tmp_path, name):
     [
         ("(S (N caf\u00e9))".encode("latin-1"), "iconv -f LATIN1 -t UTF-8 FILE > NEW"),
         ("(S (N a))".encode("utf-16"), "iconv -f UTF-16 -t UTF-8 FILE > NEW"),
-        (bz2.compress(b"(S (N a))"), "packed by bzip2; unpack it, or pack it by gzip"),
-        (lzma.compress(b"(S (N a))"), "packed by xz; unpack it, or pack it by gzip"),
+        (bz2.compress(b"(S (N a))"), "compressed by bzip2; uncompress it, or use gzip"),
+        (lzma.compress(b"(S (N a))"), "compressed by xz; uncompress it, or use gzip"),
     ],
 )
 def test_other_text_is_refused_with_a_command(tmp_path, content, message):

@@ -116,7 +116,7 @@ def test_likelihood_in_meta_is_that_of_exact_fractions(trees: list[Tree]) -> Non
         ([], "no trees"),
         ([leaf("A", "x"), leaf("B", "x")], "2 root labels \\(A, B\\)"),
         ([node("ROOT", Tree("A", ()))], "'A' has no children"),
-        ([Tree("ROOT", ("x", leaf("A", "y")))], "a word stands beside other children of 'ROOT'"),
+        ([Tree("ROOT", ("x", leaf("A", "y")))], "a word is next to other children of 'ROOT'"),
     ],
 )
 def test_unusable_trees_are_refused(trees: list[Tree], message: str) -> None:

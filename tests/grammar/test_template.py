@@ -190,7 +190,7 @@ def test_compiling_twice_gives_the_same_grammar(tmp_path: Path) -> None:
         ("ROOT -> VP[dual] : 1", "'dual' is not a value of the feature 'num'"),
         ("ROOT -> VP[?n] : 1 by often(?m)", "\\?m in the weight is unbound"),
         ("ROOT -> VP[?n] : 1*often(?n)", "\\?n in the weight is unbound"),
-        ("ROOT -> VP[?n] : 1 by seldom(?n)", "no known table"),
+        ("ROOT -> VP[?n] : 1 by seldom(?n)", "no declared table"),
         ("ROOT -> VP[?n] : 1 by kind(?n)", "the table has 2"),
         ("ROOT -> NP[?n,?c] : 1 by often(?c)", "wants 'num'"),
         ("ROOT -> NP[?n,?n] : 1", "two features"),
@@ -202,11 +202,11 @@ def test_compiling_twice_gives_the_same_grammar(tmp_path: Path) -> None:
         ("V[sg] -> VP[sg] : 1", "has words, so it cannot have rules too"),
         ("category AP\nROOT -> AP : 1", "neither rules nor words"),
         ("hello world", "cannot understand 'hello'"),
-        ("category VP num", "a name of its own"),
+        ("category VP num", "a unique name"),
         ("category AP size", "unknown feature 'size'"),
         ("feature num one two", "declared twice"),
-        ("feature odd", "a name and different values"),
-        ("table often num", "a name of its own"),
+        ("feature odd", "a name and distinct values"),
+        ("table often num", "a unique name"),
         ("table also num\n  sg 1  sg 2", "twice"),
         ("table also num cls\n  sg living", "pairs of a value and a number"),
         ("table also num\n  dual 1", "'dual' is not a value"),
@@ -214,7 +214,7 @@ def test_compiling_twice_gives_the_same_grammar(tmp_path: Path) -> None:
         ("start VP", "unbound"),
         ("noun dead\n  rock", "expecting 2 form"),
         ("noun", "needs 1 value"),
-        ("noun dead", "without words"),
+        ("noun dead", "this word list has no words; add indented lines with words"),
         ("noun dead\n  rock/five rocks", "/five names no feature value"),
         ("words V[sg] : x\n  runs", "expecting a positive number"),
         ("words\n  runs", "write 'words TERM'"),
@@ -236,7 +236,7 @@ def test_alternatives_need_their_bar(tmp_path: Path) -> None:
 
 
 def test_an_indented_first_line_continues_nothing(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"there is none \(.*grammar.txt:1\)"):
+    with pytest.raises(InputError, match=r"remove the indentation \(.*grammar.txt:1\)"):
         compiled(tmp_path, "  start ROOT\n")
 
 

@@ -255,9 +255,9 @@ def test_what_is_no_expression_is_refused(text: str):
         ("(.* dog", r"'\(\.\* dog'; a \( is not closed; write"),
         ("((a b", r"2 \( are not closed"),
         ("a) b", r"a \) closes no \("),
-        ("a [^b c", r"at '\[\^b c'; close \[ by \]"),
-        ("a{2", r"at '\{2'; close \{ by \}"),
-        ("'a", "close ' by '"),
+        ("a [^b c", r"no regular expression over words: 'a \[\^b c', at '\[\^b c'; close \[ with \]"),
+        ("a{2", r"no regular expression over words: 'a\{2', at '\{2'; close \{ with \}"),
+        ("'a", "no regular expression over words: .'a., at .'a.; close ' with '"),
         ("* a", r"\* follows no part that it can repeat"),
         ("a - ]", "single quotes"),
     ],
@@ -369,7 +369,7 @@ def test_a_product_above_the_budget_is_refused_with_its_size():
         (lambda: Tilting(CONES, Words({"a": 1.0})).given(), "only an event"),
         (lambda: Tilting(CONES, Words({"a": 1.0})).at(0.0), "other than 0"),
         (lambda: Words({"a": math.nan}), "finite"),
-        (lambda: Count(("a",), 3, 2), "the least first"),
+        (lambda: Count(("a",), 3, 2), "the smaller first"),
         (lambda: Tilting(CONES, Count(("c",), 1, 1)).with_probability(1.0), "between 0 and 1"),
         (lambda: Tilting(CONES, Count(("c",), 0, None)).with_probability(0.3), "no sentence of the grammar fails"),
         (
@@ -409,8 +409,8 @@ def test_rewards_are_read_from_files(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        ("a\t1\na\t2\n", 2, "stands twice"),
-        ("a\tmany\n", 1, "a reward is a number"),
+        ("a\t1\na\t2\n", 2, "the word 'a' is listed twice; remove one"),
+        ("a\tmany\n", 1, "a reward must be a number"),
         ("p a q 1\np a q 1\n", 2, "two lines"),
         ("p a q r 1\n", 1, "expecting a word"),
         ("p zebra q 1\n", 1, "no word 'zebra'"),

@@ -79,7 +79,7 @@ def test_a_grammar_that_leaks_is_welcome_given_a_range() -> None:
 def test_bad_requests_are_refused() -> None:
     pcfg = PCFG.from_text("S -> A A 1.0\nA -> a 1.0")
     for lengths, high in ((None, None), (LengthRange(1, 2), 2)):
-        with pytest.raises(InputError, match="give either a range of lengths or the longest"):
+        with pytest.raises(InputError, match="give either a range of lengths or the greatest length"):
             token_class(pcfg, [], lengths, high=high)
     with pytest.raises(InputError, match="at most 1 tokens"):
         token_class(pcfg, [], high=1)

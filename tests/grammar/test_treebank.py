@@ -260,9 +260,9 @@ def test_a_corpus_that_nltk_has(nltk_data):
 
 
 def test_corpora_that_nltk_has_not(nltk_data):
-    with pytest.raises(InputError, match=r"not on this machine; fetch it by `python -m nltk.downloader treebank`"):
+    with pytest.raises(InputError, match="NLTK's corpus 'treebank' is not on this machine; download it by `python -m"):
         Treebank.from_nltk_corpus("treebank")
-    with pytest.raises(InputError, match="NLTK knows no corpus 'wall_street'"):
+    with pytest.raises(InputError, match="NLTK has no corpus 'wall_street'"):
         Treebank.from_nltk_corpus("wall_street")
 
 
@@ -355,10 +355,10 @@ def test_rows_that_hold_no_trees(rows, message):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.jsonl", b"[1]\n", "should be an object; name a file with a JSON object a line"),
+        ("a.jsonl", b"[1]\n", "this line is damaged: Input should be an object; use a file with a JSON"),
         ("a.jsonl", b"{", "this line is not JSON"),
         ("a.jsonl", b"\xff", "this line is not JSON"),
-        ("a.parquet", b"PAR1", "this file is damaged: .*; name a Parquet file of bracketings"),
+        ("a.parquet", b"PAR1", "this file is damaged: .*; use a Parquet file of bracketings"),
     ],
 )
 def test_files_that_are_no_datasets(tmp_path, name, content, message):
@@ -395,7 +395,7 @@ def test_statistics(folder):
     assert (records["mean_length"], records["max_length"], records["refused: no words left"]) == (4.5, 6, 1)
     json.dumps(records)
     for part in (
-        "2 trees, 9 words, 8 different",
+        "2 trees, 9 words, 8 types",
         "NP 3, ROOT 2",
         "one 44.4%, two 33.3%",
         "1 (no words left)",

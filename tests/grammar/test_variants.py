@@ -477,7 +477,7 @@ def test_a_preterminal_keeps_its_last_word() -> None:
     assert v.description["details"]["kept_for_a_preterminal"] == 1
     assert v.pcfg.log_prob(["y"]) == pytest.approx(math.log(0.15), abs=1e-12)
     assert v.pcfg.log_prob(["a"]) == pytest.approx(math.log(0.5 * 0.85 / 0.7), abs=1e-12)
-    with pytest.raises(InputError, match=r"with 1 words some .* 'S'.* at least 2, or for collapse=1"):
+    with pytest.raises(InputError, match=r"with 1 words some .* 'S'.* at least 2, or collapse=1"):
         Vocabulary(1)(pcfg)
 
 
@@ -523,25 +523,25 @@ def test_a_rule_goes_with_all_its_substates() -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("mirrer=NP", "no variant is called 'mirrer'; near: mirror; known: mirror, head-initial"),
-        ("qqq", "known: mirror, head-initial, head-final, zipf, sharpen, temperature, ablate, vocabulary, collapse"),
-        ("", "no variant is called ''"),
+        ("mirrer=NP", "there is no variant 'mirrer'; near: mirror; use one of mirror, head-initial"),
+        ("qqq", "there is no variant 'qqq'; use one of mirror, head-initial, head-final,"),
+        ("", "there is no variant ''"),
         ("mirror", "mirror needs a value, as in mirror=NP"),
         ("zipf=", "zipf needs a value, as in zipf=1.2"),
         ("mirror=+", "mirror needs a category"),
         ("mirror=NPP", "category 'NPP' is not in the grammar; near: .*NP"),
         ("head-final=np", "category 'np' is not in the grammar; near: .*NP"),
         ("mirror=NN", "category 'NN' has no binary rule"),
-        ("zipf=much", "zipf wants a number, got 'much'"),
-        ("zipf=nan", "zipf wants a number from 0 on, got nan"),
-        ("sharpen=-1", "sharpen wants a number from 0 on, got -1.0"),
-        ("sharpen=1e6", "too small to compute with"),
-        ("temperature=0", "temperature wants a number above 0, got 0.0"),
-        ("temperature=0.0001", "too small to compute with"),
-        ("vocabulary=0", "vocabulary wants a whole number of words from 1 on, got 0"),
-        ("vocabulary=2.5", "vocabulary wants a whole number of words, got '2.5'"),
-        ("vocabulary=3", "would have none; ask for at least"),
-        ("collapse=0", "collapse wants a whole number"),
+        ("zipf=much", "zipf needs a number, got 'much'"),
+        ("zipf=nan", "zipf needs a number from 0 on, got nan"),
+        ("sharpen=-1", r"sharpen needs a number from 0 on, got -1\.0"),
+        ("sharpen=1e6", "too small for float64"),
+        ("temperature=0", r"temperature needs a number above 0, got 0\.0"),
+        ("temperature=0.0001", "too small for float64"),
+        ("vocabulary=0", "vocabulary needs an integer number of words >= 1, got 0"),
+        ("vocabulary=2.5", r"vocabulary needs an integer number of words, got '2\.5'"),
+        ("vocabulary=3", "would have none; choose at least"),
+        ("collapse=0", "collapse needs an integer number of words >= 1, got 0"),
         ("ablate=NP -> A B C", "one or two children"),
         ("ablate=NP ->", "one or two children"),
         ("ablate=NPX -> NP PP", "no symbol or category 'NPX' .*; near: .*NP"),
@@ -557,13 +557,13 @@ def test_bad_input_is_named(spec: str, message: str) -> None:
 
 
 def test_changes_made_by_hand_are_checked() -> None:
-    with pytest.raises(InputError, match="the order of children is mirror, head-initial, head-final"):
+    with pytest.raises(InputError, match="the order of children must be one of mirror, head-initial, head-final"):
         Branching("upside-down")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="at least one"):
         Chain(())
     with pytest.raises(InputError, match="ablate needs a rule"):
         Ablation(())
-    with pytest.raises(InputError, match="whole number"):
+    with pytest.raises(InputError, match="integer number"):
         Vocabulary(True)
     with pytest.raises(InputError, match="number above 0"):
         Temperature("hot")  # type: ignore[arg-type]
@@ -573,7 +573,7 @@ def test_a_temperature_that_lets_sentences_grow_for_ever_is_refused() -> None:
     pcfg = PCFG.from_text("S -> S S 0.4 | a 0.3 | b 0.3")
     assert Temperature(0.5)(pcfg).pcfg.exact.spectral_radius == pytest.approx(2 * 0.16 / 0.34)
     with pytest.raises(
-        InputError, match=r"temperature=0.25 makes .* may not end: the spectral radius is 1\.2.*S -> S S"
+        InputError, match=r"temperature=0.25 gives .* may not end: the spectral radius is 1\.2.*S -> S S"
     ):
         Temperature(0.25)(pcfg)
     with pytest.raises(InputError, match="may not end"):
@@ -590,7 +590,7 @@ def test_an_endless_original_has_figures_given_lengths_only() -> None:
     pcfg = PCFG.from_text("S -> S S 0.6 | a 0.4")
     free = Branching("mirror")(pcfg)
     assert free.divergence.forward_per_sentence is None
-    assert "give a length range" in str(free.divergence.forward_reason)
+    assert "use a range of lengths" in str(free.divergence.forward_reason)
     assert free.measures.mean_length is None
     assert free.entropy_change_per_token is None
     json.dumps(free.as_dict(), allow_nan=False)

@@ -74,7 +74,7 @@ def test_words_that_look_like_symbols_or_signs_are_quoted() -> None:
         ("1 S", "no children; write ε"),
         ("1 S a\nx S b", r"expecting a weight and a rule such as 2 S NP VP, got 'x S b' \(toy:2\)"),
         ("-1 S a", "expecting a weight"),
-        ("1e999 S a", "too large for a weight"),
+        ("1e999 S a", "is too large"),
         ("1 A B\n1 C B\n1 B x", r"candidates: A, C"),
     ],
 )

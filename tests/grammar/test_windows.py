@@ -17,7 +17,7 @@ from reference_inference import all_strings, rules_of
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import expected_counts, unigram
-from truesource.grammar.inference.spines import ANY, Following
+from truesource.grammar.inference.spines import ANY, NextWeights
 from truesource.grammar.inference.windows import PlacedWindows, WindowPredictor, Windows
 from truesource.grammar.inference.word_types import bigrams, pair_weights
 from truesource.grammar.pcfg import PCFG, language
@@ -58,7 +58,7 @@ def predictor(strings: dict[String, float], k: int) -> dict[String, dict[str, fl
     return {context: {w: p / sum(law.values()) for w, p in law.items()} for context, law in seen.items()}
 
 
-def expected(after: Following) -> FloatArray:
+def expected(after: NextWeights) -> FloatArray:
     """Expected numbers of symbols after strings, (S, W)."""
     return np.asarray(after.states * np.exp(after.log_scale))
 
@@ -249,7 +249,7 @@ def test_bad_requests_are_refused() -> None:
     with pytest.raises(InputError, match=r"no sentence of this grammar has a length in 1\.\.1"):
         Windows(pcfg, LengthRange(1, 1))
     for kind in (Windows, PlacedWindows):
-        with pytest.raises(InputError, match="0 words or more, got -1"):
+        with pytest.raises(InputError, match="the number of context words must be 0 or more, got -1"):
             kind(pcfg, LengthRange(2, 6)).log_probs([("(", ")")], -1)
     with pytest.raises(InputError, match="one word or more"):
         windows.next_words(np.zeros((1, 0), np.int64))
@@ -362,6 +362,6 @@ def test_two_rare_rules_make_a_pair_of_words_of_probability_1e_340() -> None:
         rows = windows.log_probs([("a", "zebra", "c"), ("b", "a")], 1)
         assert rows[0][1:3].tolist() == [-math.inf, -math.inf] and rows[1][0] == rows[1][1] == -math.inf
         ids = [[pcfg.word_ids["a"], pcfg.word_ids["c"]]]
-        with pytest.raises(InputError, match="the string 'a c' is so rare that float64 has no expected number"):
+        with pytest.raises(InputError, match="the string 'a c' is so rare that its expected number"):
             windows.next_words(np.array(ids))
         assert not windows.next_words(np.array([[pcfg.word_ids["b"], pcfg.word_ids["a"]]])).any()

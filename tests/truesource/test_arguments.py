@@ -38,7 +38,7 @@ ACCEPTED: dict[str, Callable[[Path], Any]] = {
     "an architecture by name": lambda f: ts.train(TEXTS, "ngram", None, f / "m", seed=1),
 }
 REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "one model": (lambda _: ts.compare([uniform()], TEXTS, GRAMMAR), "expecting two models"),
+    "one model": (lambda _: ts.compare([uniform()], TEXTS, GRAMMAR), "expecting two or more models"),
     "swapped": (lambda _: ts.compare(GRAMMAR, TEXTS, uniform()), "models come first"),  # type: ignore[arg-type]
     "swapped, many": (
         lambda _: ts.compare(GRAMMAR, [uniform()], TEXTS),  # type: ignore[arg-type]

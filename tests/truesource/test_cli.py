@@ -128,9 +128,9 @@ BAD = [
     ("sample toy.npz -n 200 -o new --start QQ", ["no symbol 'QQ'"]),
     ("sample toy.npz -n 200 -o new --temperature 0", ["temperature"]),
     ("sample toy.npz -n 200 -o new --max-height 3", ["only 0 of the trees have a height up to 3"]),
-    ("sample toy.npz -n 200 -o new --shard 4/4", ["a shard is written i/n"]),
+    ("sample toy.npz -n 200 -o new --shard 4/4", ["expecting a shard i/n"]),
     ("sample toy.npz -n 200 -o new --variant mirror", ["mirror needs a value"]),
-    ("sample toy.npz -n 200 -o new --variant mirror=NP --overlap unique", ["parallel corpora have iid splits"]),
+    ("sample toy.npz -n 200 -o new --variant mirror=NP --overlap unique", ["parallel corpora need iid splits"]),
     ("convert folder new", ["not a finished corpus", "folder"]),
     ("sample toy.npz -n 3 -o new", ["3 sentences are too few", "--shares train=1"]),
     ("parse toy.npz empty.txt -o new", ["no sentence", "empty.txt"]),
@@ -147,9 +147,9 @@ BAD = [
     ("bound toy.npz text.txt --next", ["--next needs --json FILE"]),
     ("bound toy.npz text.txt --shard 0/2", ["--shard, --workers and --scheduler need -o FOLDER"]),
     ("bound toy.npz text.txt --workers 2", ["--workers and --scheduler need -o FOLDER"]),
-    ("bound toy.npz text.txt -o new --workers 2 --scheduler tcp://a:1", ["give --workers or --scheduler, not both"]),
+    ("bound toy.npz text.txt -o new --workers 2 --scheduler tcp://a:1", ["use --workers or --scheduler, not both"]),
     ("bound toy.npz text.txt -o new --scheduler missing", ["there is no such scheduler file", "missing"]),
-    ("bound toy.npz text.txt -o new --shard 2/2", ["a shard is written i/n", "got '2/2'"]),
+    ("bound toy.npz text.txt -o new --shard 2/2", ["expecting a shard i/n", "got '2/2'"]),
     ("bound toy.npz text.txt -o gap.txt", ["holds no unfinished scores", "gap.txt"]),
     ("bound toy.npz text.txt -o new --next --json new2", ["--next is for small inputs"]),
     ("train missing -o new", ["no such corpus folder", "missing"]),
@@ -274,7 +274,7 @@ def test_a_folder_of_other_things_survives_force(line: str, what: str, here: Pat
     before = snapshot(here)
     code, _, err = command(*line.format("mine", "mine").split(), "--force")
     assert code == 2
-    assert f"this is not a {what} and will not be replaced" in err
+    assert f"this is not a {what}, so it will not be replaced" in err
     assert snapshot(here) == before
 
 

@@ -70,7 +70,7 @@ def test_a_grammar_without_endings_gives_no_bound(tmp_path: Path, command: Comma
     (tmp_path / "text.txt").write_text("a\na a\n", encoding="utf-8")
     code, out, err = command("bound", tmp_path / "grows.npz", tmp_path / "text.txt", "--lengths", "none")
     assert (code, out) == (2, "")
-    assert "have probability 0.428571 together, not 1" in err
+    assert "have total probability 0.428571, not 1" in err
     assert command("bound", tmp_path / "grows.npz", tmp_path / "text.txt", "--lengths", "1..9").code == 0
 
 
@@ -91,5 +91,5 @@ def test_no_verb_takes_a_grammar_without_endings_for_the_truth(
     ):
         code, out, err = command(*call)
         assert (code, "=" in out) == (2, False), call
-        assert "have probability 0.428571 together, not 1" in err or "the spectral radius is 1.4" in err
+        assert "have total probability 0.428571, not 1" in err or "the spectral radius is 1.4" in err
     assert not (tmp_path / "p.jsonl").exists()

@@ -18,7 +18,7 @@ from truesource.grammar.truth import load_truth, process
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 LANGUAGES = {"brackets": "shuffle-dyck:k=64,depth=100", "copies": "copy:vocabulary=60,longest=10"}
-NO_RULES = "it has no rules; choose a language, or smaller settings, of which there is a grammar"
+NO_RULES = "it has no rules; choose a language or smaller settings with a grammar"
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_what_needs_rules_is_refused_in_one_sentence(here: Path, command: Comman
         ("evaluate", "divergence", *model, "--by", "phrase"): "the divergence by phrase needs trees",
         ("evaluate", "divergence", *model, "--by", "ambiguity"): "the divergence by ambiguity needs trees",
         ("evaluate", "divergence", *model, "--by", "distance"): "the divergence by distance needs the probability",
-        ("parse", grammar, "brackets", "-o", "x"): "is a process: it has samples and the exact law of the next word",
+        ("parse", grammar, "brackets", "-o", "x"): "is a process: it has samples and exact next-word distributions",
         ("vary", grammar, "--variant", "zipf=0.5", "-o", "x"): "is a process",
         ("inspect", grammar): "is a process",
         ("convert", grammar, "x.txt"): "is a process",

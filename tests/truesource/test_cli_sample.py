@@ -189,7 +189,7 @@ def test_parallel_corpora(here: Path, command: Command) -> None:
     ]
     from truesource.grammar.support.errors import InputError
 
-    with pytest.raises(InputError, match="retells another"):
+    with pytest.raises(InputError, match="reorders another"):
         Corpus.replay(mirrored.record, mirror, here / "again")
 
 

@@ -180,7 +180,7 @@ def test_without_stopwords_it_is_said_how_to_give_some(here: Path, command: Comm
         (("gap.txt", "--reference", "b.txt"), "gap.txt:2"),
         (("nowhere.txt", "--reference", "b.txt"), "there is no such file"),
         (("a.txt", "a.txt", "--reference", "b.txt"), "two samples are called 'a'"),
-        (("a.txt", "--reference", "b.txt", "--stopwords", "empty.txt"), "no word in this list"),
+        (("a.txt", "--reference", "b.txt", "--stopwords", "empty.txt"), "this list of stopwords has no words"),
         (("a.txt", "--reference", "b.txt", "--lengths", "30..40"), "none of the"),
     ],
 )

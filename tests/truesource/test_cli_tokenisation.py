@@ -474,7 +474,7 @@ def test_values_out_of_range_are_refused(option: str, here: Path, command: Comma
         ("unigram corpus --word-table toy.npz", "will not overwrite toy.npz without --force"),
         ("unigram corpus --oracle missing.npz", "missing.npz"),
         ("unigram corpus --no-oracle --out-of-domain zipf=2", "name it with --oracle"),
-        ("unigram corpus --oracle toy.npz --out-of-domain nothing", "no variant is called 'nothing'"),
+        ("unigram corpus --oracle toy.npz --out-of-domain nothing", "there is no variant 'nothing'"),
         ("unigram corpus --lengths 9", "6..25 (inclusive) or none, got '9'"),
         ("unigram corpus --json toy.npz", "will not overwrite toy.npz without --force"),
         ("unigram corpus --figure old.svg", "will not overwrite old.svg without --force"),

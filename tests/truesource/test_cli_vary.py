@@ -80,9 +80,9 @@ def test_without_a_length_range(options: tuple[str, ...], here: Path, command: C
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--variant", "mirrer=NP"], "no variant is called 'mirrer'; near: mirror"),
+        (["--variant", "mirrer=NP"], "there is no variant 'mirrer'; near: mirror"),
         (["--variant", "mirror=NPP"], "category 'NPP' is not in the grammar; near: "),
-        (["--variant", "zipf=1", "--lengths", "5-9"], "a length range is written 6..25"),
+        (["--variant", "zipf=1", "--lengths", "5-9"], "expecting a length range such as 6..25"),
         (["--variant", "zipf=1", "--lengths", "1..1"], "no sentence of this grammar has a length in 1..1"),
         (["--variant", "vocabulary=0"], "vocabulary wants a whole number"),
     ],
@@ -145,7 +145,7 @@ def test_heads_are_shown_and_never_guessed(command: Command, tmp_path: Path, mon
         "%start S\n", "%start S\n%head S: VPs\n%head VPs: V\n"
     )
     sample = ("sample", "g.txt", "-n", 20, "--shares", "train=1", "--lengths", "2..3", "--variant", "head-initial=all")
-    assert "the head is not known" in command(*sample, "-o", "c").err
+    assert "is unknown; specify it" in command(*sample, "-o", "c").err
     assert command(*sample, "-o", "c", "--heads", "heads.txt").code == 0
     assert (
         "--heads" in command("sample", "g.txt", "-n", 5, "--shares", "train=1", "-o", "d", "--heads", "heads.txt").err

@@ -180,5 +180,5 @@ def test_a_run_takes_a_variant_of_its_grammar(folder: Path) -> None:
     assert found.digest == parse_variant("mirror=all")(language("dyck", k=2)).pcfg.digest
     report = (folder / "runs" / "toy" / "report.html").read_text(encoding="utf-8")
     assert "It was changed by <code>mirror=all</code>" in report
-    with pytest.raises(InputError, match=r"grammar\.variant.*no variant is called 'miror'"):
+    with pytest.raises(InputError, match=r"grammar\.variant.*there is no variant 'miror'"):
         config_of(folder, "{language: dyck, variant: miror=all}")

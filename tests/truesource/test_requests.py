@@ -306,4 +306,4 @@ def test_sentences_without_room_on_the_disk_are_refused(command: Command, monkey
 def test_a_range_that_is_too_long_is_answered_with_shorter_ones(command: Command) -> None:
     Path("words.txt").write_text(WORDS)
     refused = command("sample", "words.txt", "-n", 1000, "--lengths", "2..100000", "-o", "corpus")
-    assert "ask for lengths up to 20,000, which take seconds, or up to 89,442, which take about a minute" in refused.err
+    assert "choose lengths up to 20,000, which take seconds, or up to 89,442, which take about a minute" in refused.err

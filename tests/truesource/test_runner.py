@@ -364,7 +364,7 @@ WHERE = [
     ("treebank", "truesource.run.treebank.stage.write_json", 1),
     ("grammar", "truesource.grammar.estimate.split_merge.train.save", 2),
     ("grammar", "truesource.grammar.pcfg.PCFG.save", 1),
-    ("corpus", "truesource.generator.shard_writer.Drawing.write", 3),
+    ("corpus", "truesource.generator.shard_writer.ShardSampler.write", 3),
     ("corpus", "truesource.generator.corpus_builder.settle", 1),
     ("train:c", "truesource.lmtrain.training_run.make_tokenizer", 1),
     ("train:c", "truesource.lmtrain.trainer.LossTrainer.compute_loss", 7),

@@ -25,7 +25,7 @@ def bank(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("read", [read_sentences, read_documents, lambda path: list(stream_sentences(path))])
 def test_a_treebank_is_no_text(read, bank: Path) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(InputError, match=r"this is a treebank, but a text is expected.*truesource convert") as caught:
+    with pytest.raises(InputError, match=r"expecting a text, got a treebank.*truesource convert") as caught:
         read(bank)
     assert caught.value.code == "treebank"
 
@@ -52,7 +52,7 @@ def test_verbs_refuse_it(call, bank: Path, command, tmp_path: Path, monkeypatch)
     arguments = [*call[:position], bank, *call[position:]]
     code, _, err = command(*arguments)
     assert code == 2
-    assert "this is a treebank" in err
+    assert "expecting a text, got a treebank" in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bank.mrg.gz"]
 
 
@@ -96,7 +96,7 @@ def test_signs_in_overrides_and_configurations(tmp_path: Path) -> None:
     override(values, "treebank.normalise.annotation=-")
     assert values == {"treebank": {"normalise": {"annotation": "-"}}}
     (tmp_path / "c.yaml").write_text("name: w\ntreebank:\n  normalise:\n    annotation: -\n")
-    with pytest.raises(InputError, match="quote a value that is a sign, such as '-'"):
+    with pytest.raises(InputError, match="quote a value such as '-'"):
         read_settings(tmp_path / "c.yaml")
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.tilting.rewards import Reward
-    from truesource.grammar.tilting.tilt import FrontierPoint, Tilted, Tilting
+    from truesource.grammar.tilting.tilt import FrontierPoint, TiltedGrammar, Tilting
 
 #: what the expected reward of each kind of tilt is
 EARNED = {
@@ -63,7 +63,7 @@ class TiltSettings(Settings):
         if wanted is not None and not isinstance(wanted, Event) and self.beta is None:
             raise InputError("a reward, or a sum of several, needs --beta; only one event can be required without it")
 
-    def tilted(self, tilting: Tilting, lengths: LengthRange | None) -> Tilted:
+    def tilted(self, tilting: Tilting, lengths: LengthRange | None) -> TiltedGrammar:
         """The grammar, tilted so; the probability of an event is that given ``lengths``, if there are any."""
         if self.beta is not None:
             return tilting.at(self.beta, lengths)
@@ -157,7 +157,11 @@ def rewards_of(regex: Sequence[str], count: Sequence[str], files: Sequence[Path]
 
 
 def _record(
-    grammar: Path, output: Path | None, tilted: Tilted, lengths: LengthRange | None, frontier: list[FrontierPoint]
+    grammar: Path,
+    output: Path | None,
+    tilted: TiltedGrammar,
+    lengths: LengthRange | None,
+    frontier: list[FrontierPoint],
 ) -> dict[str, Any]:
     """All numbers, for JSON."""
     from truesource.grammar.inference.expected import expected_counts

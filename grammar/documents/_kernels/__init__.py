@@ -1,1 +1,1 @@
-"""Kernels: documents of pools of languages."""
+"""Kernels for documents of pools of languages."""

@@ -1,7 +1,7 @@
-"""Kernels: a pool of automata reads documents, with a weight for each language that rests on the words so far.
+"""Kernels: a pool of automata reads documents; each language has a log posterior given the words so far.
 
-Weights are logarithms, so that a language that few words speak for may come back at any time. W documents are read at
-once; ``rows`` are those of the buffers (W, K) that a call is about. A word numbered V is the end of a string.
+Weights are logarithms, so that a language of low posterior can recover at any time. W documents are read at once;
+``rows`` are the rows of the buffers (W, K) that a call processes. A word numbered V is the end of a string.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import math
 import numpy as np
 
 from truesource.grammar._kernels.kernel import kernel
-from truesource.grammar.documents._kernels.tables import HiddenMoves, KnownMoves
+from truesource.grammar.documents._kernels.tables import DeterministicMoves, HiddenMoves
 
-SMALLEST = 1e-290  #: products of probabilities below this have lost digits, or all of them
-NEARLY_NONE = 1e-6  #: shares below this lose digits as a difference from 1
-FAR = -45.0  #: nats below the largest of a sum, where what is left out is lost in rounding
+SMALLEST = 1e-290  #: products of probabilities below this have lost some or all digits
+NEARLY_NONE = 1e-6  #: shares below this lose digits if computed as a difference from 1
+FAR = -45.0  #: nats below the largest term of a sum; smaller terms vanish in rounding
 
 
 @kernel
 def _summed(joint, top):
-    """Ln sum exp of (K,) numbers whose largest is ``top``."""
+    """Return ln sum exp of (K,) numbers whose largest is ``top``."""
     if top == -np.inf:
         return -np.inf
     total = 0.0
@@ -32,66 +32,68 @@ def _summed(joint, top):
 
 @kernel
 def _reweigh(row, log_weight, joint, total, at_end, log_prior, switch):
-    """The weights after a word; ``switch`` is P(another language is drawn) after the end of a string."""
+    """Compute the weights after a word; ``switch`` is P(the language is redrawn) after the end of a string."""
     changes = at_end and switch > 0.0
     for k in range(len(joint)):
-        found = joint[k] - total
+        posterior = joint[k] - total
         if changes:
             fresh = math.log(switch) + log_prior[k]
-            kept = math.log1p(-switch) + found if switch < 1.0 else -np.inf
-            top = max(fresh, kept)
-            found = top + math.log(math.exp(fresh - top) + math.exp(kept - top)) if top > -np.inf else -np.inf
-        log_weight[row, k] = found
+            same = math.log1p(-switch) + posterior if switch < 1.0 else -np.inf
+            top = max(fresh, same)
+            posterior = top + math.log(math.exp(fresh - top) + math.exp(same - top)) if top > -np.inf else -np.inf
+        log_weight[row, k] = posterior
 
 
 @kernel
-def _known(row, word, at, log_weight, tables: KnownMoves, joint):
-    """Ln P(language, word) of each language, to ``joint[row]``; their sum, nats."""
+def _deterministic(row, word, at, log_weight, tables: DeterministicMoves, joint):
+    """Write ln P(language, word) of each language to ``joint[row]``; return ln of their sum, nats."""
     top = -np.inf
     log_p = tables.log_stop if word == len(tables.word) else tables.log_word[word]
     for k in range(at.shape[1]):
-        found = log_weight[row, k]
-        if found > -np.inf:
-            found += log_p[at[row, k]]
-            top = max(top, found)
-        joint[row, k] = found
+        log_p_word = log_weight[row, k]
+        if log_p_word > -np.inf:
+            log_p_word += log_p[at[row, k]]
+            top = max(top, log_p_word)
+        joint[row, k] = log_p_word
     return _summed(joint[row], top)
 
 
 @kernel
-def known_probability(rows, words, at, log_weight, asked, total, joint, tables: KnownMoves):
-    """Ln P(word) of each document, (n,) nats; -inf of word -1."""
+def deterministic_probability(rows, words, at, log_weight, scored, total, joint, tables: DeterministicMoves):
+    """Return ln P(word) of each document, (n,) nats; -inf for word -1."""
     result = np.full(len(rows), -np.inf)
     for i in range(len(rows)):
         if words[i] >= 0:
-            asked[rows[i]] = words[i]
-            result[i] = total[rows[i]] = _known(rows[i], words[i], at, log_weight, tables, joint)
+            scored[rows[i]] = words[i]
+            result[i] = total[rows[i]] = _deterministic(rows[i], words[i], at, log_weight, tables, joint)
     return result
 
 
 @kernel
-def known_read(rows, words, at, log_weight, asked, total, joint, tables: KnownMoves, log_prior, switch):
-    """Move every language of each document on by its word, and weigh the languages anew.
+def deterministic_read(
+    rows, words, at, log_weight, scored, total, joint, tables: DeterministicMoves, log_prior, switch
+):
+    """Move every language of each document by its word, and update the weights.
 
-    Where `known_probability` was asked for the same word last, ``joint`` and ``total`` are ready.
+    ``joint`` and ``total`` are reused if `deterministic_probability` last scored the same word.
     """
     for i in range(len(rows)):
         row, word = rows[i], words[i]
-        if asked[row] != word:
-            total[row] = _known(row, word, at, log_weight, tables, joint)
-        asked[row] = -1
+        if scored[row] != word:
+            total[row] = _deterministic(row, word, at, log_weight, tables, joint)
+        scored[row] = -1
         at_end = word == len(tables.word)
         _reweigh(row, log_weight, joint[row], total[row], at_end, log_prior, switch)
         for k in range(at.shape[1]):
             if at_end:
                 at[row, k] = tables.start[k]
-            elif log_weight[row, k] > -np.inf:  # what is impossible may come back in another string alone
+            elif log_weight[row, k] > -np.inf:  # an impossible language can return only in another string
                 at[row, k] = tables.after[word, at[row, k]]
 
 
 @kernel
-def known_words(rows, at, log_weight, tables: KnownMoves):
-    """P(word) of each document and word, (n, V), and P(the string ends), (n,)."""
+def deterministic_words(rows, at, log_weight, tables: DeterministicMoves):
+    """Return P(word) of each document and word, (n, V), and P(the string ends), (n,)."""
     v, languages = len(tables.word), at.shape[1]
     law, stop = np.zeros((len(rows), v)), np.zeros(len(rows))
     weight = np.empty(languages)
@@ -107,7 +109,7 @@ def known_words(rows, at, log_weight, tables: KnownMoves):
 
 @kernel
 def _picked(weight, place):
-    """Return which of some intervals of lengths ``weight`` (K,) a place is in, and how far into it, 0 to 1."""
+    """Return which of K intervals of lengths ``weight`` (K,) contains a position, and how far into it, 0 to 1."""
     last, done = -1, 0.0
     for k in range(len(weight)):
         if last >= 0 and place < done:
@@ -119,8 +121,8 @@ def _picked(weight, place):
 
 
 @kernel
-def known_draw(rows, uniform, at, log_weight, tables: KnownMoves):
-    """A word of each document, given that the string goes on, (n,): first the language, then its word."""
+def deterministic_draw(rows, uniform, at, log_weight, tables: DeterministicMoves):
+    """Draw a word of each document, given that the string continues, (n,): first the language, then its word."""
     result = np.empty(len(rows), dtype=np.int64)
     share, law = np.empty(at.shape[1]), np.empty(len(tables.word))
     for i in range(len(rows)):
@@ -138,19 +140,19 @@ def known_draw(rows, uniform, at, log_weight, tables: KnownMoves):
 
 @kernel
 def _hidden(row, word, belief, ended, going, log_weight, tables: HiddenMoves, joint):
-    """Return what `_known` does; ``belief`` (W, G) is P(state | words, not ended) a language, ``ended`` (W, K)."""
+    """Compute `_deterministic`; ``belief`` (W, G) is P(state | words, not ended), ``ended`` (W, K) P(ended)."""
     top = -np.inf
     v = tables.emission.shape[1]
     for k in range(len(joint)):
-        p, own = ended[row, k], 0.0
+        p, share = ended[row, k], 0.0
         if word < v:
             for state in range(tables.first[k], tables.first[k + 1]):
-                own += belief[row, state] * tables.emission[state, word]
-            p = own * going[row, k]
+                share += belief[row, state] * tables.emission[state, word]
+            p = share * going[row, k]
         if p >= SMALLEST or (word == v and p > 0.0):
             joint[k] = log_weight[row, k] + math.log(p)
-        elif own > 0.0 and going[row, k] > 0.0:
-            joint[k] = log_weight[row, k] + math.log(own) + math.log(going[row, k])
+        elif share > 0.0 and going[row, k] > 0.0:
+            joint[k] = log_weight[row, k] + math.log(share) + math.log(going[row, k])
         else:
             joint[k] = -np.inf
         if joint[k] > top:
@@ -160,7 +162,7 @@ def _hidden(row, word, belief, ended, going, log_weight, tables: HiddenMoves, jo
 
 @kernel
 def hidden_probability(rows, words, belief, ended, going, log_weight, tables: HiddenMoves):
-    """Return the probability, as `known_probability` does."""
+    """Return the probabilities of words, as `deterministic_probability` does."""
     result = np.full(len(rows), -np.inf)
     joint = np.empty(ended.shape[1])
     for i in range(len(rows)):
@@ -172,7 +174,7 @@ def hidden_probability(rows, words, belief, ended, going, log_weight, tables: Hi
 
 @kernel
 def hidden_read(rows, words, belief, ended, going, log_weight, tables: HiddenMoves, log_prior, switch):
-    """Read a word, as `known_read` does."""
+    """Read words, as `deterministic_read` does."""
     joint, moved = np.empty(ended.shape[1]), np.zeros(belief.shape[1])
     v = tables.emission.shape[1]
     for i in range(len(rows)):
@@ -192,7 +194,7 @@ def hidden_read(rows, words, belief, ended, going, log_weight, tables: HiddenMov
 
 @kernel
 def _move(row, k, word, belief, ended, going, tables: HiddenMoves, moved):
-    """The belief of one language after a word that it can make; ``moved`` (G,) is zero before and after."""
+    """Update the belief of one language after a possible word; ``moved`` (G,) is zero before and after."""
     v = tables.emission.shape[1]
     stop, go = 0.0, 0.0
     for x in range(tables.bounds[k * v + word], tables.bounds[k * v + word + 1]):
@@ -213,7 +215,7 @@ def _move(row, k, word, belief, ended, going, tables: HiddenMoves, moved):
 
 @kernel
 def hidden_words(rows, belief, ended, going, log_weight, tables: HiddenMoves):
-    """Count words, as `known_words` does."""
+    """Return the probabilities of all words, as `deterministic_words` does."""
     v = tables.emission.shape[1]
     law, stop = np.zeros((len(rows), v)), np.zeros(len(rows))
     for i in range(len(rows)):
@@ -233,7 +235,7 @@ def hidden_words(rows, belief, ended, going, log_weight, tables: HiddenMoves):
 
 @kernel
 def hidden_draw(rows, uniform, belief, ended, going, log_weight, tables: HiddenMoves):
-    """Draw, as `known_draw` does: first the language, then its state, then a word."""
+    """Draw, as `deterministic_draw` does: first the language, then its state, then a word."""
     result = np.empty(len(rows), dtype=np.int64)
     share = np.empty(ended.shape[1])
     for i in range(len(rows)):
@@ -243,8 +245,8 @@ def hidden_draw(rows, uniform, belief, ended, going, log_weight, tables: HiddenM
             share[k] = math.exp(weight) * going[row, k] if weight > FAR else 0.0
             total += share[k]
         k, rest = _picked(share, uniform[i] * total)
-        own = belief[row, tables.first[k] : tables.first[k + 1]]
-        state, rest = _picked(own, rest * own.sum())
+        states = belief[row, tables.first[k] : tables.first[k + 1]]
+        state, rest = _picked(states, rest * states.sum())
         state += tables.first[k]
         result[i] = _picked(tables.emission[state], rest * tables.emission[state].sum())[0]
     return result

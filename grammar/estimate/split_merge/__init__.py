@@ -1,6 +1,6 @@
 """Split-merge training: substates of treebank labels, found by EM on observed trees (Petrov et al. 2006).
 
-Every constant of it stands here, in one frozen object.
+All its constants are in one frozen object.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from truesource.grammar.support.records import check_fields
 class SplitMerge:
     """Settings of training a split-merge grammar.
 
-    The defaults are those of Petrov et al. (2006) but for ``noise`` (1% there) and ``smoothing`` (``fixed`` there),
+    The defaults are the values of Petrov et al. (2006) except ``noise`` (1% there) and ``smoothing`` (``fixed`` there),
     which were chosen for held-out likelihood and F1 on small treebanks. A Dirichlet prior gives the siblings' mean the
-    weight ``prior / (uses + prior)``, so that substates of few uses are drawn to it most. With little noise EM is still
+    weight ``prior / (uses + prior)``, so that rare substates move most towards it. With little noise EM is still
     leaving the symmetric point when its iterations end. With ``relaxation`` 1.8, about half of the iterations reach the
     same likelihood (over-relaxed EM, Salakhutdinov and Roweis 2003). Classes of rare words: `word_classes` and
     `lexicon`.
 
     Raises:
-        InputError: a value is of another type, or out of its range.
+        InputError: a value has the wrong type or is out of range.
     """
 
     advanced: ClassVar = frozenset(
@@ -59,25 +59,25 @@ class SplitMerge:
         Field(
             gt=1.0,
             lt=2.0,
-            description="After a split or merge, EM changes log probabilities by so many times its step; none: by it.",
+            description="Over-relaxation factor of EM after a split or merge; none: ordinary EM.",
         ),
     ] = None
     merge_fraction: Annotated[
-        float, Field(ge=0.0, le=1.0, description="Share of the pairs of siblings of a split that are merged back.")
+        float, Field(ge=0.0, le=1.0, description="Share of the sibling pairs of a split that are merged again.")
     ] = 0.5
     noise: Annotated[
         float, Field(ge=0.0, lt=1.0, description="Largest relative change of a score when a split copies it.")
     ] = 0.2
     smoothing: Annotated[
         Literal["dirichlet", "fixed"],
-        Field(description="Weight of the siblings' mean: larger for rare substates (dirichlet), or equal (fixed)."),
+        Field(description="Weight of the siblings' mean: larger for rare substates (dirichlet), or constant (fixed)."),
     ] = "dirichlet"
     prior_rules: Annotated[
         float,
         Field(
             gt=0.0,
             allow_inf_nan=False,
-            description="Smoothing dirichlet: uses of binary and unary rules that the mean counts as.",
+            description="Smoothing dirichlet: prior pseudo-count of the mean in binary and unary rules.",
         ),
     ] = 20.0
     prior_lexicon: Annotated[
@@ -85,7 +85,7 @@ class SplitMerge:
         Field(
             gt=0.0,
             allow_inf_nan=False,
-            description="Smoothing dirichlet: uses of lexical rules that the mean counts as.",
+            description="Smoothing dirichlet: prior pseudo-count of the mean in lexical rules.",
         ),
     ] = 50.0
     smooth_rules: Annotated[
@@ -99,26 +99,24 @@ class SplitMerge:
     )
     precision: Annotated[
         Literal["float32", "float64"],
-        Field(description="Arithmetic of the passes over trees in EM; sums and likelihoods are float64 in both."),
+        Field(description="Floating-point type of the passes over trees in EM; sums and likelihoods are float64."),
     ] = "float32"
     lexicon: Annotated[
         Literal["generate", "parse"],
         Field(
-            description="Words: those seen alone (generate), or also unknown ones, by classes of rare words (parse)."
+            description="Words: of the trees only (generate), or also unknown ones, by classes of rare words (parse)."
         ),
     ] = "generate"
     rare: Annotated[
-        int, Field(ge=1, description="Lexicon parse: words that occur this often or less train a class.")
+        int, Field(ge=1, description="Lexicon parse: words that occur at most this often train a class.")
     ] = 20
-    class_types: Annotated[
-        int, Field(ge=1, description="Lexicon parse: number of different rare words that a class needs.")
-    ] = 8
+    class_types: Annotated[int, Field(ge=1, description="Lexicon parse: least number of rare types in a class.")] = 8
     class_prior: Annotated[
         float,
         Field(
             gt=0.0,
             allow_inf_nan=False,
-            description="Lexicon parse: weight of its class beside a rare word, as a number of occurrences.",
+            description="Lexicon parse: pseudo-count of its class in the estimates of a rare word.",
         ),
     ] = 10.0
     tag_prior: Annotated[
@@ -126,7 +124,7 @@ class SplitMerge:
         Field(
             ge=0.0,
             allow_inf_nan=False,
-            description="Lexicon parse: weight of the class's tags for a rare word, in occurrences; 0: no unseen tags.",
+            description="Lexicon parse: pseudo-count of the class's tags for a rare word; 0: no unseen tags.",
         ),
     ] = 0.5
 
@@ -139,5 +137,5 @@ class SplitMerge:
 
     @property
     def iterations(self) -> int:
-        """EM iterations of a whole run."""
+        """Number of EM iterations of a whole run."""
         return self.cycles * (self.em_split + self.em_merge + self.em_smooth)

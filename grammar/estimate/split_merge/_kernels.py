@@ -1,8 +1,8 @@
-"""Kernels: passes over the trees of a forest, what merging sibling substates would cost, and loops over the rules.
+"""Kernels: passes over the trees of a forest, losses of merging sibling substates, and loops over the rules.
 
 A batch is a run of nodes with one base rule A -> B C, so its nodes share every probability: vectors of up to WIDTH
-nodes are turned around, substate by node, and each rule probability that is not zero is one multiplication along the
-nodes. ``sizes`` (R, 3) is n_A, n_B, n_C per base rule; the dormant entries of a pair are taken as zero.
+nodes are transposed, substate by node, and each nonzero rule probability is one multiplication along the nodes.
+``sizes`` (R, 3) is n_A, n_B, n_C per base rule; the dormant entries of a pair count as zero.
 
 ``rules`` (R, 5) holds per base rule its first place, n_A, n_B, n_C and the first row of A (see `parameters.Layout`);
 their probabilities are `Entries`.
@@ -17,12 +17,12 @@ import numpy as np
 from truesource.grammar._kernels.kernel import kernel
 from truesource.grammar._kernels.rules import Entries, ForestNodes
 
-WIDTH = 128  #: nodes whose vectors are in the first-level cache together
+WIDTH = 128  #: number of nodes whose vectors fit in the first-level cache
 
 
 @kernel
 def _turn(vector, offset, nodes, n, at, rows):
-    """Copy the vectors of ``nodes`` into the columns of ``rows``; ``at`` receives where they start."""
+    """Copy the vectors of ``nodes`` into the columns of ``rows``; ``at`` receives their offsets."""
     for j in range(len(nodes)):
         at[j] = offset[nodes[j]]
     for k in range(n):
@@ -33,9 +33,9 @@ def _turn(vector, offset, nodes, n, at, rows):
 
 @kernel(fastmath={"contract", "reassoc"})
 def inside(nodes: ForestNodes, sizes, entries: Entries, vector, scale, log_scale):
-    """Fill inside vectors, each over its largest entry ``scale``; ``log_scale`` sums a node's subtree.
+    """Fill inside vectors, each divided by its largest entry, ``scale``; ``log_scale`` sums over a node's subtree.
 
-    ``vector`` comes in as zeros.
+    ``vector`` is zero on entry.
     """
     rule, left, right, batches, offset = nodes
     first_pair, pair, first_entry, end_live, substate, prob = entries
@@ -101,9 +101,9 @@ def inside(nodes: ForestNodes, sizes, entries: Entries, vector, scale, log_scale
 
 @kernel(fastmath={"contract", "reassoc"})
 def outside(nodes: ForestNodes, sizes, entries: Entries, vector, scale, out, asleep_too, gradient):
-    """Add d log-likelihood / d ``prob`` to ``gradient``; ``out`` comes in with the roots' weights.
+    """Add d log-likelihood / d ``prob`` to ``gradient``; on entry ``out`` holds the weights of the roots.
 
-    Entries taken as zero get theirs only where ``asleep_too``.
+    Derivatives by dormant entries are added only if ``asleep_too``.
     """
     rule, left, right, batches, offset = nodes
     first_pair, pair, first_entry, end_live, substate, prob = entries
@@ -205,11 +205,11 @@ def outside(nodes: ForestNodes, sizes, entries: Entries, vector, scale, out, asl
 
 @kernel
 def release(order, fresh, done, rule, first_parent, parents, waiting, place, ready, end):
-    """Take the nodes at ``fresh`` to ``done`` of the order as done: parents with no child left to do become ready.
+    """Move the ready nodes from ``fresh`` on to the order; parents whose children are all done become ready.
 
-    The parents of node i are ``parents[first_parent[i]]`` to ``parents[first_parent[i + 1]]``; ``waiting`` (N,) are
-    the children left to do; ``place`` (N,) receives the position of each node; ready nodes of base rule r are put at
-    ``end[r]`` in ``ready``.
+    Nodes from ``fresh`` to ``done`` of the order are new. The parents of node i are ``parents[first_parent[i]]`` to
+    ``parents[first_parent[i + 1]]``; ``waiting`` (N,) are the children left to do; ``place`` (N,) receives the position
+    of each node; ready nodes of base rule r are put at ``end[r]`` in ``ready``.
     """
     for at in range(fresh, done):
         node = order[at]
@@ -224,7 +224,7 @@ def release(order, fresh, done, rule, first_parent, parents, waiting, place, rea
 
 @kernel
 def merge_losses(nodes: ForestNodes, sizes, vector, out, weight, first_row, share, loss):
-    """Add to ``loss`` (rows,) what each sibling pair's merge would cost, at the row of its first substate.
+    """Add to ``loss`` (rows,) the cost of merging each sibling pair, at the row of its first substate.
 
     A node has one occurrence, in a tree of ``weight`` (N,); ``share`` (rows,) is the weight of a substate in the
     mixture with its sibling, ``first_row`` (R,) the first row of each base rule's parent.
@@ -248,11 +248,11 @@ def merge_losses(nodes: ForestNodes, sizes, vector, out, weight, first_row, shar
 
 @kernel
 def maximise(rules, entries: Entries, scores, slept, smallest, dormant, result: Entries):
-    """M-step: ``result`` is scores over their row's total, without what falls below ``smallest``.
+    """Compute the M-step: ``result`` is scores over their row's total, without results below ``smallest``.
 
-    Within a pair, what falls below ``dormant`` comes last, from ``end_live`` on. What did so before has its last score
-    from ``slept`` iterations ago, and falls by as much as in all of them; it keeps its probability where ``slept`` is
-    0, as a row without any score does. Returns how many pairs and entries are left.
+    Within a pair, dormant entries, below ``dormant``, come last, from ``end_live`` on. An entry that was dormant has a
+    score from ``slept`` iterations ago; its decrease is extrapolated over all of them. It keeps its probability if
+    ``slept`` is 0, and so does a row without scores. Return the numbers of pairs and entries left.
     """
     first_pair, pair, first_entry, end_live, substate, prob = entries
     new_first_pair, new_pair, new_first_entry, new_end_live, new_substate, new_prob = result
@@ -298,11 +298,11 @@ def maximise(rules, entries: Entries, scores, slept, smallest, dormant, result: 
 
 @kernel
 def smooth(rules, lexical, entries: Entries, weight, end, new_first_entry, new_substate, new_prob):
-    """Probabilities drawn towards the mean of their siblings.
+    """Interpolate probabilities with the mean of their siblings.
 
-    Siblings are neighbouring rows: ``end`` (rows,) is one past the last sibling of a row. ``weight`` (2, rows)
-    is the share of the mean in a row's phrasal and lexical rules; ``lexical`` (R,) is 0 or 1. Returns how many
-    entries there are now.
+    Siblings are adjacent rows: ``end`` (rows,) is one past the last sibling of a row. ``weight`` (2, rows) is the
+    weight of the mean in a row's phrasal and lexical rules; ``lexical`` (R,) is 0 or 1. Return the new number of
+    entries.
     """
     first_pair, pair, first_entry, _, substate, prob = entries
     new = 0

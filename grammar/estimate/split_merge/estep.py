@@ -1,7 +1,7 @@
 """The E-step: likelihood of observed trees and expected rule counts, by inside-outside over substates.
 
-Trees are arrays: a forest in which equal subtrees are one node, in batches of one base rule whose children are all
-done before.
+Trees are arrays: a forest in which equal subtrees are one node, in batches of one base rule that come after the batches
+of their children.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from truesource.grammar.estimate.split_merge.parameters import SparseRules
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.tree import Tree, no_garbage_collection
 
-CHUNK_TOKENS = 100_000  #: tokens of the first forests; what one thread takes at a time
-LARGEST = 3  #: times as many that a forest has at most, which bounds the memory of the E-step
-MOST_APART = 2_000_000  #: entries of the vectors of occurrences that are held at a time, about
+CHUNK_TOKENS = 100_000  #: tokens of the first forests, the work of one thread at a time
+LARGEST = 3  #: largest size of a forest in CHUNK_TOKENS, which bounds the memory of the E-step
+MOST_APART = 2_000_000  #: entries of the vectors of occurrences held at a time, about
 
 
 def schedule(rule: IntArray, left: IntArray, right: IntArray, n_phrasal: int) -> tuple[IntArray, IntArray]:
-    """Put the nodes of a graph in an order in which children come first.
+    """Order the nodes of a graph so that children come first.
 
-    Takes again and again the base rule with the largest share of its remaining nodes ready (no child left to do),
-    all of those at once: few, large batches, in which nodes with equal children are neighbours. Rules from
-    ``n_phrasal`` on are lexical: their nodes have no child, stand first, by rule, and in no batch.
+    Repeatedly takes the base rule with the largest share of its remaining nodes ready (all children done) and all its
+    ready nodes at once: few, large batches, in which nodes with equal children are adjacent. Rules from ``n_phrasal``
+    on are lexical: their nodes have no child, come first, by rule, and are in no batch.
 
     Args:
-        rule: base rule of each node, (N,); node 0 stands for an absent child.
-        left: left or only child, 0 where there is none.
-        right: right child, 0 where there is none.
+        rule: base rule of each node, (N,); node 0 represents an absent child.
+        left: left or only child, 0 for none.
+        right: right child, 0 for none.
         n_phrasal: number of phrasal rules.
 
     Returns:
-        The nodes in order, (N,), node 0 first, and where each batch begins in it, (M + 1,), with N at the end.
+        The nodes in order, (N,), node 0 first, and the start of each batch in it, (M + 1,), with N at the end.
     """
     from truesource.grammar.estimate.split_merge._kernels import release
 
     n = len(rule)
     phrasal = np.flatnonzero((rule >= 0) & (rule < n_phrasal))
-    ends = np.cumsum(np.bincount(rule[phrasal], minlength=n_phrasal))  # of the nodes of each rule in `ready`
+    ends = np.cumsum(np.bincount(rule[phrasal], minlength=n_phrasal))  # ends of the nodes of each rule in `ready`
     begin = np.concatenate([[0], ends[:-1]])
     end, ready = begin.copy(), np.empty(len(phrasal), dtype=np.int64)
     children = np.column_stack([left, right]).ravel()
@@ -84,18 +84,17 @@ def schedule(rule: IntArray, left: IntArray, right: IntArray, n_phrasal: int) ->
 class Forest:
     """Directed acyclic graph of some trees of a treebank.
 
-    Equal subtrees (labels, words, shape) are one node: their inside vectors are the same, and the
-    outside weights of their occurrences may be added up, as expected counts are linear in them. Node 0
-    is no tree node but stands for an absent child. All children of a node come before it: first the
-    preterminals, by base rule, then batches of nodes of one base rule.
+    Equal subtrees (labels, words, shape) are one node: their inside vectors are equal, and outside weights of their
+    occurrences are added, as expected counts are linear in them. Node 0 represents an absent child. All children of a
+    node come before it: first the preterminals, by base rule, then batches of nodes of one base rule.
     """
 
     rule: Int32Array  #: (N,) base rule at each node; -1 for node 0
-    left: Int32Array  #: (N,) left or only child, 0 where there is none
-    right: Int32Array  #: (N,) right child, 0 where there is none
+    left: Int32Array  #: (N,) left or only child, 0 for none
+    right: Int32Array  #: (N,) right child, 0 for none
     batches: IntArray  #: (M + 1,) first node of each batch, and N
-    roots: Int32Array  #: (T,) nodes that are whole trees, all different
-    weights: FloatArray  #: (T,) how often each tree stands in the treebank
+    roots: Int32Array  #: (T,) nodes that are roots, all different
+    weights: FloatArray  #: (T,) occurrences of each tree in the treebank
     tokens: IntArray  #: (T,) words of each tree
 
     @property
@@ -105,7 +104,7 @@ class Forest:
 
 
 class _Builder:
-    """Collects nodes bottom-up, equal ones once."""
+    """A builder that collects nodes bottom-up, equal ones once."""
 
     def __init__(self, number: Callable[[RuleKey], int]) -> None:
         self._number = number
@@ -114,7 +113,7 @@ class _Builder:
         self.n_tokens = 0
 
     def add(self, tree: Tree) -> Sequence[int]:
-        """Take a tree in; its rules, or none, and nothing is counted, when one of them is -1."""
+        """Add a tree; return its rules. If one is -1, return none and count nothing."""
         subtrees = list(tree.subtrees())
         rules = [self._number(rule_key(subtree)) for subtree in subtrees]
         if -1 in rules:
@@ -139,25 +138,25 @@ class _Builder:
         return rules
 
     def graph(self) -> Graph:
-        """Return what was collected."""
+        """Return the collected graph."""
         return Graph.of(self._nodes, self._roots)
 
 
 class Graph(NamedTuple):
-    """The nodes of some trees in the order in which they were met, children first."""
+    """The nodes of some trees in the order of their first occurrence, children first."""
 
     keys: Int32Array  #: (N, 3) rule, left and right child of each node, as in `Forest`
-    roots: IntArray  #: (T, 3) each tree's node, how often it is there, its words
+    roots: IntArray  #: (T, 3) each tree's node, its occurrences, its number of words
 
     @classmethod
     def of(cls, nodes: Iterable[tuple[int, int, int]], roots: Mapping[int, Sequence[int]]) -> Graph:
-        """The graph of these nodes, and of roots with how often each is there and its words."""
+        """Return the graph of these nodes, and of roots with their occurrences and numbers of words."""
         keys = np.array([(-1, 0, 0), *nodes], dtype=np.int32)
         entries = [(root, *entry) for root, entry in roots.items()]
         return cls(keys, np.array(entries, dtype=np.int64).reshape(-1, 3))
 
     def forest(self, number: IntArray, n_phrasal: int) -> Forest:
-        """The nodes in batches; ``number`` are the base rules that rules stand for, and -1."""
+        """Return the nodes in batches; ``number`` are the base rules of the graph's rules, and -1."""
         rule, left, right = np.ascontiguousarray(self.keys.T.astype(np.int64))
         rule = number[rule]
         order, batches = schedule(rule, left, right, n_phrasal)
@@ -174,7 +173,7 @@ class Graph(NamedTuple):
         )
 
     def renamed(self, number: IntArray) -> Graph:
-        """The graph with rule ``number[i]`` in the place of rule i; nodes that are equal now are one."""
+        """Return the graph with rule ``number[i]`` in place of rule i; nodes that become equal are merged."""
         nodes: dict[tuple[int, int, int], int] = {}
         place = [0]
         rule, left, right = self.keys[1:].T
@@ -187,25 +186,25 @@ class Graph(NamedTuple):
 
 
 class Subtrees:
-    """The different subtrees of binarised trees, `CHUNK_TOKENS` tokens or more together, and the rules that they use.
+    """The distinct subtrees of binarised trees, in graphs of `CHUNK_TOKENS` tokens or more, and their rules.
 
     Args:
         graphs: the subtrees.
-        uses: how often each rule is used in the trees; their order numbers them.
+        uses: uses of each rule in the trees; their order numbers the rules.
     """
 
     def __init__(self, graphs: Sequence[Graph], uses: Mapping[RuleKey, int]) -> None:
         self._graphs = graphs
-        self._rules, self._uses = tuple(uses), tuple(uses.values())  # by number
+        self._rules, self._uses = tuple(uses), tuple(uses.values())  # by rule number
         roots: Counter[str] = Counter()
         for graph in graphs:
             for rule, times in zip(graph.keys[graph.roots[:, 0], 0].tolist(), graph.roots[:, 1].tolist(), strict=True):
                 roots[self._rules[rule][0]] += times
-        self.table = RuleTable.from_counts(uses, roots)  #: their rules
+        self.table = RuleTable.from_counts(uses, roots)  #: base rules of the subtrees
 
     @classmethod
     def of(cls, trees: Iterable[Tree]) -> Subtrees:
-        """Walk over the trees, once.
+        """Collect the subtrees in one walk over the trees.
 
         Raises:
             InputError: as `truesource.grammar.estimate.relative_frequency.RuleTable.from_trees`.
@@ -217,7 +216,7 @@ class Subtrees:
         return cls(graphs, {key: uses[i] for key, i in numbers.items()})
 
     def with_words(self, names: Mapping[str, str]) -> Subtrees:
-        """The subtrees of the same trees with other words in the place of those of ``names``."""
+        """Return the subtrees of the same trees with each word of ``names`` replaced."""
         uses: Counter[RuleKey] = Counter()
         numbers: defaultdict[RuleKey, int] = defaultdict(itertools.count().__next__)
         number = np.empty(len(self._rules), dtype=np.int64)
@@ -230,7 +229,7 @@ class Subtrees:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all that tells these subtrees from others."""
+        """SHA-256 that identifies these subtrees."""
         sha = hashlib.sha256(json.dumps(self._rules).encode())
         for graph in self._graphs:
             for array in graph:
@@ -238,20 +237,20 @@ class Subtrees:
         return sha.hexdigest()
 
     def forests(self, table: RuleTable) -> tuple[Forest, ...]:
-        """The trees under the rules of a table, which has all that they use."""
+        """Return the trees under the rules of a table, which has all rules that they use."""
         number = np.array([*(table.ids[key] for key in self._rules), -1], dtype=np.int64)
         return tuple(graph.forest(number, table.n_phrasal) for graph in self._graphs)
 
 
 def _graphs(trees: Iterable[Tree], number: Callable[[RuleKey], int], uses: Counter[int]) -> tuple[list[Graph], int]:
-    """Graphs of `CHUNK_TOKENS` tokens or more, and how many trees have a rule of number -1; ``uses`` counts rules."""
+    """Return graphs of `CHUNK_TOKENS` tokens or more, and the number of trees with a rule -1; ``uses`` counts rules."""
     graphs: list[Graph] = []
     builder, unknown, before = _Builder(number), 0, 0
     for tree in trees:
         rules = builder.add(tree)
         unknown += not rules
         uses.update(rules)
-        # larger ones, of which more subtrees are equal, where they still are many: a quarter of what is before
+        # larger graphs share more subtrees; while many graphs remain, use a quarter of the tokens so far
         if builder.n_tokens >= min(max(CHUNK_TOKENS, before // 4), LARGEST * CHUNK_TOKENS):
             graphs.append(builder.graph())
             before += builder.n_tokens
@@ -262,10 +261,10 @@ def _graphs(trees: Iterable[Tree], number: Callable[[RuleKey], int], uses: Count
 
 
 def encode(trees: Sequence[Tree], table: RuleTable) -> tuple[tuple[Forest, ...], int]:
-    """Binarised trees as forests of about `CHUNK_TOKENS` tokens or more.
+    """Return binarised trees as forests of about `CHUNK_TOKENS` tokens or more.
 
     Returns:
-        The forests, and the number of trees left out because they use a rule or word that the table does not have.
+        The forests, and the number of trees excluded because they use a rule or word that is not in the table.
     """
     numbers = defaultdict(lambda: -1, table.ids)
     graphs, unknown = _graphs(trees, numbers.__getitem__, Counter())
@@ -282,8 +281,8 @@ class Inside:
 
     nodes: ForestNodes
     vector: NDArray[Any]  #: all vectors, one after another
-    scale: NDArray[Any]  #: (N,) factor taken out at the node; 0 where no substate can make its subtree
-    log_probs: FloatArray  #: (T,) log probability of each tree, nats; -inf where impossible
+    scale: NDArray[Any]  #: (N,) factor taken out at the node; 0 if no substate derives its subtree
+    log_probs: FloatArray  #: (T,) log probability of each tree, nats; -inf if impossible
 
 
 @dataclass(frozen=True)
@@ -292,16 +291,16 @@ class Likelihood:
 
     total: float  #: nats, over the possible trees
     tokens: int  #: words of the possible trees
-    impossible: int  #: trees of probability zero, left out of both
+    impossible: int  #: trees of probability zero, excluded from both
 
     @property
     def per_token(self) -> float | None:
-        """Nats per word of the possible trees; None when there are none."""
+        """Nats per word of the possible trees; None if there are none."""
         return self.total / self.tokens if self.tokens else None
 
 
 def inside(forest: Forest, rules: SparseRules) -> Inside:
-    """Inside vectors of every node, children first."""
+    """Return the inside vectors of every node, children first."""
     from truesource.grammar.estimate.split_merge import _kernels as kernels
 
     lengths, offset = _layout(forest.rule, rules)
@@ -313,7 +312,7 @@ def inside(forest: Forest, rules: SparseRules) -> Inside:
 
 
 def _layout(rule: Int32Array, rules: SparseRules) -> tuple[IntArray, IntArray]:
-    """Length of the vector of each node, and where it begins among all of them."""
+    """Return the length of the vector of each node, and its offset among all of them."""
     lengths = rules.sizes[rule, 0]
     lengths[0] = 1
     return lengths, np.cumsum(lengths) - lengths
@@ -321,16 +320,16 @@ def _layout(rule: Int32Array, rules: SparseRules) -> tuple[IntArray, IntArray]:
 
 @dataclass(frozen=True, eq=False)
 class Occurrences:
-    """Some trees of a forest, each occurrence of a node as a node of its own."""
+    """Some trees of a forest, with a separate node for each occurrence."""
 
     nodes: ForestNodes
     vector: NDArray[Any]  #: all inside vectors, one after another, each over its largest entry
-    out: NDArray[Any]  #: all outside vectors, likewise, such that the product of both is the tree's weight at each node
+    out: NDArray[Any]  #: all outside vectors, scaled so that inside times outside is the tree's weight at each node
     weight: FloatArray  #: (N,) weight of the node's tree
 
 
 def occurrences(forest: Forest, rules: SparseRules) -> Iterator[Occurrences]:
-    """All possible trees of a forest, some at a time."""
+    """Yield all possible trees of a forest, some at a time."""
     from truesource.grammar.estimate.split_merge import _kernels as kernels
 
     up = inside(forest, rules)
@@ -350,9 +349,9 @@ def occurrences(forest: Forest, rules: SparseRules) -> Iterator[Occurrences]:
 
 
 def _apart(forest: Forest, trees: IntArray) -> tuple[Int32Array, Int32Array, Int32Array, FloatArray, IntArray]:
-    """Node, left and right child and weight of each occurrence, by node; and the occurrences that are roots."""
+    """Return node, left and right child and weight of each occurrence, by node; and the occurrences that are roots."""
     node, weight = forest.roots[trees], forest.weights[trees]
-    nodes, weights = [np.zeros(1, dtype=node.dtype)], [np.zeros(1)]  # number 0 stands for an absent child
+    nodes, weights = [np.zeros(1, dtype=node.dtype)], [np.zeros(1)]  # number 0 is an absent child
     children, n = [np.zeros((1, 2), dtype=np.int64)], 1
     while len(node):  # a level of all trees
         n += len(node)
@@ -371,7 +370,7 @@ def _apart(forest: Forest, trees: IntArray) -> tuple[Int32Array, Int32Array, Int
 
 
 def likelihood(forests: Sequence[Forest], rules: SparseRules, *, unknown: int = 0) -> Likelihood:
-    """Log-likelihood of the trees, substates summed out; ``unknown`` trees are impossible from the start."""
+    """Return the log-likelihood of the trees, substates summed out, and of ``unknown`` trees of probability 0."""
     rules = rules.awake()
     return _sum(list(zip(forests, each(_log_probs, forests, rules), strict=True)), unknown)
 
@@ -389,25 +388,24 @@ def _sum(parts: Sequence[tuple[Forest, FloatArray]], unknown: int) -> Likelihood
 def expected_entries(
     forests: Sequence[Forest], rules: SparseRules, *, asleep_too: bool = True
 ) -> tuple[Likelihood, FloatArray]:
-    """Log-likelihood, and how often each entry of ``rules`` is used in the trees in expectation, (E,).
+    """Return the log-likelihood, and the expected number of uses of each entry of ``rules`` in the trees, (E,).
 
-    The counts are ``prob * d log-likelihood / d prob``, which is the derivative by the log probability. Trees of
-    probability zero count nothing; the first result says how many there are. Dormant phrasal entries count 0 unless
-    ``asleep_too``.
+    The counts are ``prob * d log-likelihood / d prob``, the derivative by the log probability. Trees of probability
+    zero add nothing; the first result counts them. Dormant phrasal entries count 0 unless ``asleep_too``.
     """
     gradient = np.zeros(len(rules.prob))
     parts: list[tuple[Forest, FloatArray]] = []
     derivative = partial(_derivative, asleep_too=asleep_too)
     for forest, (log_probs, part) in zip(forests, each(derivative, forests, rules), strict=True):
-        gradient += part  # in the order of the forests, on any number of threads
+        gradient += part  # in the order of the forests for any number of threads
         parts.append((forest, log_probs))
     return _sum(parts, 0), gradient * rules.prob
 
 
 def _derivative(forest: Forest, rules: SparseRules, asleep_too: bool) -> tuple[FloatArray, FloatArray]:
-    """Log probability of each tree, and the derivative of their sum by each rule probability.
+    """Return the log probability of each tree, and the derivative of their sum by each rule probability.
 
-    Where float32 is out of its range, float64 takes over.
+    Computes in float64 if float32 is out of its range.
     """
     from truesource.grammar.estimate.split_merge import _kernels as kernels
 
@@ -430,7 +428,7 @@ def _log_probs(forest: Forest, rules: SparseRules) -> FloatArray:
 
 
 def each(work: Callable[[Forest, SparseRules], T], forests: Sequence[Forest], rules: SparseRules) -> Iterator[T]:
-    """Results of ``work`` for each forest, in their order; as many at once as there are threads."""
+    """Yield the results of ``work`` for each forest, in order; as many at once as there are threads."""
     from joblib import Parallel, delayed
 
     from truesource.grammar.inference.batch import threads

@@ -1,6 +1,6 @@
-"""The rules of a grammar with substates: where each has its place, and those that are not zero; M-step, smoothing.
+"""The rules of a grammar with substates: their layout and nonzero probabilities; M-step and smoothing.
 
-Smoothing draws the rules of a substate towards those of its siblings in the split tree.
+Smoothing moves the rules of a substate towards the mean over its siblings in the split tree.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 
 #: Substates of a label: its number for a leaf, a pair for a split that was kept.
 SplitTree = int | list["SplitTree"]
-#: Smaller probabilities are dormant after an M-step. Their expected counts, together, are below the number of
-#: rules times the number of tokens times this, so the passes over the trees leave them out of the likelihood; but
-#: they are asked for their derivatives now and then, so that they can grow again.
+#: Smaller probabilities are dormant after an M-step. Their total expected count is below the number of rules times the
+#: number of tokens times this, so the likelihood leaves them out; their derivatives are computed now and then, so that
+#: they can grow again.
 DORMANT = 1e-15
-TINY = 1e-40  #: smaller probabilities are taken as zero
-LEAP = 10.0  #: largest change of a probability by one EM step that over-relaxation takes for what goes on
+TINY = 1e-40  #: smaller probabilities count as zero
+LEAP = 10.0  #: largest factor of one EM step that over-relaxation extrapolates
 
 
 @dataclass(frozen=True)
 class Block:
-    """Neighbouring base rules of one shape: one binary or unary rule, or all lexical rules of a symbol."""
+    """Adjacent base rules of one shape: one binary or unary rule, or all lexical rules of a symbol."""
 
     parent: int  #: symbol
     left: int  #: symbol, -1 for none
@@ -41,10 +41,10 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The places of all rules that so many substates make possible, whether their probability is zero or not.
+    """The places of all rules possible with given numbers of substates, whether their probability is zero or not.
 
-    A base rule A -> B C owns a block of places of shape ``(n_B, n_C, n_A)`` (an absent child counts as one
-    substate). A row is a substate of a parent; the rules of a row sum to one.
+    A base rule A -> B C has a block of places of shape ``(n_B, n_C, n_A)`` (an absent child counts as one substate). A
+    row is a substate of a parent; the rules of a row sum to one.
     """
 
     table: RuleTable
@@ -53,7 +53,7 @@ class Layout:
     @cached_property
     def rules(self) -> IntArray:
         """One line per base rule, (R, 5): first place, n_A, n_B, n_C, first row of A."""
-        sizes = np.array([*self.substates, 1], dtype=np.int64)  # the last one serves index -1: no child
+        sizes = np.array([*self.substates, 1], dtype=np.int64)  # the last is for index -1: no child
         dims = sizes[self.table.rules[:, :3]]
         volumes = dims.prod(axis=1)
         starts = np.cumsum(volumes) - volumes
@@ -65,7 +65,7 @@ class Layout:
         return int(self.rules[self.table.n_phrasal, 0])
 
     def place(self, rule: NDArray[Any], left: NDArray[Any], right: NDArray[Any], parent: NDArray[Any]) -> IntArray:
-        """Places of rules of these base rules and substates; the substate of an absent child is 0."""
+        """Return places of rules of these base rules and substates; the substate of an absent child is 0."""
         start, n_parent, _, n_right = self.rules[rule, :4].T
         result: IntArray = start + (left * n_right + right) * n_parent + parent
         return result
@@ -107,7 +107,7 @@ class Layout:
 
 
 def substates(tree: SplitTree) -> list[int]:
-    """The substates under a split tree, left to right."""
+    """Return the substates under a split tree, left to right."""
     if isinstance(tree, int):
         return [tree]
     return [leaf for branch in tree for leaf in substates(branch)]
@@ -118,7 +118,7 @@ Weight = float | FloatArray
 
 @dataclass(frozen=True, eq=False)
 class SparseRules:
-    """A grammar with substates as the loops over trees want it: rules that are not zero, by base rule and children."""
+    """A grammar with substates for loops over trees: nonzero rules, by base rule and children."""
 
     layout: Layout
     trees: tuple[SplitTree, ...]  #: (K,) split tree of each symbol
@@ -126,13 +126,13 @@ class SparseRules:
 
     @classmethod
     def initial(cls, table: RuleTable) -> SparseRules:
-        """Relative frequencies, one substate each."""
+        """Return the grammar of relative frequencies, with one substate each."""
         n = len(table.symbols)
         return cls.at(Layout(table, (1,) * n), (0,) * n, np.arange(len(table.rules)), table.relative_frequencies)
 
     @classmethod
     def at(cls, layout: Layout, trees: tuple[SplitTree, ...], place: IntArray, prob: FloatArray) -> SparseRules:
-        """The grammar with these entries, none of them dormant; their places in the layout ascend."""
+        """Return the grammar with these entries, none dormant, in ascending order of their places in the layout."""
         rules = layout.rules
         rule = np.searchsorted(rules[:, 0], place, side="right") - 1
         children, substate = np.divmod(place - rules[rule, 0], rules[rule, 1])
@@ -163,7 +163,7 @@ class SparseRules:
 
     @property
     def rows(self) -> IntArray:
-        """Row of each entry, (E,): the substate of its parent among those of all symbols."""
+        """Row of each entry, (E,): the number of its parent's substate among the substates of all symbols."""
         first: IntArray = self.layout.rules[self.places[0], 4]
         return first + self.entries.substate
 
@@ -175,20 +175,19 @@ class SparseRules:
         return self.layout.place(rule, left, right, self.entries.substate)
 
     def normalised(self) -> SparseRules:
-        """Each probability over its row's sum, in float64, the entries in the order of their places.
+        """Return each probability over its row's sum, in float64, the entries in the order of their places.
 
-        Results below `TINY` are dropped, which spares the loops from denormal numbers and changes no likelihood within
-        float64.
+        Results below `TINY` are dropped, to avoid denormal numbers; likelihoods are unchanged in float64.
         """
         place = self.place
         order = np.argsort(place, kind="stable")
         rows, scores = self.rows[order], self.prob[order].astype(np.float64)
         prob = scores / np.bincount(rows, scores)[rows]
-        kept = prob >= TINY
-        return SparseRules.at(self.layout, self.trees, place[order][kept], prob[kept])
+        large = prob >= TINY
+        return SparseRules.at(self.layout, self.trees, place[order][large], prob[large])
 
     def lexical(self, values: NDArray[Any]) -> FloatArray:
-        """Values of the entries at the places of the layout's lexical rules, from the first of these on; else zero."""
+        """Return the values of the entries at the places of the layout's lexical rules; zero elsewhere."""
         first = self.layout.first_lexical
         place = self.place
         result = np.zeros(self.layout.size - first)
@@ -196,11 +195,11 @@ class SparseRules:
         return result
 
     def with_lexicon(self, table: RuleTable, lexical: FloatArray) -> SparseRules:
-        """Return the other rules of this grammar with the lexical ones of a table whose other rules are the same.
+        """Combine this grammar's phrasal rules with another table's lexical rules.
 
         Args:
-            table: base rules.
-            lexical: probabilities of its lexical rules, at their places as those of `lexical`.
+            table: base rules; its phrasal rules are the same.
+            lexical: probabilities of its lexical rules, in the order of their places.
         """
         layout = Layout(table, self.layout.substates)
         place = self.place
@@ -210,10 +209,10 @@ class SparseRules:
         return SparseRules.at(layout, self.trees, place, np.concatenate([self.prob[phrasal], lexical[there]]))
 
     def maximised(self, counts: FloatArray, smallest: float, *, slept: int = 1) -> SparseRules:
-        """The M-step: expected counts over their row's sum; what falls below ``smallest`` is dropped.
+        """Return the M-step: expected counts over their row's sum; results below ``smallest`` are dropped.
 
-        A row without any count keeps its probabilities. Dormant entries have a count after ``slept`` iterations
-        without any: what falls then falls as if by the same factor in each. They keep their probabilities if 0.
+        A row without any count keeps its probabilities. Dormant entries have a count after ``slept`` iterations without
+        one: a decrease is taken to have the same factor in each. They keep their probabilities if ``slept`` is 0.
         """
         from truesource.grammar.estimate.split_merge import _kernels as kernels
 
@@ -224,10 +223,10 @@ class SparseRules:
         return replace(self, entries=Entries(*(array[:size] for array, size in zip(arrays, sizes, strict=True))))
 
     def relaxed(self, counts: FloatArray, relaxation: float) -> FloatArray:
-        """Counts of which the M-step is over-relaxed: it changes a log probability by ``relaxation`` times EM's step.
+        """Return counts whose M-step is over-relaxed: it changes log probabilities by ``relaxation`` times EM's step.
 
-        Rows are normalised afterwards (Salakhutdinov and Roweis 2003, on the log scale). A step counts as one of a
-        factor `LEAP` at most, lest an entry that was next to zero becomes the only one of its row.
+        Rows are normalised afterwards (Salakhutdinov and Roweis 2003, on the log scale). A step counts as a factor of
+        `LEAP` at most, lest an entry near zero becomes the only one of its row.
         """
         rows = self.rows
         expected = np.bincount(rows, counts, self.layout.n_rows)[rows] * self.prob
@@ -236,26 +235,26 @@ class SparseRules:
         return result
 
     def awake(self) -> SparseRules:
-        """Copy of this grammar with no entry dormant."""
+        """Return a copy of this grammar with no entry dormant."""
         return self._replaced(end_live=self.entries.first_entry[1:])
 
     def astype(self, dtype: DTypeLike) -> SparseRules:
-        """Copy of this grammar in float64 or float32."""
+        """Return a copy of this grammar in float64 or float32."""
         return self._replaced(prob=self.prob.astype(dtype))
 
     def _replaced(self, **arrays: NDArray[Any]) -> SparseRules:
         return replace(self, entries=self.entries._replace(**arrays))
 
     def smoothed(self, rules: Weight, lexicon: Weight, smallest: float) -> SparseRules:
-        """Interpolate each substate's probabilities with the mean of its siblings'.
+        """Interpolate each substate's probabilities with the mean of its siblings.
 
-        Siblings of a substate are the others under the same top branch of the symbol's split tree; one without siblings
-        stays as it is.
+        Siblings of a substate are the others under the same top branch of the symbol's split tree; a substate without
+        siblings is unchanged.
 
         Args:
             rules: weight of the mean in binary and unary rules; one for all, or (rows,).
             lexicon: weight of the mean in lexical rules, likewise.
-            smallest: probabilities below are dropped.
+            smallest: smaller probabilities are dropped.
         """
         from truesource.grammar.estimate.split_merge import _kernels as kernels
 
@@ -277,7 +276,7 @@ class SparseRules:
 
 
 def _branch_ends(tree: SplitTree) -> list[int]:
-    """Return for each substate, one past the last of its top branch; a branch is a run of substates."""
+    """Return for each substate one past the last substate of its top branch; a branch is a run of substates."""
     if isinstance(tree, int):
         return [1]
     branches = [substates(branch) for branch in tree]

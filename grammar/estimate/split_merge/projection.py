@@ -18,11 +18,11 @@ class Projection(NamedTuple):
     """A split grammar at a coarser level."""
 
     pcfg: PCFG
-    symbol_of: IntArray  #: (S,) symbol of each symbol of the split grammar; -1 of those that no derivation uses
+    symbol_of: IntArray  #: (S,) symbol of each symbol of the split grammar; -1 for symbols that no derivation uses
 
 
 def n_levels(pcfg: PCFG) -> int:
-    """Levels that a split grammar projects to: 1 for one that was never split.
+    """Return the number of levels that a split grammar projects to: 1 for a grammar that was never split.
 
     Raises:
         InputError: the grammar has no split trees.
@@ -31,15 +31,15 @@ def n_levels(pcfg: PCFG) -> int:
 
 
 def project(pcfg: PCFG, level: int) -> PCFG:
-    """The grammar whose symbols are the branches of the split trees at a level (Petrov and Klein 2007, section 3.1).
+    """Project a grammar to the branches of its split trees at a level (Petrov and Klein 2007, section 3.1).
 
-    A rule's probability is its expected share among the rules of its parent: ``sum E[A] p(A -> B C)`` over the
-    fine rules that project to it, over ``sum E[A]`` over the fine symbols of the parent. This is the maximum-likelihood
-    grammar at that level of an infinite treebank of the fine grammar: the expected counts of all its rules and symbols
-    are those of the fine grammar.
+    A rule's probability is its expected share among the rules of its parent: ``sum E[A] p(A -> B C)`` over the fine
+    rules that project to it, over ``sum E[A]`` over the fine symbols of the parent. This is the maximum-likelihood
+    grammar at that level for an infinite treebank of the fine grammar: it has the expected counts of the fine grammar
+    for all its rules and symbols.
 
     Args:
-        pcfg: made by `split_merge`, or a projection of one.
+        pcfg: result of `split_merge`, or a projection of one.
         level: 0 (the labels of the treebank) to ``n_levels(pcfg) - 1`` (the grammar itself, less unreachable symbols).
 
     Returns:
@@ -53,11 +53,11 @@ def project(pcfg: PCFG, level: int) -> PCFG:
 
 
 def projection(pcfg: PCFG, level: int) -> Projection:
-    """`project`, with the coarse symbol of each symbol. Arguments and errors are the same."""
+    """Return the result of `project`, and the coarse symbol of each symbol; same arguments and errors."""
     trees = _split_trees(pcfg)
     deepest = n_levels(pcfg) - 1
     if isinstance(level, bool) or not isinstance(level, int) or not 0 <= level <= deepest:
-        raise InputError(f"this grammar has the levels 0 to {deepest}, got {level!r}")
+        raise InputError(f"this grammar has levels 0 to {deepest}, got {level!r}")
     counts = expected_counts(pcfg)
     symbol_of, names, labels = _coarse_symbols(pcfg, trees, level, counts.symbols > 0.0)
     arrays: dict[str, Any] = {}
@@ -95,7 +95,7 @@ def _depth(tree: SplitTree) -> int:
 
 
 def _branches(tree: SplitTree, level: int) -> list[list[int]]:
-    """Substates under each branch at a level, left to right; leaves above it stand for themselves."""
+    """Return the substates under each branch at a level, left to right; a leaf above the level is its own branch."""
     if isinstance(tree, int):
         return [[tree]]
     if level == 0:
@@ -104,7 +104,7 @@ def _branches(tree: SplitTree, level: int) -> list[list[int]]:
 
 
 def _cut(tree: SplitTree, level: int) -> SplitTree:
-    """The split tree down to a level, its leaves numbered from the left."""
+    """Return the split tree down to a level, its leaves numbered from the left."""
     numbers = iter(range(len(_branches(tree, level))))
 
     def cut(branch: SplitTree, left: int) -> SplitTree:
@@ -118,7 +118,7 @@ def _cut(tree: SplitTree, level: int) -> SplitTree:
 def _coarse_symbols(
     pcfg: PCFG, trees: dict[str, SplitTree], level: int, used: np.ndarray[Any, np.dtype[np.bool_]]
 ) -> tuple[np.ndarray[Any, np.dtype[np.int64]], list[str], list[str]]:
-    """Number of each symbol's coarse symbol, -1 for unused ones; names and labels of the coarse symbols."""
+    """Return the number of each symbol's coarse symbol, -1 for unused ones; names and labels of the coarse symbols."""
     branch_of = {
         name: {leaf: j for j, leaves in enumerate(_branches(tree, level)) for leaf in leaves}
         for name, tree in trees.items()
@@ -143,7 +143,7 @@ def _coarse_symbols(
 
 
 def _parts(symbol: str, trees: dict[str, SplitTree]) -> tuple[str, int]:
-    """Treebank symbol and substate of ``NP-3``; substate 0 of a symbol that was not numbered."""
+    """Return the treebank symbol and substate of ``NP-3``; substate 0 for a symbol without a number."""
     name, _, number = symbol.rpartition("-")
     if name in trees and number.isdecimal():
         return name, int(number)

@@ -1,4 +1,4 @@
-"""The result of training: a checked PCFG over substates, and the record of how it came about."""
+"""The result of training: a checked PCFG over substates, and the record of its training."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from truesource.grammar.support.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
-class Induced:
+class InducedGrammar:
     """A grammar induced from trees, and one record per EM iteration.
 
     Each record has ``cycle`` (0 is the relative-frequency grammar), ``phase`` (``start``, ``split``, ``merge``,
-    ``smooth``), ``iteration`` (0 is where the phase starts, before its first update), ``log_likelihood`` (nats per
-    token of the training trees), ``unsmoothed`` (the same before the last smoothing of that phase; None
-    elsewhere), ``held_out`` (nats per token of those held-out trees that are possible; None without any),
-    ``held_out_impossible`` (trees), ``substates`` (of all symbols), ``rules`` (with a probability above zero). In
-    lexicon mode ``parse`` the trees of the trace have rare words replaced by their classes; the likelihoods in the
-    grammar's ``meta`` are of the words themselves, and of the classes of held-out words never seen.
+    ``smooth``), ``iteration`` (0 is before the first update of the phase), ``log_likelihood`` (nats per token of the
+    training trees), ``unsmoothed`` (the same before the last smoothing of that phase; None elsewhere), ``held_out``
+    (nats per token of the possible held-out trees; None without any), ``held_out_impossible`` (trees), ``substates``
+    (of all symbols), ``rules`` (with a probability above zero). In lexicon mode ``parse`` the trees of the trace have
+    rare words replaced by their classes; the likelihoods in the grammar's ``meta`` are of the words themselves, and of
+    the classes of unseen held-out words.
     """
 
     pcfg: PCFG
@@ -35,39 +35,39 @@ class Induced:
 
 
 def filtered(rules: SparseRules, threshold: float) -> SparseRules:
-    """The grammar without rules less probable than ``threshold``, each row normalised again.
+    """Return the grammar without rules less probable than ``threshold``, each row normalised again.
 
-    A row of which nothing is kept stays as it is.
+    A row that would lose all its rules is unchanged.
     """
     return rules.awake().maximised(np.where(rules.prob >= threshold, rules.prob, 0.0), TINY).awake()
 
 
 def filter_cost(pcfg: PCFG, whole: SparseRules, threshold: float) -> dict[str, Any]:
-    """By how much the filter broke a grammar before its rows were normalised again, as JSON values.
+    """Measure the effect of the filter on a grammar, before rows were normalised again, as JSON values.
 
     Args:
-        pcfg: what `to_pcfg` made of ``filtered(whole, threshold)``.
+        pcfg: result of `to_pcfg` for ``filtered(whole, threshold)``.
         whole: the grammar before the filter.
-        threshold: of the filter.
+        threshold: threshold of the filter.
 
     Returns:
-        A `truesource.grammar.restrict.PruningCost` (``rules`` are those that the filter itself dropped) and
+        A `truesource.grammar.restrict.PruningCost` (``rules`` are the rules dropped by the filter itself) and
         ``spectral_radius_before``.
     """
     names = _names(whole.layout)
-    kept = whole.prob >= threshold
-    left, total = (np.bincount(whole.rows, whole.prob * part, whole.layout.n_rows) for part in (kept, 1.0))
+    passed = whole.prob >= threshold
+    left, total = (np.bincount(whole.rows, whole.prob * part, whole.layout.n_rows) for part in (passed, 1.0))
     row_of = {name: row for row, name in enumerate(names)}
     rows = [row_of[name] for name in pcfg.symbols]
     share = (left / total)[rows]
-    share = np.where(share > 0.0, np.minimum(share, 1.0), 1.0)  # a row of which nothing is kept stays as it was
-    dropped = int(np.count_nonzero(~kept))
+    share = np.where(share > 0.0, np.minimum(share, 1.0), 1.0)  # a row that would lose all its rules is unchanged
+    dropped = int(np.count_nonzero(~passed))
     cost = pruning_cost(pcfg, share, threshold=threshold, rules=dropped, symbols=len(names) - len(pcfg.symbols))
     return {**asdict(cost), "spectral_radius_before": perron(_children(whole))[0]}
 
 
 def _names(layout: Layout) -> list[str]:
-    """Name of each row."""
+    """Return the name of each row."""
     names: list[str] = []
     for i, (label, n) in enumerate(zip(layout.table.symbols, layout.substates, strict=True)):
         names += [label] if i == 0 else [f"{label}-{k}" for k in range(n)]
@@ -75,7 +75,7 @@ def _names(layout: Layout) -> list[str]:
 
 
 def _children(rules: SparseRules) -> FloatArray:
-    """Expected number of children of each row's state, (rows, rows)."""
+    """Return the expected number of children of each row's state, (rows, rows)."""
     layout = rules.layout
     expected = np.zeros(layout.n_rows**2)
     rule, pair = rules.places
@@ -88,13 +88,13 @@ def _children(rules: SparseRules) -> FloatArray:
 
 
 def to_pcfg(rules: SparseRules, meta: Mapping[str, Any]) -> PCFG:
-    """A PCFG with one state per substate that can be reached from the start.
+    """Return a PCFG with one state per substate that is reachable from the start.
 
     Substate ``k`` of ``NP`` is named ``NP-k``; the start symbol keeps its name.
 
     Raises:
-        InputError: the grammar makes infinite derivations with positive probability (spectral radius of
-            the expected-children matrix not below one).
+        InputError: derivations are infinite with positive probability (the spectral radius of the expected-children
+            matrix is not below one).
     """
     table = rules.layout.table
     symbols = _names(rules.layout)
@@ -129,7 +129,7 @@ def to_pcfg(rules: SparseRules, meta: Mapping[str, Any]) -> PCFG:
 
 
 def _rules(rules: SparseRules) -> list[tuple[Int32Array, FloatArray]]:
-    """Binary, unary and lexical fine rules: rows (or word) and probabilities."""
+    """Return binary, unary and lexical fine rules: rows (or word) and probabilities."""
     base, first = rules.layout.table.rules, rules.layout.first_row
     binary, lexical = base[:, 2] >= 0, base[:, 3] >= 0
     rule, pair = rules.places
@@ -144,7 +144,7 @@ def _rules(rules: SparseRules) -> list[tuple[Int32Array, FloatArray]]:
 
 
 def _reached(n: int, edges: IntArray) -> BoolArray:
-    """States that a derivation from state 0 can visit, (n,)."""
+    """Return states that a derivation from state 0 can visit, (n,)."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import breadth_first_order
 
@@ -155,10 +155,10 @@ def _reached(n: int, edges: IntArray) -> BoolArray:
 
 
 def _expected_length(n: int, arrays: list[NDArray[Any]]) -> float:
-    """Mean sentence length, tokens: solves ``(I - M) x = P(lexical)``, M the expected children of each state.
+    """Return the mean sentence length, tokens: solve ``(I - M) x = P(lexical)``, M the expected children of each state.
 
-    M is non-negative, so its spectral radius is below one exactly when the solution for positive right-hand
-    sides is positive.
+    M is non-negative, so its spectral radius is below one exactly if the solution for positive right-hand sides is
+    positive.
     """
     from scipy.sparse import coo_array, eye_array
     from scipy.sparse.linalg import splu
@@ -171,6 +171,6 @@ def _expected_length(n: int, arrays: list[NDArray[Any]]) -> float:
     solver = splu((eye_array(n) - children).tocsc())
     size = solver.solve(np.ones(n))  # expected nodes of a derivation from each state
     if not (np.isfinite(size).all() and (size >= 1.0 - 1e-9).all()):
-        raise InputError("the induced grammar makes infinite derivations; lower the filter or give more trees")
+        raise InputError("the induced grammar has infinite derivations; lower the filter or use more trees")
     emitted = np.bincount(lexical[:, 0], weights=np.exp(lexical_logp), minlength=n)
     return float(solver.solve(emitted)[0])

@@ -1,6 +1,6 @@
-"""The training loop: cycles of split, EM, merge, EM, smoothed EM, saved after each phase; and the lexicon at its end.
+"""The training loop: cycles of split, EM, merge, EM, smoothed EM, saved after each phase; then the final lexicon.
 
-In mode ``parse`` classes of rare words are made words again, with a part left to unknown ones.
+In mode ``parse`` classes of rare words become words again, with a share reserved for unknown words.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from truesource.grammar.estimate.split_merge.estep import (
     likelihood,
 )
 from truesource.grammar.estimate.split_merge.parameters import Layout, SparseRules, SplitTree
-from truesource.grammar.estimate.split_merge.result import Induced, filter_cost, filtered, to_pcfg
+from truesource.grammar.estimate.split_merge.result import InducedGrammar, filter_cost, filtered, to_pcfg
 from truesource.grammar.estimate.split_merge.trainer import PHASES, SplitMergeTrainer, Validation
 from truesource.grammar.support.archives import FLOATS, TEXT, integers, read_arrays
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
@@ -41,7 +41,7 @@ from truesource.grammar.support.records import STRICT, Count, Positive, decode_r
 from truesource.grammar.tree import Tree
 from truesource.grammar.unknown import ANY, RareWordClasses, word_class
 
-NEW_FORM = 0.01  #: share of a class's unknown words left to `ANY`: forms that no rare word has
+NEW_FORM = 0.01  #: share of a class's unknown words given to `ANY`: forms of no rare word
 NAME = "split-merge.npz"
 _WHAT, _REMEDY = "the checkpoint", "delete it to start again"
 
@@ -49,20 +49,20 @@ _WHAT, _REMEDY = "the checkpoint", "delete it to start again"
 def with_words(
     trained: SparseRules, classes: RareWordClasses, subtrees: Subtrees, prior: float, tag_prior: float
 ) -> tuple[SparseRules, tuple[Forest, ...]]:
-    """Give the rare words back their own probabilities, and leave a part of each class to unknown words.
+    """Restore the rare words' own probabilities, and reserve a share of each class for unknown words.
 
-    A substate keeps the probability it has for each frequent word, and for each class as a whole. Within a class
-    and tag, a rare word of ``c`` occurrences and the unknown ones, of as many occurrences as there are different
-    rare words (Witten and Bell 1991), share it in proportion. A rare word's occurrences fall on the tags as the trees
-    say together with ``tag_prior`` occurrences distributed as the tags of its class are over different words, so it
-    may have a tag that it was never seen with; for these other tags, a frequent word counts as a rare one of the class
-    that its form belongs to. A rare word's occurrences fall on the substates of a tag as the trees say (one E-step)
-    together with ``prior`` occurrences distributed as the class is.
+    A substate keeps its probability of each frequent word, and of each class as a whole. Within a class and tag, a rare
+    word of ``c`` occurrences and the unknown words, which count as often as there are rare types (Witten and Bell
+    1991), share it in proportion. A rare word's occurrences are divided among tags as in the trees, with ``tag_prior``
+    further occurrences distributed as the tags of its class are over types, so it may get a tag that it was never seen
+    with; for these other tags, a frequent word counts as a rare word of the class of its form. A rare word's
+    occurrences are divided among the substates of a tag as in the trees (one E-step), with ``prior`` further
+    occurrences distributed as the class is.
 
     Args:
-        trained: on ``subtrees.with_words(classes.rare)``.
-        classes: of the words.
-        subtrees: of the binarised training trees, with their words.
+        trained: grammar trained on ``subtrees.with_words(classes.rare)``.
+        classes: classes of the words.
+        subtrees: subtrees of the binarised training trees, with their words.
         prior: occurrences, above 0.
         tag_prior: occurrences, 0 or more.
 
@@ -79,25 +79,25 @@ def with_words(
 
 @dataclass(frozen=True, eq=False)
 class _Lexicon:
-    """Words and classes of a treebank, and where the probability of each lexical rule comes from."""
+    """Words and classes of a treebank, and the source of each lexical rule's probability."""
 
-    table: RuleTable  #: a rule that no tree has counts as seen once, a class's as often as it has different words
-    source: IntArray  #: (L,) trained rule that each lexical rule is a part of; -1 for none
-    unseen: BoolArray  #: (L,) lexical rules that make classes
-    weight: FloatArray  #: (L,) occurrences of each lexical rule: for rare words those of `_tag_counts`
+    table: RuleTable  #: a rule in no tree counts once, a rule of a class as often as it has types
+    source: IntArray  #: (L,) trained rule that each lexical rule belongs to; -1 for none
+    unseen: BoolArray  #: (L,) lexical rules that produce classes
+    weight: FloatArray  #: (L,) occurrences of each lexical rule: for rare words from `_tag_counts`
 
     @classmethod
-    def of(cls, trained: RuleTable, known: RuleTable, classes: RareWordClasses, tag_prior: float) -> _Lexicon:
-        """Join the rules of the trees as they are (``known``) with those of the classes (``trained``)."""
+    def of(cls, trained: RuleTable, original: RuleTable, classes: RareWordClasses, tag_prior: float) -> _Lexicon:
+        """Join the rules of the trees themselves (``original``) with the rules of the classes (``trained``)."""
         rule_of = {(a, trained.words[w]): i for i, (a, _, _, w) in enumerate(trained.rules.tolist()) if w >= 0}
-        words = tuple(sorted({*known.words, *classes.names, ANY}))
+        words = tuple(sorted({*original.words, *classes.names, ANY}))
         word_id = {word: i for i, word in enumerate(words)}
-        lexical = known.rules[:, 3] >= 0
+        lexical = original.rules[:, 3] >= 0
         seen: dict[str, dict[int, float]] = defaultdict(dict)  # occurrences of each word by parent
-        pairs = known.rules[lexical][:, [0, 3]].tolist()
-        for (parent, word), count in zip(pairs, known.counts[lexical].tolist(), strict=True):
-            seen[known.words[word]][parent] = float(count)
-        types: dict[str, Counter[int]] = defaultdict(Counter)  # different rare words of each class by parent
+        pairs = original.rules[lexical][:, [0, 3]].tolist()
+        for (parent, word), count in zip(pairs, original.counts[lexical].tolist(), strict=True):
+            seen[original.words[word]][parent] = float(count)
+        types: dict[str, Counter[int]] = defaultdict(Counter)  # rare types of each class by parent
         for name, label in classes.rare.items():
             types[label].update(seen[name].keys())
         rows: list[tuple[int, int, int, bool, float]] = []  # parent, word, source, unseen, weight
@@ -116,20 +116,20 @@ class _Lexicon:
         rows.sort()
         table = np.array([row[:2] for row in rows], dtype=np.int64)
         absent = np.full(len(table), -1)
-        rules = np.concatenate([known.rules[~lexical], np.column_stack([table[:, 0], absent, absent, table[:, 1]])])
+        rules = np.concatenate([original.rules[~lexical], np.column_stack([table[:, 0], absent, absent, table[:, 1]])])
         weight = np.array([row[4] for row in rows])
-        counts = np.concatenate([known.counts[~lexical], np.maximum(np.rint(weight), 1.0).astype(np.int64)])
-        full = RuleTable(known.symbols, words, rules.astype(np.int32), counts, known.n_trees, known.n_tokens)
+        counts = np.concatenate([original.counts[~lexical], np.maximum(np.rint(weight), 1.0).astype(np.int64)])
+        full = RuleTable(original.symbols, words, rules.astype(np.int32), counts, original.n_trees, original.n_tokens)
         return cls(full, np.array([row[2] for row in rows]), np.array([row[3] for row in rows]), weight)
 
 
 def _tag_counts(seen: Mapping[int, float], types: Mapping[int, int], prior: float) -> dict[int, float]:
-    """Occurrences of a rare word by tag, as many as ``seen`` has, with ``prior`` of them as in the class.
+    """Return the occurrences of a rare word by tag; their sum is kept, ``prior`` occurrences are as in the class.
 
     Args:
         seen: occurrences by tag.
-        types: different words of the class by tag.
-        prior: occurrences added before all are scaled back to as many as there were.
+        types: types of the class by tag.
+        prior: occurrences added before the sum is scaled back.
     """
     if prior == 0.0:
         return dict(seen)
@@ -139,10 +139,10 @@ def _tag_counts(seen: Mapping[int, float], types: Mapping[int, int], prior: floa
 
 
 def _spread(trained: SparseRules, lexicon: _Lexicon, counts: FloatArray | None, prior: float) -> FloatArray:
-    """Spread the probability of each trained terminal over the words and the class that it stands for.
+    """Spread the probability of each trained terminal over its words and its class.
 
-    Without ``counts`` (expected uses of the lexical rules, at their places) in every substate alike. The result is
-    the probabilities of the lexical rules, at their places as `SparseRules.lexical` has them.
+    Without ``counts`` (expected uses of the lexical rules, at their places) every substate is treated alike. The result
+    is the probabilities of the lexical rules, in the order of `SparseRules.lexical`.
     """
     layout, before = Layout(lexicon.table, trained.layout.substates), trained.layout
     start, start_before = layout.first_lexical, before.first_lexical
@@ -156,8 +156,8 @@ def _spread(trained: SparseRules, lexicon: _Lexicon, counts: FloatArray | None, 
         source, unseen = lexicon.source[here] - first, lexicon.unseen[here]
         weight = lexicon.weight[here, None] * np.ones(substates)
         if counts is not None:
-            own = counts[block.start - start : block.stop - start].reshape(n, substates)
-            weight *= _leaning(own, source, unseen, old.shape[0], prior)
+            uses = counts[block.start - start : block.stop - start].reshape(n, substates)
+            weight *= _leaning(uses, source, unseen, old.shape[0], prior)
         at, first = at + n, first + old.shape[0]
         joined = source >= 0
         total = np.zeros((old.shape[0], substates))
@@ -174,20 +174,20 @@ def _spread(trained: SparseRules, lexicon: _Lexicon, counts: FloatArray | None, 
     return result
 
 
-def _leaning(own: FloatArray, source: IntArray, unseen: BoolArray, n_sources: int, prior: float) -> FloatArray:
+def _leaning(counts: FloatArray, source: IntArray, unseen: BoolArray, n_sources: int, prior: float) -> FloatArray:
     """Return the frequency of a word on each substate relative to its class, (rules, substates); 1 for the class.
 
-    ``own`` are the expected uses in the trees. The share of a word's occurrences that fall on a substate is
-    estimated with ``prior`` occurrences more, distributed as the class is.
+    ``counts`` are the expected uses in the trees. The distribution of a word over substates is estimated with ``prior``
+    further occurrences, distributed as the class is.
     """
-    group = np.zeros((n_sources, own.shape[1]))
+    group = np.zeros((n_sources, counts.shape[1]))
     words = ~unseen
-    np.add.at(group, source[words], own[words])
+    np.add.at(group, source[words], counts[words])
     size = group.sum(axis=1, keepdims=True)
     share = np.divide(group, size, out=np.zeros_like(group), where=size > 0.0)[source[words]]
-    uses = own[words].sum(axis=1, keepdims=True)
-    smoothed = (own[words] + prior * share) / (uses + prior)
-    result = np.ones_like(own)
+    uses = counts[words].sum(axis=1, keepdims=True)
+    smoothed = (counts[words] + prior * share) / (uses + prior)
+    result = np.ones_like(counts)
     result[words] = np.divide(smoothed, share, out=np.ones_like(smoothed), where=share > 0.0)
     return result
 
@@ -209,7 +209,7 @@ class TraceRow(TypedDict):
 
 @with_config(STRICT)
 class State(TypedDict):
-    """Content of the file besides the probabilities, as JSON."""
+    """Content of the file in addition to the probabilities, as JSON."""
 
     key: str
     phases: Count
@@ -232,7 +232,7 @@ def save(folder: Path, key: str, phases: int, rules: SparseRules, trace: Sequenc
 
 
 def load(folder: Path, key: str, table: RuleTable) -> tuple[int, SparseRules, list[dict[str, Any]]] | None:
-    """Finished phases, grammar and trace of an earlier run; None where there is none.
+    """Return finished phases, grammar and trace of an earlier run; None without one.
 
     Raises:
         InputError: the file cannot be read, or belongs to other trees, settings or another seed.
@@ -243,7 +243,7 @@ def load(folder: Path, key: str, table: RuleTable) -> tuple[int, SparseRules, li
     arrays = read_arrays(path, {"place": integers(), "prob": FLOATS, "state": TEXT}, what=_WHAT, remedy=_REMEDY)
     state = decode_record(str(arrays["state"]), State, what=_WHAT, remedy=_REMEDY, path=path, embedded=True)
     if state["key"] != key:
-        raise InputError("the checkpoint has other trees, settings or seed; choose another folder", path)
+        raise InputError("the checkpoint is of other trees, settings or seed; choose another folder", path)
     substates, trees = state["substates"], state["trees"]
     layout = Layout(table, substates)
     place, prob = arrays["place"], arrays["prob"]
@@ -257,7 +257,7 @@ def load(folder: Path, key: str, table: RuleTable) -> tuple[int, SparseRules, li
 
 
 def _leaves(tree: SplitTree) -> list[int]:
-    """The numbers of the substates; -1 where something else is found."""
+    """Return the numbers of the substates; -1 in place of anything else."""
     if isinstance(tree, list):
         return [leaf for part in tree for leaf in _leaves(part)]
     return [tree if type(tree) is int else -1]
@@ -274,10 +274,10 @@ def split_merge(
     held_out: Iterable[Tree] | None = None,
     checkpoint: str | Path | None = None,
     on_phase: Callable[[Sequence[dict[str, Any]]], None] | None = None,
-) -> Induced:
+) -> InducedGrammar:
     """Induce a grammar with substates from a treebank (Petrov, Barrett, Thibaux and Klein 2006).
 
-    Starts from relative frequencies; the start symbol is never split. The likelihood of the training trees
+    Training starts from relative frequencies; the start symbol is never split. The likelihood of the training trees
     rises at every iteration of the split and merge phases; smoothing may lower it. Trees with a node of
     more than two children are binarised by `truesource.grammar.treebank.Binarisation` first. The result is the same
     for a seed, whatever the number of threads, and whether or not a run was interrupted. A cycle that would make
@@ -285,15 +285,15 @@ def split_merge(
 
     Args:
         trees: binarised trees with one root label.
-        config: constants of the training; the published ones by default.
-        seed: of the noise that breaks the symmetry of a split, a whole number >= 0.
+        config: settings of the training; see `SplitMerge` for the defaults.
+        seed: seed of the noise that breaks the symmetry of a split, an integer >= 0.
         held_out: more trees, scored at every iteration; those with a rule or word never seen in
             ``trees`` are impossible for a maximum-likelihood grammar and are counted as such.
-        checkpoint: folder to save in after every phase, and to go on from.
-        on_phase: called after every phase with the trace up to there, as that of `Induced`.
+        checkpoint: folder to save in after every phase, and to resume from.
+        on_phase: called after every phase with the trace so far, as in `InducedGrammar`.
 
     Returns:
-        The grammar, its ``meta`` telling how it was made, and the trace of the training.
+        The grammar, whose ``meta`` records the settings, and the trace of the training.
 
     Raises:
         InputError: there are no trees, their root labels differ, a node cannot be binarised, the seed is
@@ -301,7 +301,7 @@ def split_merge(
     """
     config = SplitMerge() if config is None else config
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InputError(f"the seed of split-merge training must be a whole number >= 0, got {seed!r}")
+        raise InputError(f"the seed of split-merge training must be an integer >= 0, got {seed!r}")
     binarised = BinaryTrees(trees)
     subtrees = Subtrees.of(binarised)
     held_out_trees = validating = list(BinaryTrees(held_out or ()))
@@ -343,11 +343,11 @@ def split_merge(
         meta["stopped"] = stopped
     pcfg = to_pcfg(final, meta)
     cost = filter_cost(pcfg, whole, config.filter)
-    return Induced(replace(pcfg, meta=round_floats({**pcfg.meta, "filter": cost})), tuple(trace))
+    return InducedGrammar(replace(pcfg, meta=round_floats({**pcfg.meta, "filter": cost})), tuple(trace))
 
 
 def _fit(training: Likelihood, held_out: Likelihood, held_out_trees: int) -> dict[str, Any]:
-    """Return how well a grammar fits its trees, and those held out where there are some."""
+    """Return how well a grammar fits its trees and any held-out trees."""
     result: dict[str, Any] = {"log_likelihood_per_token": training.per_token, "impossible_trees": training.impossible}
     if held_out_trees:
         result["held_out"] = {
@@ -367,7 +367,7 @@ def _run_phases(
     key: str,
     on_phase: Callable[[Sequence[dict[str, Any]]], None] | None,
 ) -> str:
-    """Train from phase ``done`` on; why it stopped before the last one, if it did."""
+    """Train from phase ``done`` on; return why training stopped early, if it did."""
     for i in range(done, config.cycles * len(PHASES)):
         cycle, phase = 1 + i // len(PHASES), PHASES[i % len(PHASES)]
         if phase == "split" and (stopped := too_many(trainer.rules.layout, cycle, config.cycles)):
@@ -382,18 +382,18 @@ def _run_phases(
 
 
 def too_many(layout: Layout, cycle: int, cycles: int) -> str:
-    """Return why the treebank supports no further split: more substates than words to distinguish them; or None."""
+    """Return why no further split is supported, if so: it would make more substates than the treebank has words."""
     table = layout.table
     after = 2 * layout.n_rows - 1
     if after <= table.n_tokens:
         return ""
     return (
-        f"stopped after {cycle - 1} of {cycles} cycles: a further split would make {after:,} substates of"
-        f" {table.n_tokens:,} words; give more trees"
+        f"stopped after {cycle - 1} of {cycles} cycles: a further split would make {after:,} substates from"
+        f" {table.n_tokens:,} words; use more trees"
     )
 
 
 def _key(config: SplitMerge, seed: int, subtrees: Subtrees, held_out: Sequence[Tree]) -> str:
-    """Digest of all that a checkpoint must agree in to be continued."""
+    """Return the digest of everything that must match for a checkpoint to be resumed."""
     others = hashlib.sha256("\n".join(map(str, held_out)).encode()).hexdigest()
     return digest_json({"config": asdict(config), "seed": seed, "trees": subtrees.digest, "held_out": others})

@@ -1,7 +1,6 @@
 """The phases of split-merge training, and the record of every iteration.
 
-The split makes two substates of each, nearly equal; the merge makes one again of the sibling pairs whose split gained
-least.
+A split replaces each substate by two nearly equal ones; a merge reunites the sibling pairs whose split gained least.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.printable import Meter
 
 PHASES = ("split", "merge", "smooth")
-SMALLEST = 1e-36  #: probabilities below are taken as zero in training; those above may still grow
-WAKE = 8  #: dormant probabilities (see `sparse.DORMANT`) take part in every so many iterations
+SMALLEST = 1e-36  #: smaller probabilities count as zero in training; larger ones may still grow
+WAKE = 8  #: dormant probabilities (see `sparse.DORMANT`) take part once in this many iterations
 
 
 def pair_shares(rules: SparseRules, counts: FloatArray) -> FloatArray:
-    """Weight of each substate in the mixture with its sibling, (rows,): its share of their expected count.
+    """Return the weight of each substate in the mixture with its sibling, (rows,): its share of their expected count.
 
     Args:
         rules: the grammar.
@@ -46,16 +45,16 @@ def pair_shares(rules: SparseRules, counts: FloatArray) -> FloatArray:
 
 
 def pair_losses(forests: Sequence[Forest], rules: SparseRules, share: FloatArray) -> FloatArray:
-    """Approximate log-likelihood lost by merging each sibling pair alone, (rows,), nats; 0 on other rows.
+    """Approximate the log-likelihood lost by merging each sibling pair alone, (rows,), nats; 0 on other rows.
 
-    At every occurrence of the symbol the pair's inside values are replaced by their mixture and their
-    outside values by their sum, everything else as it was (Petrov et al. 2006, section 2.2). The loss of
-    substates ``2k`` and ``2k + 1`` stands at the row of ``2k``. It is a logarithm per occurrence, so unlike expected
-    counts it cannot be collected over equal subtrees.
+    At every occurrence of the symbol the pair's inside values are replaced by their mixture and their outside values by
+    their sum, all else being equal (Petrov et al. 2006, section 2.2). The loss of substates ``2k`` and ``2k + 1`` is at
+    the row of ``2k``. It is a logarithm per occurrence, so unlike expected counts it cannot be collected over equal
+    subtrees.
     """
     loss = np.zeros(rules.layout.n_rows)
     for part in each(partial(_losses, share=share), forests, rules):
-        loss += part  # in the order of the forests, on any number of threads
+        loss += part  # in the order of the forests for any number of threads
     return loss
 
 
@@ -70,10 +69,10 @@ def _losses(forest: Forest, rules: SparseRules, share: FloatArray) -> FloatArray
 
 
 def merge(forests: Sequence[Forest], rules: SparseRules, fraction: float) -> SparseRules:
-    """Merge ``fraction`` of the sibling pairs of the last split (rounded down), those that lose least first.
+    """Merge ``fraction`` of the sibling pairs of the last split (rounded down), those with the smallest loss first.
 
-    A merged substate's rules are the mixture of the pair's by expected count; as a child its
-    probabilities add up. All symbols stand in one ranking; ties go by symbol and substate.
+    A merged substate's rules are the mixture of the pair's by expected count; as a child its probabilities add up. All
+    symbols are in one ranking; ties go by symbol and substate.
     """
     _, counts = expected_entries(forests, rules)
     share = pair_shares(rules, counts)
@@ -84,21 +83,21 @@ def merge(forests: Sequence[Forest], rules: SparseRules, fraction: float) -> Spa
 
 
 def merge_rows(rules: SparseRules, share: FloatArray, chosen: set[int]) -> SparseRules:
-    """Merge the pairs whose first substates stand at the rows ``chosen``."""
+    """Merge the pairs whose first substates are at the rows ``chosen``."""
     old = rules.layout
-    number = np.zeros(old.n_rows + 1, dtype=np.int64)  # new substate of each old row; the last one: no child
+    number = np.zeros(old.n_rows + 1, dtype=np.int64)  # new substate of each old row; the last: no child
     weight = np.ones(old.n_rows)
     sizes: list[int] = []
     trees: list[SplitTree] = []
     for symbol, (n, tree) in enumerate(zip(old.substates, rules.trees, strict=True)):
         row = int(old.first_row[symbol])
         merged = {k for k in range(0, n, 2) if row + k in chosen}
-        kept = [k for k in range(n) if k % 2 == 0 or k - 1 not in merged]
-        number[row : row + n] = np.searchsorted(kept, np.arange(n), side="right") - 1
+        remaining = [k for k in range(n) if k % 2 == 0 or k - 1 not in merged]
+        number[row : row + n] = np.searchsorted(remaining, np.arange(n), side="right") - 1
         for k in merged:
             weight[row + k : row + k + 2] = share[row + k : row + k + 2]
-        sizes.append(len(kept))
-        trees.append(_merge_tree(tree, {k: i for i, k in enumerate(kept)}, merged))
+        sizes.append(len(remaining))
+        trees.append(_merge_tree(tree, {k: i for i, k in enumerate(remaining)}, merged))
     layout = Layout(old.table, tuple(sizes))
     rule, pair = rules.places
     left, right = (number[old.first_row[old.table.rules[rule, 1 + i]] + rules.entries.pair[pair, i]] for i in range(2))
@@ -108,7 +107,7 @@ def merge_rows(rules: SparseRules, share: FloatArray, chosen: set[int]) -> Spars
 
 
 def _pair_rows(layout: Layout) -> IntArray:
-    """Rows of the first substates of all pairs; every symbol but the start symbol has been split."""
+    """Return rows of the first substates of all pairs; every symbol but the start symbol has been split."""
     rows = [
         np.arange(first, first + n, 2)
         for first, n in zip(layout.first_row[1:-1].tolist(), layout.substates[1:], strict=True)
@@ -134,11 +133,11 @@ def split(rules: SparseRules, noise: float, generator: np.random.Generator) -> S
     Args:
         rules: the grammar before.
         noise: largest relative change, 0 to below 1.
-        generator: draws the changes, uniformly; also those of probabilities that are zero.
+        generator: draws the changes, uniformly, also for probabilities that are zero.
     """
     factor = [1] + [2] * (len(rules.trees) - 1)
     layout = Layout(rules.layout.table, tuple(n * f for n, f in zip(rules.layout.substates, factor, strict=True)))
-    factor.append(1)  # serves index -1: no child
+    factor.append(1)  # for index -1: no child
     before = rules.place
     first = np.searchsorted(before, [*(block.start for block in rules.layout.blocks), rules.layout.size])
     places, scores = [], []
@@ -161,7 +160,7 @@ def split(rules: SparseRules, noise: float, generator: np.random.Generator) -> S
 
 
 def _antisymmetric(shape: tuple[int, ...], axis: int, generator: np.random.Generator) -> FloatArray:
-    """Numbers in (-1, 1), each the negative of its neighbour in the pairs along ``axis``."""
+    """Return numbers in (-1, 1), each the negative of its neighbour in the pairs along ``axis``."""
     half = generator.uniform(-1.0, 1.0, (*shape[:axis], shape[axis] // 2, *shape[axis + 1 :]))
     return np.stack([half, -half], axis=axis + 1).reshape(shape)
 
@@ -180,7 +179,7 @@ class Validation:
         self._unknown = unknown
 
     def score(self, rules: SparseRules) -> Likelihood:
-        """Their likelihood, impossible trees counted apart."""
+        """Return the likelihood of the trees, impossible trees counted apart."""
         return likelihood(self._forests, rules, unknown=self._unknown)
 
 
@@ -195,7 +194,7 @@ class SplitMergeTrainer:
         rules: SparseRules,
         progress: Meter,
     ) -> None:
-        self.rules = rules  #: what the last phase left, or the start
+        self.rules = rules  #: grammar after the last phase, or at the start
         self.trace: list[dict[str, Any]] = []
         self._config = config
         self._forests = forests
@@ -203,7 +202,7 @@ class SplitMergeTrainer:
         self._progress = progress
 
     def iterations(self, phase: str) -> int:
-        """EM iterations of a phase."""
+        """Return the number of EM iterations of a phase."""
         return int(getattr(self._config, f"em_{phase}"))
 
     def start(self) -> None:
@@ -211,7 +210,7 @@ class SplitMergeTrainer:
         self._record(self.rules, (0, "start", 0), likelihood(self._forests, self.rules), None)
 
     def run(self, cycle: int, phase: str, generator: np.random.Generator) -> None:
-        """One phase of one cycle; record 0 is the grammar the phase starts from."""
+        """Run one phase of one cycle; record 0 is the grammar that the phase starts from."""
         config, forests = self._config, self._forests
         if phase == "split":
             self.rules = split(self.rules, config.noise, generator)
@@ -235,10 +234,10 @@ class SplitMergeTrainer:
                 rules = rules.smoothed(*self.weights(before, counts), SMALLEST)
             self._progress.advance()
         self._record(rules, (cycle, phase, total), likelihood(forests, rules), unsmoothed)
-        self.rules = rules.normalised()  # in the order of entries that a run taken up again has
+        self.rules = rules.normalised()  # in the order of entries of a resumed run
 
     def weights(self, rules: SparseRules, counts: FloatArray) -> tuple[Weight, Weight]:
-        """Weights of the siblings' mean in the rules and in the lexicon, by the expected uses of each entry."""
+        """Return weights of the siblings' mean in the rules and in the lexicon, by the expected uses of each entry."""
         config = self._config
         if config.smoothing == "fixed":
             return config.smooth_rules, config.smooth_lexicon

@@ -1,1 +1,1 @@
-"""Kernels: arrays, and named tuples of arrays, in and out; the modules above this folder call them."""
+"""Kernels: they take and return arrays and named tuples of arrays, and are called by the modules of the parent."""

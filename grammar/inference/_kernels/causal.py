@@ -1,13 +1,13 @@
 """Kernels: inside and prefix probabilities of sentences of one length, left to right, and outside weights of words.
 
-Arrays end in the batch axis (width W), so that every rule is one vector multiply-add. Span ``(i, j)`` has
-number ``j (j-1) / 2 + i``. Each word's column is scaled by the inverse of its conditional probability given
-its left context, so that charts stay near 1 at any sentence length. Entries are capped, as those of symbols that
-cannot start would overflow in long sentences; `grammar.inference.certificate` says when a cap, or an underflow, may
-have cost something that matters. All arrays of weights have one type, float64 or float32.
+The last axis of an array is the batch (width W), so that every rule is one vector multiply-add. Span ``(i, j)`` has
+number ``j (j-1) / 2 + i``. Each word's column is scaled by the inverse of its conditional probability given its left
+context, so that charts stay near 1 at any sentence length. Entries are capped, since entries of symbols that cannot
+start would overflow in long sentences; `grammar.inference.certificate` checks whether a cap, or an underflow, may have
+changed a result. All arrays of weights have one type, float64 or float32.
 
-The two passes differ in what can start after a word: `free` knows symbols, `conditioned` on a range of lengths also how
-many tokens are owed after each.
+The two passes differ in the state after a word: `free` keeps the symbols that can start, `conditioned` on a range of
+lengths also the number of tokens owed after each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from truesource.grammar._kernels.rules import CausalPass, ChartRules, LexicalRul
 
 @kernel(fastmath={"contract"})
 def _close(bare, closure: SparseRows, out, flags, present, cap):
-    """``out = U bare`` over the batch; marks the states that are not zero."""
+    """Compute ``out = U bare`` over the batch; mark the states that are not zero."""
     row_start, column, value = closure
     for a in range(bare.shape[0]):
         alive = False
@@ -39,7 +39,7 @@ def _close(bare, closure: SparseRows, out, flags, present, cap):
 
 @kernel(fastmath={"contract"})
 def _span(inside, present, i, j, pairs: PairRules, acc, splits, bare, flags):
-    """Per child pair, sum all splits of span (i, j), then apply its rules; fills ``bare`` and ``flags``."""
+    """Sum all splits of span (i, j) per child pair, then apply the rules of each; fill ``bare`` and ``flags``."""
     _, pair_right, by_left, rule_start, parent, prob = pairs
     width = bare.shape[1]
     bare[:] = 0.0
@@ -78,7 +78,7 @@ def _span(inside, present, i, j, pairs: PairRules, acc, splits, bare, flags):
 
 @kernel
 def _mark(closed, present, begun, cap, capped, lost):
-    """Marks the sentences with an entry of ``closed`` (S, W) at the cap, in ``lost`` where its symbol can start."""
+    """Mark the sentences with an entry of ``closed`` (S, W) at the cap; in ``lost`` if its symbol can start."""
     for a in range(closed.shape[0]):
         if present[a]:
             high = False
@@ -93,7 +93,7 @@ def _mark(closed, present, begun, cap, capped, lost):
 
 @kernel
 def _leaf(words, j, scale, lexicon: LexicalRules, bare, flags):
-    """Preterminals over word j (0-based) of each sentence, scaled; fills ``bare`` and ``flags``."""
+    """Fill ``bare`` and ``flags`` with preterminals over word j (0-based) of each sentence, scaled."""
     start, parent, prob = lexicon
     bare[:] = 0.0
     flags[:] = False
@@ -115,7 +115,7 @@ def _any(row):
 
 @kernel(fastmath={"contract"})
 def _spread(source, r, chains: SparseRows, out):
-    """``out[:, r] += M^T source[:, r]`` over the batch for a sparse matrix M by rows; both are (S, owed, W)."""
+    """Add ``M^T source[:, r]`` to ``out[:, r]`` for a sparse matrix M by rows; both are (S, owed, W)."""
     row_start, column, value = chains
     for a in range(source.shape[0]):
         if _any(source[a, r]):
@@ -128,10 +128,10 @@ def _spread(source, r, chains: SparseRows, out):
 
 @kernel(fastmath={"contract"})
 def _owe(source, alive, low, high, first, last, corners: SparseRows, target):
-    """Left corners that leave tokens owed: rows low..high-1 of ``source`` add to rows first..last-1 of ``target``.
+    """Add left corners that leave tokens owed: rows low..high-1 of ``source`` to rows first..last-1 of ``target``.
 
-    ``target[C, r] += corner[A -> C, r - s] source[A, s]``; both are (S, owed, W). Most right sisters yield one
-    token, or few, and no other number.
+    ``target[C, r] += corner[A -> C, r - s] source[A, s]``; both are (S, owed, W). Most right sisters yield only one
+    token, or few.
     """
     corner_start, corner_row, corner_value = corners
     for c in range(target.shape[0]):
@@ -149,11 +149,11 @@ def _owe(source, alive, low, high, first, last, corners: SparseRows, target):
 
 @kernel
 def _spread_owed(omega, room, block, corners: SparseRows, chains: SparseRows, alive, out):
-    """Left-corner closure by tokens owed: entry ``[A, r, w]`` owes r tokens after the symbol, r below ``room``.
+    """Apply the left-corner closure by tokens owed: entry ``[A, r, w]`` owes r < ``room`` tokens after the symbol.
 
-    From few to many tokens owed: chains of unary rules keep r, each left corner of a binary rule adds what its
-    right sister yields. What lies further back than the running block of rows is added for the whole block at
-    once. ``omega`` is used up; ``out`` and ``alive`` must be zero on entry.
+    From few to many tokens owed: chains of unary rules keep r, each left corner of a binary rule adds the yield of its
+    right sister. Contributions from before the current block of rows are added for the whole block at once. ``omega``
+    is used up; ``out`` and ``alive`` must be zero on entry.
     """
     for first in range(0, room, block):
         last = min(first + block, room)
@@ -168,10 +168,10 @@ def _spread_owed(omega, room, block, corners: SparseRows, chains: SparseRows, al
 
 @kernel(fastmath={"contract"})
 def _advance(begun, alive, inside, present, j, room, block, groups: RuleGroups, acc, omega):
-    """Weight of what can start after word j: ``omega[c] += p begun[i, A] B(i, j)[b]`` over i and rules A -> b c.
+    """Compute what can start after word j: ``omega[c] += p begun[i, A] B(i, j)[b]`` over i and rules A -> b c.
 
-    Per parent and left child, all starts i are summed before the rules are applied; ``block`` rows of tokens
-    owed at a time, so that what is added to stays in the cache.
+    Per parent and left child, all starts i are summed before the rules are applied; ``block`` rows of tokens owed at a
+    time, so that the sums stay in the cache.
     """
     group_start, left_of, rule_start, right, prob = groups
     for first in range(0, room, block):
@@ -203,7 +203,7 @@ def _advance(begun, alive, inside, present, j, room, block, groups: RuleGroups, 
 
 @kernel
 def _blank(n, width, owed, rules: ChartRules):
-    """The arrays of a pass, all zero but the scales."""
+    """Return the arrays of a pass, all zero except the scales, which are one."""
     n_states, n_spans = rules.pairs.by_left.size - 1, n * (n + 1) // 2
     dtype = rules.lexicon.prob.dtype
     return CausalPass(
@@ -220,23 +220,24 @@ def _blank(n, width, owed, rules: ChartRules):
 
 
 @kernel
-def _read(words, j, start, weight, counted, cap, rules: ChartRules, found: CausalPass, dead, acc):
-    """The next word: its probability given the prefix, and its column of the chart.
+def _read(words, j, start, weight, counted, cap, rules: ChartRules, run: CausalPass, dead, acc):
+    """Process the next word: its probability given the prefix, and its column of the chart.
 
-    ``weight`` is that of a whole sentence's chart entry in ``stop``; only ``counted`` sentences may end after the word.
+    ``weight`` is the factor from the root entry of the chart to ``stop``; only ``counted`` sentences may end after the
+    word.
     """
-    inside, present = found.inside, found.present
+    inside, present = run.inside, run.present
     lex_start, lex_parent, lex_prob = rules.lexicon
     n_states, width = inside.shape[1], inside.shape[2]
-    scale = found.scales[j]
+    scale = run.scales[j]
     for w in range(width):
         word = words[j, w]
         total = 0.0
         if word >= 0:
             for r in range(lex_start[word], lex_start[word + 1]):
-                total += found.starts[j, lex_parent[r], w] * lex_prob[r]
+                total += run.starts[j, lex_parent[r], w] * lex_prob[r]
         if not dead[w]:
-            found.conditional[j, w] = total
+            run.conditional[j, w] = total
         scale[w] = 1.0 / total if total > 0.0 else 1.0
     bare, flags = np.empty((n_states, width), dtype=inside.dtype), np.empty(n_states, dtype=np.bool_)
     splits = np.empty(j + 1, dtype=np.int64)
@@ -247,26 +248,26 @@ def _read(words, j, start, weight, counted, cap, rules: ChartRules, found: Causa
         else:
             _span(inside, present, i, j + 1, rules.pairs, acc, splits, bare, flags)
         _close(bare, rules.closure, inside[span], flags, present[span], cap)
-        _mark(inside[span], present[span], found.begun[i], cap, found.capped[0], found.capped[1])
+        _mark(inside[span], present[span], run.begun[i], cap, run.capped[0], run.capped[1])
     if counted:
         whole = (j + 1) * j // 2
         for w in range(width):
-            found.stop[j + 1, w] = weight * inside[whole, start, w]
+            run.stop[j + 1, w] = weight * inside[whole, start, w]
 
 
 @kernel
-def _bury(found: CausalPass, j, dead):
-    """Nothing starts after a word that was impossible; ``dead`` (W,) are the sentences that have had one."""
+def _bury(run: CausalPass, j, dead):
+    """Let nothing start after an impossible word; ``dead`` (W,) are the sentences that have had one."""
     for w in range(dead.size):
         if dead[w]:
-            found.starts[j, :, w] = 0.0
+            run.starts[j, :, w] = 0.0
 
 
 @kernel
 def free(words, start, cap, corners: SparseRows, rules: ChartRules):
-    """A pass over ``words`` (n, W), -1 unknown, sentences of any length.
+    """Return a pass over ``words`` (n, W), -1 unknown, for sentences of any length.
 
-    An impossible word is followed by columns scaled as if any symbol could start there. ``corners`` are the rows of the
+    Columns after an impossible word are scaled as if any symbol could start there. ``corners`` are the rows of the
     left-corner closure.
     """
     n, width = words.shape
@@ -302,10 +303,10 @@ def free(words, start, cap, corners: SparseRows, rules: ChartRules):
 
 @kernel
 def conditioned(words, start, low, high, weight, cap, block, corners: SparseRows, rules: ChartRules):
-    """A pass over ``words`` (n, W), -1 unknown, given a length from ``low`` to ``high``.
+    """Return a pass over ``words`` (n, W), -1 unknown, given a length from ``low`` to ``high``.
 
     ``weight = 1 / Z``; ``corners.value[e, d]`` is the weight of left-corner step e (to its own state C from
-    ``corners.column[e]``) with d tokens owed after C. ``block`` counts of tokens owed are worked on together.
+    ``corners.column[e]``) with d tokens owed after C. ``block`` counts of tokens owed are processed together.
     """
     n, width = words.shape
     result = _blank(n, width, high, rules)
@@ -340,11 +341,11 @@ def conditioned(words, start, low, high, weight, cap, block, corners: SparseRows
 
 @kernel(fastmath={"contract"})
 def outside_leaves(inside, present, n, start, cap, closure: SparseRows, pairs: PairRules):
-    """Outside weight of every preterminal position, unary chains above it included, (n, S, W).
+    """Return the outside weight of every preterminal position, unary chains above it included, (n, S, W).
 
-    ``inside`` (spans, S, W) and ``present`` (spans, S) come from a pass of `causal`. States that cannot
-    make the observed word have their outside weight too: the distribution over *all* words follows from it.
-    Weights are scaled as the inside chart is, and capped at ``cap``; also gives which sentences had a capped one, (W,).
+    ``inside`` (spans, S, W) and ``present`` (spans, S) come from a pass of `causal`. States that cannot derive the
+    observed word also have their outside weight, so the distribution over *all* words follows from it. Weights are
+    scaled as the inside chart is, and capped at ``cap``; also return which sentences had a capped weight, (W,).
     """
     closure_start, closure_column, closure_value = closure
     _, pair_right, by_left, rule_start, parent, prob = pairs

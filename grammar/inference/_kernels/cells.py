@@ -1,8 +1,8 @@
-"""Kernels: inside, prefix and outside probabilities of single sentences that visit no cell which is zero.
+"""Kernels: inside, prefix and outside probabilities of single sentences that visit only nonzero cells.
 
 A cell is a span and a symbol that can cover it. A chart is a list of cells, column by column (a column: all spans with
-one end). Each cell is added to what it is the right child of, and links lead to the cells that meet it; so time follows
-the cells that are not zero, not the spans. `causal` takes what is dense, in batches. Scales and caps are as there.
+one end). Each new cell is combined as a right child with the cells to its left, found by links, so time is proportional
+to the nonzero cells, not to the spans. `causal` processes dense charts, in batches. Scales and caps are the same.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from truesource.grammar._kernels.rules import (
     Waiting,
 )
 
-SPREAD_SHARE = 8  #: of the sums over tokens owed, a sentence may need one in so many
-OUTSIDE = 4  #: times the operations of the inside pass, the outside pass may need
+SPREAD_SHARE = 8  #: a sentence may need one in this many of the sums over tokens owed
+OUTSIDE = 4  #: operations that the outside pass may need, relative to the inside pass
 
 
 @kernel
@@ -48,7 +48,7 @@ def _space(n, n_states, owed, most):
 
 @kernel
 def _add(sums, listed, n_listed, i, symbol, amount):
-    """Adds to the sum of a span; an amount that underflowed leaves no trace."""
+    """Add to the sum of a span; an amount that underflowed leaves no trace."""
     if amount > 0.0:
         if sums[i, symbol] == 0.0:
             listed[i, n_listed[i]] = symbol
@@ -58,7 +58,7 @@ def _add(sums, listed, n_listed, i, symbol, amount):
 
 @kernel
 def _close(column: ColumnSums, i, rows: SparseRows, closed, symbols):
-    """Unary chains over one span: ``closed = M^T sums`` for a sparse matrix M by rows; returns how many symbols."""
+    """Apply unary chains over one span: ``closed = M^T sums`` for a sparse matrix M by rows; return the count."""
     sums, listed, n_listed = column
     row_start, target, value = rows
     count = 0
@@ -80,7 +80,7 @@ def _close(column: ColumnSums, i, rows: SparseRows, closed, symbols):
 
 @kernel
 def _place(omega, listed, n_listed, marked, c, width):
-    """Makes room for a symbol among those that can start next."""
+    """Add a symbol to those that can start next, if it is new."""
     if not marked[c]:
         marked[c] = True
         listed[n_listed[0]] = c
@@ -90,7 +90,7 @@ def _place(omega, listed, n_listed, marked, c, width):
 
 @kernel(fastmath={"contract"})
 def _climb(begun: Begun, j, c, low, high, width, chains: SparseRows):
-    """Adds ``omega[c, low:high]`` to the rows of the symbols at the ends of its chains."""
+    """Add ``omega[c, low:high]`` to the rows of the symbols at the ends of its chains."""
     rows, symbol, number, until, omega, _, _, _ = begun
     chain_start, chain_to, chain_weight = chains
     for e in range(chain_start[c], chain_start[c + 1]):
@@ -107,7 +107,7 @@ def _climb(begun: Begun, j, c, low, high, width, chains: SparseRows):
 
 @kernel(fastmath={"contract"})
 def _owe(begun: Begun, row, low, high, width, steps: OwedSteps):
-    """Adds ``rows[row, low:high]`` to what starts below it, with what is then owed; returns how many products."""
+    """Add ``rows[row, low:high]``, plus further tokens owed, to the left corners below it; return the product count."""
     rows, symbol, _, _, omega, listed, n_listed, marked = begun
     while low < high and rows[row, low] == 0.0:
         low += 1
@@ -121,7 +121,7 @@ def _owe(begun: Begun, row, low, high, width, steps: OwedSteps):
         if first > last:
             continue
         _place(omega, listed, n_listed, marked, c, width)
-        if high - low <= last - first:  # the longer loop within
+        if high - low <= last - first:  # the longer loop is the inner one
             for r in range(low, high):
                 weight = rows[row, r]
                 for d in range(first, min(last + 1, width - r)):
@@ -137,18 +137,18 @@ def _owe(begun: Begun, row, low, high, width, steps: OwedSteps):
 
 @kernel
 def _spread(begun: Begun, j, width, steps: OwedSteps, chains: SparseRows):
-    """Weights of symbols that can start after word j, by tokens owed below ``width``; uses up ``omega``.
+    """Compute weights of symbols that can start after word j, by tokens owed below ``width``; ``omega`` is used up.
 
-    ``chains`` keep the number of tokens owed, each left corner of a binary rule in ``steps`` adds what its right sister
-    yields. Symbols that are left corners of each other are done together, from few to many tokens owed.
+    ``chains`` keep the number of tokens owed, each left corner of a binary rule in ``steps`` adds the yield of its
+    right sister. Symbols that are left corners of each other are processed together, from few to many tokens owed.
 
     Returns:
-        Whether the sums over ``steps`` were few enough to go on.
+        Whether the sums over ``steps`` were few enough to continue.
     """
     number, until, listed, n_listed, marked = begun.row, begun.until, begun.listed, begun.n_listed, begun.marked
     until[j] = until[j - 1] if j > 0 else 0
     allowed = steps.child.size * width * width // 2 // SPREAD_SHARE
-    if steps.order.size == 0:  # sentences of any length: `chains` have every left corner
+    if steps.order.size == 0:  # sentences of any length: `chains` hold the left-corner closure
         for x in range(n_listed[0]):
             _climb(begun, j, listed[x], 0, width, width, chains)
     for k in range(steps.block.size - 1):
@@ -171,7 +171,7 @@ def _spread(begun: Begun, j, width, steps: OwedSteps, chains: SparseRows):
 
 @kernel
 def _starts(begun: Begun, j, width, low, starts):
-    """Sums over tokens owed, those from ``low`` on, of position j in ``starts`` (S,); total and smallest weight."""
+    """Sum over ``low`` or more tokens owed of position j into ``starts`` (S,); return total and smallest weight."""
     rows, symbol, until = begun.rows, begun.symbol, begun.until
     starts[:] = 0.0
     total, smallest = 0.0, np.inf
@@ -210,7 +210,7 @@ def _advance(begun: Begun, cells: Cells, first, last, width, groups: RuleGroups)
 
 @kernel
 def _last(n_listed, i):
-    """The last span up to ``i`` that has a sum; a loop of its own, as the caller's would count references."""
+    """Return the last span up to ``i`` that has a sum; a separate loop, since inline it would count references."""
     while i >= 0 and n_listed[i] == 0:
         i -= 1
     return i
@@ -218,10 +218,10 @@ def _last(n_listed, i):
 
 @kernel
 def _column(word, j, scale, cap, allowed, cells: Cells, count, space: Space, rules: CellRules, capped, smallest):
-    """The cells of spans that end after word j (0-based); ``capped`` (2,) and ``smallest`` (n+1,) as in the pass.
+    """Compute the cells of spans that end after word j; ``capped`` (2,), ``smallest`` (n+1,) are as in the pass.
 
     Returns:
-        The number of cells, and the operations left of ``allowed``, below zero where they did not do.
+        The number of cells, and the operations left of ``allowed``, below zero if they were too few.
     """
     sums, listed, n_listed = space.column
     begun, last_end, last_begin = space.begun.row, space.last_end, space.last_begin
@@ -266,19 +266,19 @@ def _column(word, j, scale, cap, allowed, cells: Cells, count, space: Space, rul
 
 @kernel
 def _outside(n, start, cap, allowed, cells: Cells, space: Space, rules: CellRules, leaves):
-    """Outside weights of the preterminals, unary chains above them included, to ``leaves`` (n, S).
+    """Compute outside weights of the preterminals, unary chains above them included, in ``leaves`` (n, S).
 
-    Columns from the last to the first, spans of each from the longest. What a span adds to the left child of a rule,
-    whose column comes later, waits in a list of that column.
+    Columns from the last to the first, spans of each from the longest. Contributions of a span to the left child of a
+    rule, whose column comes later, wait in a list of that column.
 
     Returns:
-        Whether an entry was capped, and the operations left of ``allowed``, below zero where they did not do.
+        Whether an entry was capped, and the operations left of ``allowed``, below zero if they were too few.
     """
     sums, listed, n_listed = space.column
     last_end, last_begin, closed, symbols = space.last_end, space.last_begin, space.closed, space.listed
     group_start, second, rule_start, third, prob = rules.by_parent
     begin, end, _, inside, same_end, same_begin = cells
-    latest = np.full(n + 1, -1, np.int32)  # of each column, the last addition that waits
+    latest = np.full(n + 1, -1, np.int32)  # the last waiting addition of each column
     before, at, child, amount = space.waiting
     count = 0
     capped = False
@@ -332,7 +332,7 @@ def _outside(n, start, cap, allowed, cells: Cells, space: Space, rules: CellRule
 
 @kernel
 def _clear(n, cells: Cells, count, space: Space):
-    """Leaves ``space`` as it was before a sentence."""
+    """Restore ``space`` to its state before a sentence."""
     for x in range(count):
         space.last_end[cells.end[x], cells.symbol[x]] = -1
         space.last_begin[cells.begin[x], cells.symbol[x]] = -1
@@ -353,19 +353,19 @@ def _clear(n, cells: Cells, count, space: Space):
 
 
 @kernel
-def _sentence(words, w, start, window: OwedWindow, cap, limit, steps, corners, cells, space, rules, found: CellPass):
-    """A left-to-right pass over column ``w`` of ``words`` (n, W).
+def _sentence(words, w, start, window: OwedWindow, cap, limit, steps, corners, cells, space, rules, run: CellPass):
+    """Make a left-to-right pass over column ``w`` of ``words`` (n, W).
 
     Returns:
-        The number of cells, that of operations, and whether they did.
+        The numbers of cells and of operations, and whether the allowed operations were enough.
     """
     n = words.shape[0]
     low, high, weight, free = window
     starts, totals, inside, begun = (
-        found.starts[w],
-        found.totals[:, w],
-        found.smallest[0, :, w],
-        found.smallest[1, :, w],
+        run.starts[w],
+        run.totals[:, w],
+        run.smallest[0, :, w],
+        run.smallest[1, :, w],
     )
     allowed, count, dead = np.int64(0), 0, False
     _, _, _, _, omega, listed, n_listed, marked = space.begun
@@ -385,19 +385,19 @@ def _sentence(words, w, start, window: OwedWindow, cap, limit, steps, corners, c
         if j == n:
             break
         if not dead:
-            found.conditional[j, w] = total
+            run.conditional[j, w] = total
             dead = total == 0.0
         scale = 1.0 / total if total > 0.0 else 1.0
-        found.scales[j, w] = scale
+        run.scales[j, w] = scale
         first = count
         count, allowed = _column(
-            words[j, w], j, scale, cap, allowed + limit, cells, count, space, rules, found.capped[:, w], inside
+            words[j, w], j, scale, cap, allowed + limit, cells, count, space, rules, run.capped[:, w], inside
         )
         if allowed < 0:
             return count, limit * (j + 1) - allowed, False
         whole = space.last_end[j + 1, start]
         if (free or low <= j + 1 <= high) and whole >= 0 and cells.begin[whole] == 0:
-            found.stop[j + 1, w] = weight * cells.value[whole]
+            run.stop[j + 1, w] = weight * cells.value[whole]
         width = 1 if free else max(high - j - 1, 0)
         _advance(space.begun, cells, first, count, width, rules.by_left)
         if dead and free and n_listed[0] == 0:
@@ -411,11 +411,11 @@ def _sentence(words, w, start, window: OwedWindow, cap, limit, steps, corners, c
 def passes(
     words, start, window: OwedWindow, cap, limit, outside, steps: OwedSteps, corners: SparseRows, rules: CellRules
 ):
-    """A left-to-right pass over each column of ``words`` (n, W), -1 unknown, and its outside weights if ``outside``.
+    """Make a left-to-right pass over each column of ``words`` (n, W), -1 unknown; with ``outside`` its outside weights.
 
-    Gives up on sentences that need more than about ``limit`` operations a word. Impossible words are treated as in
+    Sentences that need more than about ``limit`` operations a word are given up. Impossible words are treated as in
     `causal.free` and `causal.conditioned`. ``corners`` are the rows of the left-corner closure, with no ``steps``;
-    given a range of lengths, those of the unary closure.
+    given a range of lengths, the rows of the unary closure.
     """
     n, width = words.shape
     n_states = rules.closure.start.size - 1

@@ -1,9 +1,9 @@
 """Kernels: masses by length, outside, by token class and by tree height; words that occur; sums of matrix powers.
 
-Masses are (S, N+1) by symbol, then number of tokens 0 to N; ``mirror`` is the same with lengths reversed, so that a
-sum over splits runs forward through both. ``first`` and ``last`` (S,) are the shortest and longest length that a
-symbol can have (first above last where it has none): splits outside them are skipped. Words that may occur come in
-batches, which are the innermost, contiguous axis.
+Masses are (S, N+1) by symbol, then number of tokens 0 to N; ``mirror`` has the lengths reversed, so that a sum over
+splits runs forward through both. ``first`` and ``last`` (S,) are the shortest and longest length that a symbol can have
+(first above last if it has none): splits outside them are skipped. Words that may occur come in batches, which are the
+innermost, contiguous axis.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy as np
 from truesource.grammar._kernels.kernel import kernel
 from truesource.grammar._kernels.rules import LengthTable, LexicalRules, PairRules, SparseRows
 
-NEAR_ONE = 1.0 - 1e-14  #: a return weight above this leaves no digit of its distance from 1
+NEAR_ONE = 1.0 - 1e-14  #: above this, the distance of a return weight from 1 has no correct digit
 
 
 @kernel
 def rule_counts(table: LengthTable, start, seed, pairs: PairRules, closure):
-    """Outside masses and expected uses of binary rules.
+    """Return outside masses and expected uses of binary rules.
 
-    ``seed`` (N+1,) is the weight of a sentence of each length. Returns the outside masses (N+1, S), unary chains
-    above included and valid where the inside mass is positive, and the uses of each rule (R,) in the order given.
+    ``seed`` (N+1,) is the weight of a sentence of each length. The outside masses (N+1, S) include unary chains above
+    and are valid where the inside mass is positive. The uses of each rule are (R,), in the given order.
     """
     masses, mirror, first, last = table
     left, right, _, rule_start, parent, prob = pairs
@@ -61,7 +61,7 @@ def rule_counts(table: LengthTable, start, seed, pairs: PairRules, closure):
 
 @kernel
 def class_masses(top, plain, marked, table: LengthTable, pairs: PairRules, closure):
-    """``out[n, A, m] = P(A yields n tokens, m of them in the class)``, (N+1, S, N+1).
+    """Return ``out[n, A, m] = P(A yields n tokens, m of them in the class)``, (N+1, S, N+1).
 
     ``plain`` and ``marked`` (S,) are the probability of one token outside and in the class.
     """
@@ -98,7 +98,7 @@ def class_masses(top, plain, marked, table: LengthTable, pairs: PairRules, closu
 
 @kernel
 def split_masses(masses, mirror, pairs: PairRules):
-    """One application of the binary rules to masses by length, (S, N+1)."""
+    """Apply the binary rules once to masses by length, (S, N+1)."""
     left, right, _, rule_start, parent, prob = pairs
     n_states, top = masses.shape[0], masses.shape[1] - 1
     out = np.zeros((n_states, top + 1))
@@ -122,11 +122,11 @@ def split_masses(masses, mirror, pairs: PairRules):
 
 @kernel
 def occurrence(table: LengthTable, start, words: LexicalRules, pairs: PairRules, chains: SparseRows):
-    """``out[n, w] = P(the start symbol yields n tokens, word w among them)``, (N+1, W).
+    """Return ``out[n, w] = P(the start symbol yields n tokens, word w among them)``, (N+1, W).
 
     ``words`` are the lexical rules of the batch's words, ``chains`` the rows of the unary closure. With d the mass of
-    yields with the word and s of those without it, a split adds ``d_left mass_right + s_left d_right``: positive terms
-    only, so that rare words keep their precision.
+    yields with the word and s the mass of yields without it, a split adds ``d_left mass_right + s_left d_right``:
+    positive terms only, so that rare words keep their precision.
     """
     masses, _, first, last = table
     word_start, word_parent, word_prob = words
@@ -177,7 +177,7 @@ def occurrence(table: LengthTable, start, words: LexicalRules, pairs: PairRules,
 
 @kernel
 def products(value, pairs: PairRules):
-    """The binary rules applied to the square of ``value`` (S, W): ``sum_BC P(A -> B C) value_B value_C``, (S, W)."""
+    """Apply the binary rules to the square of ``value`` (S, W): ``sum_BC P(A -> B C) value_B value_C``, (S, W)."""
     left, right, _, rule_start, parent, prob = pairs
     out = np.zeros(value.shape)
     width = value.shape[1]
@@ -195,7 +195,7 @@ def products(value, pairs: PairRules):
 
 @kernel
 def length_masses(high, leaf, pairs: PairRules, closure):
-    """``out[m, A] = P(A yields exactly m tokens)``, (high+1, S); row 0 is zero.
+    """Return ``out[m, A] = P(A yields exactly m tokens)``, (high+1, S); row 0 is zero.
 
     ``leaf`` (S,) is the probability of one token without unary steps, ``closure`` (S, S) the unary closure. Splits are
     summed per pair before rules are applied.
@@ -222,9 +222,9 @@ def length_masses(high, leaf, pairs: PairRules, closure):
 
 @kernel(fastmath={"contract"})
 def star(matrix):
-    """``(I - matrix)^-1`` (n, n), in place, by Kleene's elimination: only sums and products of what is positive.
+    """Compute ``(I - matrix)^-1`` (n, n), in place, by Kleene's elimination: only sums and products of positive terms.
 
-    The one difference is ``1 - matrix[k, k]``, so that every entry, however small beside the others, has the relative
+    The one difference is ``1 - matrix[k, k]``, so that every entry, even if much smaller than others, has the relative
     precision of the matrix; elimination with pivots leaves an error of the size of the largest entry in all of them.
 
     Returns:
@@ -250,7 +250,7 @@ def star(matrix):
 
 @kernel
 def close_series(rows: SparseRows, chains: SparseRows, x, present):
-    """``x[i] = chains (x[i] + sum_{d=1..i} rows_d x[i-d])`` for i = 0, 1, .., in place; ``x`` is (L, S, W).
+    """Solve ``x[i] = chains (x[i] + sum_{d=1..i} rows_d x[i-d])`` for i = 0, 1, .., in place; ``x`` is (L, S, W).
 
     Entry e of ``rows`` has a value for each d, (nnz, at least L). ``present`` (L, S) says which rows of ``x`` are not
     zero throughout, before and after.
@@ -285,7 +285,7 @@ def close_series(rows: SparseRows, chains: SparseRows, x, present):
 
 @kernel
 def spread_series(rows: SparseRows, x, present, out, out_present):
-    """``out[i] += sum_{d=0..i} rows_d x[i-d]`` as in `close_series`; ``out`` is (L', S, W) with L' <= L."""
+    """Add ``sum_{d=0..i} rows_d x[i-d]`` to ``out[i]``, as in `close_series`; ``out`` is (L', S, W) with L' <= L."""
     start, column, value = rows
     width = x.shape[2]
     for i in range(out.shape[0]):
@@ -302,7 +302,7 @@ def spread_series(rows: SparseRows, x, present, out, out_present):
 
 @kernel
 def join_series(triples, prob, x, present, at, span, out, out_present):
-    """``out[i, c, w] += prob x[i, a, at[w]] span[b, w]`` for every triple (a, b, c).
+    """Add ``prob x[i, a, at[w]] span[b, w]`` to ``out[i, c, w]`` for every triple (a, b, c).
 
     ``span`` is (S, W), ``at`` (W,), and ``out`` (L', S, W) with L' <= L.
     """

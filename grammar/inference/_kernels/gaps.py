@@ -1,17 +1,16 @@
-"""Kernels: the words at the gaps of patterns side by side, one to a lane.
+"""Kernels: distributions of the words at the gaps of patterns, several patterns at once, one per lane.
 
-A gap can be made by every preterminal, but few symbols over few spans are part of a sentence that fits. So a pass up
-and one down first say which are, a bit for each of `LANES` patterns; only these *cells* have weights, which are
-computed for `WIDTH` patterns at a time and stored one cell after the other. Span ``(i, j)`` has number
-``j (j-1) / 2 + i``. Where spans of a symbol end and begin is kept as bits, too, so that the splits of a span by a pair
-of symbols are those that two of them share.
+Every preterminal can produce a gap, but few symbols over few spans are part of a matching sentence. An upward and a
+downward pass first find them, a bit for each of `LANES` patterns; only these *cells* have weights, which are computed
+for `WIDTH` patterns at a time and stored contiguously. Span ``(i, j)`` has number ``j (j-1) / 2 + i``. The ends and
+beginnings of spans of a symbol are also bits, so that the splits of a span by a pair of symbols are an intersection.
 
-A cell that some lanes use has numbers in all. What a lane does not use is never more than its true weight, and no
-weight that it uses is made of it, since that would need the same cell.
+A cell used by some lanes has a number in all lanes. The value in an unused lane is at most the true weight, and no used
+weight depends on it, since that would require the same cell.
 
-Each word is multiplied by a scale, so that weights stay near 1 in sentences of some 100 words. Where one leaves the
-range from `LEAST` to `MOST`, the pattern is said to be wrong; within it, nothing that matters can be lost: what
-underflows is below 1e-308.
+Each word is multiplied by a scale, so that weights stay near 1 in sentences of some 100 words. A pattern with a weight
+outside the range from `LEAST` to `MOST` is reported as wrong; inside it, only weights below 1e-308 underflow, which do
+not matter.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from truesource.grammar._kernels.kernel import add_products, add_scaled, kernel,
 from truesource.grammar._kernels.rules import GapCells, GapRules, GapSpans, LaneLists
 
 LEAST, MOST = 1e-120, 1e120
-BITS = 62  #: places in one whole number
+BITS = 62  #: positions in one integer
 LANES = 64
 
 
 @kernel
 def _tags(words, i, lane, rules: GapRules, bits, listed):
-    """Return the preterminals that can make the word at place i, or any word at a gap (number: that of the words)."""
+    """Return the preterminals of the word at place i; at a gap (number V), the preterminals of any word."""
     start, parent, _ = rules.lexicon
     n_listed = 0
     for w in range(min(LANES, words.shape[1] - lane)):
@@ -51,7 +50,7 @@ def _tags(words, i, lane, rules: GapRules, bits, listed):
 
 @kernel
 def _parents(i, j, spans: GapSpans, begun, n_begun, rules: GapRules, bits, listed):
-    """Return which symbols can make span (i, j) by a binary rule; ``begun`` (S,) are those that begin at i."""
+    """Return which symbols can derive span (i, j) by a binary rule; ``begun`` (S,) are the symbols that begin at i."""
     _, right, by_left, rule_start, parent, _ = rules.pairs
     may, ahead, back = spans.may, spans.ahead, spans.back
     n_listed = 0
@@ -76,7 +75,7 @@ def _parents(i, j, spans: GapSpans, begun, n_begun, rules: GapRules, bits, liste
 
 @kernel
 def _up(words, lane, rules: GapRules, spans: GapSpans):
-    """Return which symbols can make which span, whatever stands beside it: bits, and a list of them by span."""
+    """Return which symbols can derive which span, whatever its context: bits, and a list of them by span."""
     chain_start, chain_to, _ = rules.chains
     may, ahead, back = spans.may, spans.ahead, spans.back
     n, n_states = ahead.shape[0], may.shape[1]
@@ -141,7 +140,7 @@ def _lows(span, spans: GapSpans, tops: LaneLists, rules: GapRules, low, lows, si
 
 @kernel
 def _split(i, j, p, lanes, spans: GapSpans, rules: GapRules):
-    """Mark what child pair p over span (i, j) needs in these lanes; in which of them it needs anything."""
+    """Mark the parts of span (i, j) that child pair p needs in these lanes; return the lanes in which it has any."""
     may, need = spans.may, spans.need
     b, c = rules.pairs.left[p], rules.pairs.right[p]
     some = 0
@@ -161,9 +160,9 @@ def _split(i, j, p, lanes, spans: GapSpans, rules: GapRules):
 
 @kernel
 def _down(start, tops: LaneLists, rules: GapRules, spans: GapSpans):
-    """Mark the cells that are part of a whole sentence; lists of what makes each span below its unary chains."""
+    """Mark the cells that are part of a whole sentence; return lists of the cells below the chains of each span."""
     n, n_states = spans.ahead.shape[0], spans.may.shape[1]
-    low, asked = np.zeros(n_states, dtype=np.int64), np.zeros(rules.pairs.right.size, dtype=np.int64)
+    low, pair_bits = np.zeros(n_states, dtype=np.int64), np.zeros(rules.pairs.right.size, dtype=np.int64)
     lows, low_lanes, n_lows = np.empty(1024, dtype=np.int32), np.empty(1024, dtype=np.int64), 0
     pairs, pair_lanes, n_pairs = np.empty(1024, dtype=np.int32), np.empty(1024, dtype=np.int64), 0
     begin, end = np.zeros((2, len(spans.may)), dtype=np.int64), np.zeros((2, len(spans.may)), dtype=np.int64)
@@ -176,22 +175,22 @@ def _down(start, tops: LaneLists, rules: GapRules, spans: GapSpans):
             begin[0, span], begin[1, span] = n_lows, n_pairs
             n_lows = _lows(span, spans, tops, rules, low, lows, n_lows)
             if length > 1:
-                pairs, pair_lanes = room(pairs, n_pairs + asked.size), room(pair_lanes, n_pairs + asked.size)
+                pairs, pair_lanes = room(pairs, n_pairs + pair_bits.size), room(pair_lanes, n_pairs + pair_bits.size)
                 last = n_pairs
                 for x in range(begin[0, span], n_lows):
                     for r in range(rules.below_start[lows[x]], rules.below_start[lows[x] + 1]):
                         p = rules.below[r]
-                        if asked[p] == 0:
+                        if pair_bits[p] == 0:
                             pairs[last] = p
                             last += 1
-                        asked[p] |= low[lows[x]]
+                        pair_bits[p] |= low[lows[x]]
                 for x in range(n_pairs, last):
                     p = pairs[x]
-                    some = _split(i, j, p, asked[p], spans, rules)
+                    some = _split(i, j, p, pair_bits[p], spans, rules)
                     if some != 0:
                         pairs[n_pairs], pair_lanes[n_pairs] = p, some
                         n_pairs += 1
-                    asked[p] = 0
+                    pair_bits[p] = 0
             for x in range(begin[0, span], n_lows):
                 low_lanes[x] = low[lows[x]]
                 low[lows[x]] = 0
@@ -201,7 +200,7 @@ def _down(start, tops: LaneLists, rules: GapRules, spans: GapSpans):
 
 @kernel
 def _room(lists: LaneLists):
-    """Room for a part of some lists."""
+    """Return empty arrays for `WIDTH` lanes of some lists."""
     size = 0
     for span in range(lists.end.size):
         size = max(size, lists.end[span])
@@ -210,23 +209,23 @@ def _room(lists: LaneLists):
 
 
 @kernel
-def _keep(lists: LaneLists, first, kept: LaneLists):
-    """Return what `WIDTH` lanes from ``first`` on have of some lists, to ``kept``."""
-    item, lanes, begin, end = kept
+def _keep(lists: LaneLists, first, selected: LaneLists):
+    """Copy the items that `WIDTH` lanes from ``first`` on use of some lists to ``selected``."""
+    item, lanes, begin, end = selected
     size, every = 0, (1 << width()) - 1
     for span in range(begin.size):
         begin[span] = size
         for x in range(lists.begin[span], lists.end[span]):
-            own = (lists.lanes[x] >> first) & every
-            if own != 0:
-                item[size], lanes[size] = lists.item[x], own
+            bits = (lists.lanes[x] >> first) & every
+            if bits != 0:
+                item[size], lanes[size] = lists.item[x], bits
                 size += 1
         end[span] = size
 
 
 @kernel
 def _needed(tops: LaneLists, spans: GapSpans):
-    """The lanes in which each symbol over each span is part of a whole sentence."""
+    """Return the lanes in which each symbol over each span is part of a whole sentence."""
     lanes = np.zeros(tops.item.size, dtype=np.int64)
     for span in range(len(spans.may)):
         for x in range(tops.begin[span], tops.end[span]):
@@ -236,7 +235,7 @@ def _needed(tops: LaneLists, spans: GapSpans):
 
 @kernel
 def _number(cells: GapCells):
-    """Number the cells, and say where those of a symbol begin and end."""
+    """Number the cells, and record where cells of each symbol begin and end."""
     n = cells.ahead.shape[0]
     cells.place[:] = -1
     cells.ahead[:] = 0
@@ -254,7 +253,7 @@ def _number(cells: GapCells):
 
 @kernel
 def _weigh(words, scales, i, lane, lows, rules: GapRules, low, bare):
-    """Weights of preterminals ``lows`` over the word at place i, or over any word at a gap."""
+    """Compute weights of preterminals ``lows`` over the word at place i, or over any word at a gap."""
     start, parent, prob = rules.lexicon
     for w in range(width()):
         word = words[i, lane + w]
@@ -269,7 +268,7 @@ def _weigh(words, scales, i, lane, lows, rules: GapRules, low, bare):
 
 @kernel
 def _inside(words, scales, lane, inside, cells: GapCells, rules: GapRules):
-    """Weights of the cells, to ``inside`` (cells * lanes,), which is zero."""
+    """Compute inside weights of the cells in ``inside`` (cells * lanes,), which is zero on entry."""
     lanes, place, ahead, back = width(), cells.place, cells.ahead, cells.back
     n, n_states = ahead.shape[0], place.shape[1]
     chain_start, chain_to, chain_value = rules.chains
@@ -310,9 +309,9 @@ def _inside(words, scales, lane, inside, cells: GapCells, rules: GapRules):
 
 @kernel
 def _outside(words, scales, rows, lane, inside, cells: GapCells, rules: GapRules, above, wrong, out):
-    """Outside weights of the cells, and the words at gaps from those of preterminals, into ``out``.
+    """Compute outside weights of the cells, and from the outside of preterminals the words at gaps, in ``out``.
 
-    ``above`` (cells * lanes,) has that of the root, and zeros.
+    ``above`` (cells * lanes,) holds the outside weight of the root, and zeros.
     """
     lanes, place, ahead, back = width(), cells.place, cells.ahead, cells.back
     n, n_states = ahead.shape[0], place.shape[1]
@@ -359,7 +358,7 @@ def _outside(words, scales, rows, lane, inside, cells: GapCells, rules: GapRules
 
 @kernel
 def _check(weights, x, used, wrong):
-    """Marks the lanes that use entry x and whose weight is out of range."""
+    """Mark the lanes that use entry x and whose weight is out of range."""
     for w in range(width()):
         if used & (1 << w) != 0 and not LEAST <= weights[x * width() + w] <= MOST:
             wrong[w] = True
@@ -367,7 +366,7 @@ def _check(weights, x, used, wrong):
 
 @kernel
 def _words(words, scales, i, rows, lane, lows, closed, rules: GapRules, out):
-    """P(word at place i | what is known), where it is a gap, into ``out`` (R, n, V)."""
+    """Add P(word at place i | the known words) to ``out`` (R, n, V), if the place is a gap."""
     gap = rules.lexicon.start.size - 1
     word_start, word, prob = rules.emission
     for w in range(width()):
@@ -382,7 +381,7 @@ def _words(words, scales, i, rows, lane, lows, closed, rules: GapRules, out):
 
 @kernel
 def _group(words, scales, lane, cells: GapCells, weights, root, rules: GapRules, rows, totals, wrong, out):
-    """`fill` for the `WIDTH` lanes from ``lane`` on; ``root`` is the cell of a whole sentence, ``weights`` is room."""
+    """Compute `fill` for the `WIDTH` lanes from ``lane`` on; ``root`` is the root cell, ``weights`` is work space."""
     lanes = width()
     bad, tops = wrong[lane : lane + lanes], cells.tops
     size = tops.end[tops.end.size - 1]
@@ -404,18 +403,18 @@ def _group(words, scales, lane, cells: GapCells, weights, root, rules: GapRules,
 
 @kernel
 def fill(words, scales, start, rules: GapRules, rows, out):
-    """Weights of the patterns ``words`` (n, W), W a multiple of `WIDTH`.
+    """Return weights of the patterns ``words`` (n, W), W a multiple of `WIDTH`.
 
     Args:
-        words: numbers; that of the words, V, is a gap, and -1 nothing.
-        scales: (n, W) of the words, and of gaps.
-        start: symbol.
-        rules: of the grammar.
-        rows: (W,) of ``out``; (0,): the words are not asked for.
-        out: (R, n, V) is added P(word | what is known) at each gap.
+        words: word numbers; V, the vocabulary size, is a gap, and -1 an unknown word.
+        scales: (n, W) scales of the words, and of gaps.
+        start: start symbol.
+        rules: rules of the grammar.
+        rows: (W,) rows of ``out``; (0,): skip the words.
+        out: (R, n, V) receives P(word | the known words) at each gap, added.
 
     Returns:
-        (W,) weight of all sentences that fit, scaled; and which patterns may be wrong, (W,).
+        (W,) weight of all matching sentences, scaled; and which patterns may be wrong, (W,).
     """
     n, n_states = len(words), rules.sums.size
     n_spans, parts, whole = n * (n + 1) // 2, n // BITS + 1, n * (n - 1) // 2

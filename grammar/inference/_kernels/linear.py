@@ -1,8 +1,8 @@
 """Kernels: forward-backward and the best path through the automaton of a linear grammar, in linear time.
 
-A forward vector holds the weight of the words read so far by the state they lead to, a backward vector that of the
-words still to come by the state they are read from. Vectors are sparse and their weights ``m * 2^(960 e)``, as those
-of `grammar.inference._kernels.wide`: nothing under- or overflows, at any length.
+A forward vector holds the weight of the words read so far by the state after them, a backward vector the weight of the
+remaining words by the state before them. Vectors are sparse with weights ``m * 2^(960 e)``, as in
+`grammar.inference._kernels.wide`: nothing under- or overflows, at any length.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _add(v: WideVector, at, m, e):
 
 @kernel
 def _dot(v: WideVector, m, e):
-    """Sum of the products with a dense vector of weights."""
+    """Return the dot product with a dense vector of weights."""
     summ, sume = 0.0, np.int64(0)
     for x in range(v.size[0]):
         q = v.listed[x]
@@ -67,7 +67,7 @@ def _dot(v: WideVector, m, e):
 
 @kernel
 def _log_ratio(m1, e1, m2, e2):
-    """Natural logarithm of the ratio of two positive weights."""
+    """Return the natural logarithm of the ratio of two positive weights."""
     ratio, d = m1 / m2, e1 - e2
     if d == 1 and ratio < 1.0:
         ratio, d = math.ldexp(ratio, 960), 0
@@ -78,14 +78,14 @@ def _log_ratio(m1, e1, m2, e2):
 
 @kernel
 def _ratio(m1, e1, m2, e2):
-    """Ratio of two weights as a float."""
+    """Return the ratio of two weights as a float."""
     d = min(max(e1 - e2, -3), 3)
     return math.ldexp(m1 / m2, 960 * d)
 
 
 @kernel
 def _spread(v: WideVector, chains: WideRows, out: WideVector):
-    """``out = v M`` for a sparse matrix M by rows."""
+    """Compute ``out = v M`` for a sparse matrix M by rows."""
     row_start, column, m, e = chains
     _clear(out)
     for x in range(v.size[0]):
@@ -97,7 +97,7 @@ def _spread(v: WideVector, chains: WideRows, out: WideVector):
 
 @kernel
 def _tags(word, lexicon: WideLexicon, above: WideRows, tags: WideVector):
-    """Weight of each tag reading ``word``, none where it is -1."""
+    """Compute the weight of each tag for ``word``; no tag for -1."""
     _clear(tags)
     if word < 0:
         return
@@ -111,34 +111,34 @@ def _tags(word, lexicon: WideLexicon, above: WideRows, tags: WideVector):
 
 
 @kernel
-def _pass(v: WideVector, moves: StateMoves, given, givenm, givene, other, out: WideVector):
-    """The moves from the states of ``v``, each with the weight of its ``given`` end, added up by its ``other`` end."""
+def _pass(v: WideVector, moves: StateMoves, near, nearm, neare, far, out: WideVector):
+    """Sum the moves from the states of ``v`` by their ``far`` end, each weighted at its ``near`` end."""
     _clear(out)
     for x in range(v.size[0]):
         q = v.listed[x]
         for s in range(moves.start[q], moves.start[q + 1]):
-            t = given[s]
-            if givenm[t] != 0.0:
-                tm, te = _times(moves.m[s], moves.e[s], givenm[t], givene[t])
+            t = near[s]
+            if nearm[t] != 0.0:
+                tm, te = _times(moves.m[s], moves.e[s], nearm[t], neare[t])
                 tm, te = _times(tm, te, v.m[q], v.e[q])
-                _add(out, other[s], tm, te)
+                _add(out, far[s], tm, te)
 
 
 @kernel
 def _move(v: WideVector, moves: StateMoves, tagm, tage, out: WideVector):
-    """One token read from the states of ``v``, with the weights of its tags; chains not yet."""
+    """Read one token from the states of ``v``, with the weights of its tags; chains are not applied."""
     _pass(v, moves, moves.tag, tagm, tage, moves.to, out)
 
 
 @kernel
 def _between(v: WideVector, moves: StateMoves, laterm, latere, tags: WideVector):
-    """Weight of each tag between what is before (``v``) and after (``later``), whatever the token."""
+    """Compute the weight of each tag between the vectors before (``v``) and after (``later``), for any token."""
     _pass(v, moves, moves.to, laterm, latere, moves.tag, tags)
 
 
 @kernel
 def _symbols(tags: WideVector, below: WideRows, out: WideVector):
-    """Weight of each symbol over the token: a tag's unary chains taken down."""
+    """Compute the weight of each symbol over the token, at the lower ends of the tags' unary chains."""
     symbols = tags.m.size // 2
     _clear(out)
     for x in range(tags.size[0]):
@@ -153,9 +153,9 @@ def _symbols(tags: WideVector, below: WideRows, out: WideVector):
 
 @kernel
 def futures(low, high, anym, anye, automaton: LinearAutomaton):
-    """Weight of all ways to a length from ``low`` to ``high`` by state after j tokens, chains included, (high+1, N).
+    """Return the weight of all paths to a length from ``low`` to ``high`` by state after j tokens, (high+1, N).
 
-    ``any`` (2S,) are the weights of the tags for any word.
+    Chains are included. ``any`` (2S,) are the weights of the tags for any word.
     """
     back = automaton.back
     size = back.start.size - 1
@@ -174,10 +174,10 @@ def futures(low, high, anym, anye, automaton: LinearAutomaton):
 
 @kernel
 def causal(words, low, high, first, future: WideTable, lexicon: WideLexicon, automaton: LinearAutomaton):
-    """A pass over ``words`` (n, W), -1 unknown, each sentence by itself.
+    """Make a pass over ``words`` (n, W), -1 unknown, each sentence by itself.
 
-    ``future`` is that of `futures`, or one row of weights that holds after any number of tokens; sentences of ``low``
-    to ``high`` tokens may end.
+    ``future`` is the result of `futures`, or one row of weights for any number of tokens; sentences of ``low`` to
+    ``high`` tokens may end.
 
     Returns:
         Ln P(word | its left context) (n, W), ln P(end | first j words) (n+1, W), both -inf from an impossible word on,
@@ -227,7 +227,7 @@ def causal(words, low, high, first, future: WideTable, lexicon: WideLexicon, aut
 def _forward(
     words, lexicon: WideLexicon, automaton: LinearAutomaton, reads: WideVector, bare: WideVector, v: WideVector
 ):
-    """Forward vectors of one sentence: bounds (n+2,), and the states and weights of each vector in turn.
+    """Return the forward vectors of one sentence: bounds (n+2,), and the states and weights of each vector in turn.
 
     ``v`` ends as the vector after the last word.
     """
@@ -252,11 +252,11 @@ def _forward(
 
 @kernel
 def leaves(words, logarithms, lexicon: WideLexicon, automaton: LinearAutomaton):
-    """Outside weights of every preterminal position of ``words`` (n, W), -1 unknown.
+    """Return outside weights of every preterminal position of ``words`` (n, W), -1 unknown.
 
     Returns:
-        Weights (n, S, W), those of a position over the largest of them, or with ``logarithms`` their natural
-        logarithms; which sentences are possible (W,); and which have entries too far apart for one scale (W,).
+        Weights (n, S, W), each position relative to its largest, or with ``logarithms`` their natural logarithms;
+        which sentences are possible (W,); and which have entries too far apart for one scale (W,).
     """
     n, width = words.shape
     ahead, back = automaton.ahead, automaton.back
@@ -297,9 +297,9 @@ def leaves(words, logarithms, lexicon: WideLexicon, automaton: LinearAutomaton):
 
 @kernel
 def masked(words, lexicon: WideLexicon, scored: WideLexicon, anym, anye, automaton: LinearAutomaton):
-    """Ln of the share of each word in the weight of all words at its position, (n, W); -inf in impossible sentences.
+    """Return ln of each word's share in the weight of all words at its position, (n, W); -inf if impossible.
 
-    Both are weighted as ``scored`` has it, ``any`` (2S,) being the weights of its tags for any word.
+    Words have the weights of ``scored``; ``any`` (2S,) are the weights of its tags for any word.
     """
     n, width = words.shape
     ahead, back = automaton.ahead, automaton.back
@@ -331,7 +331,7 @@ def masked(words, lexicon: WideLexicon, scored: WideLexicon, anym, anye, automat
 
 @kernel
 def _unary_uses(upper: WideVector, lower: WideVector, unary: WideRows, wholem, wholee, weight, uses):
-    """Adds the uses of unary rules between what is above (of their parents) and below (of their children)."""
+    """Add the uses of unary rules between what is above (of their parents) and below (of their children)."""
     for x in range(upper.size[0]):
         a = upper.listed[x]
         if a < unary.start.size - 1:
@@ -345,7 +345,7 @@ def _unary_uses(upper: WideVector, lower: WideVector, unary: WideRows, wholem, w
 
 @kernel
 def rule_counts(words, weights, right, lexicon: WideLexicon, unary: WideRows, automaton: LinearAutomaton):
-    """Expected uses of the rules in ``words`` (n, W), each sentence counted ``weights`` (W,) times.
+    """Return expected uses of the rules in ``words`` (n, W), each sentence counted ``weights`` (W,) times.
 
     ``unary`` are the unary rules by parent; ``right`` whether the grammar is right-linear.
 
@@ -411,7 +411,7 @@ def rule_counts(words, weights, right, lexicon: WideLexicon, unary: WideRows, au
 
 @kernel
 def _raise(best, listed, size, at, value):
-    """Put ``value`` at ``best[at]`` if it is above, and say so; ``listed[:size[0]]`` are the finite entries."""
+    """Set ``best[at]`` to ``value`` if it is larger; return whether it is; ``listed[:size[0]]`` are finite entries."""
     if not value > best[at]:
         return False
     if best[at] == -np.inf:
@@ -430,14 +430,14 @@ def _forget(best, listed, size):
 
 @kernel
 def best_path(words, begin, end, moves: ChildRules, chains: SparseRows, above: SparseRows, lexicon: LexicalRules):
-    """The most probable path of ``words`` (n,), -1 unknown, in log space.
+    """Return the most probable path of ``words`` (n,), -1 unknown, in log space.
 
-    States, tags and moves are those of `LinearAutomaton`, the two children of a move its tag and the state it comes to.
-    ``chains`` (by the state that a move comes to) and ``above`` are best chains of unary rules in place of sums.
+    States, tags and moves are as in `LinearAutomaton`; the two children of a move are its tag and its target state.
+    ``chains`` (by the target of a move) and ``above`` are best chains of unary rules in place of sums.
 
     Returns:
-        Its log probability, -inf where there is none; and for j = 0..n, each (n+1,), the state that the j-th move comes
-        to, the state at the other end of the chain there, the tag of the move, and the symbol that makes its word.
+        Its log probability, -inf without a path; and for j = 0..n, each (n+1,), the target of the j-th move, the state
+        at the other end of the chain there, the tag of the move, and the symbol that produces its word.
     """
     n, n_states = words.size, moves.start.size - 1
     tags, targets = moves.children[0], moves.children[1]

@@ -1,10 +1,10 @@
 """Kernels: expected number of open constituents after each prefix, from the charts of a left-to-right pass.
 
-A constituent is open after word t if it holds words on both sides. Its weight is that of its symbol starting at word i,
-times that of a yield that begins with words i..t and goes on. The second factor is a prefix weight of the symbol, by
-the words that come after t where a range of lengths counts these. For one t, the prefix weights of all i follow from
-those of larger i: the left child of a rule ends before t and the right child goes beyond, or the left child does and
-the right child is yet to come. Arrays end in the batch axis (width W).
+A constituent is open after word t if it covers words on both sides. Its weight is the weight of its symbol starting at
+word i, times the weight of yields that begin with words i..t and continue. The second factor is a prefix weight of the
+symbol, given a range of lengths by the number of words after t. For one t, the prefix weights of all i follow from
+prefix weights of larger i: the left child of a rule ends before t and the right child extends beyond, or the left child
+does and the right child follows. The last axis of an array is the batch (width W).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from truesource.grammar._kernels.rules import ChartRules, LexicalRules, PairRule
 
 @kernel(fastmath={"contract"})
 def _divided(i, t, inside, present, beyond, alive, pairs: PairRules, acc, out, flags):
-    """``out[A, d] += p(A -> B C) inside(i, k)[B] beyond(k, t)[C, d]`` over k and rules; ``out`` is (S, D, W)."""
+    """Add ``p(A -> B C) inside(i, k)[B] beyond(k, t)[C, d]`` to ``out[A, d]`` over k and rules; out is (S, D, W)."""
     _, pair_right, by_left, rule_start, parent, prob = pairs
     for b in range(by_left.size - 1):
         for p in range(by_left[b], by_left[b + 1]):
@@ -45,7 +45,7 @@ def _divided(i, t, inside, present, beyond, alive, pairs: PairRules, acc, out, f
 
 @kernel
 def _word(words, j, scale, lexicon: LexicalRules, out, flags):
-    """Adds the weights of word j to ``out`` (S, D, W) at no words beyond it."""
+    """Add the weights of word j to ``out`` (S, D, W), with no words after it."""
     start, parent, prob = lexicon
     for w in range(words.shape[1]):
         word = words[j, w]
@@ -57,7 +57,7 @@ def _word(words, j, scale, lexicon: LexicalRules, out, flags):
 
 @kernel(fastmath={"contract"})
 def _up(d, bare, flags, closure: SparseRows, out, alive):
-    """``out[:, d] = M bare[:, d]`` for a sparse matrix M by rows; marks the states that are not zero."""
+    """Compute ``out[:, d] = M bare[:, d]`` for a sparse matrix M by rows; mark the states that are not zero."""
     row_start, column, value = closure
     for a in range(bare.shape[0]):
         for e in range(row_start[a], row_start[a + 1]):
@@ -70,10 +70,10 @@ def _up(d, bare, flags, closure: SparseRows, out, alive):
 
 
 @kernel(fastmath={"contract"})
-def _owe(d, found, alive, corners: SparseRows, bare, flags):
-    """``bare[A, d] += corner[A -> C, m] found[C, d - m]`` over m: a left corner, and m words of what it then owes."""
+def _owe(d, ready, alive, corners: SparseRows, bare, flags):
+    """Add ``corner[A -> C, m] ready[C, d - m]`` to ``bare[A, d]`` over m: a left corner, then m words owed."""
     row_start, column, value = corners
-    for c in range(found.shape[0]):
+    for c in range(ready.shape[0]):
         if alive[c]:
             for e in range(row_start[c], row_start[c + 1]):
                 a = column[e]
@@ -81,16 +81,16 @@ def _owe(d, found, alive, corners: SparseRows, bare, flags):
                 for m in range(1, d + 1):
                     weight = value[e, m]
                     if weight != 0.0:
-                        for w in range(found.shape[2]):
-                            bare[a, d, w] += weight * found[c, d - m, w]
+                        for w in range(ready.shape[2]):
+                            bare[a, d, w] += weight * ready[c, d - m, w]
 
 
 @kernel
 def free(words, inside, present, scales, begun, corners: SparseRows, rules: ChartRules, label, n_labels):
-    """Expected open constituents by label after each word, (n, n_labels, W), sentences of any length.
+    """Return expected open constituents by label after each word, (n, n_labels, W), for sentences of any length.
 
-    Args are those of a pass (`truesource.grammar._kernels.rules.CausalPass`), ``corners`` the rows of the left-corner
-    closure; ``label`` (S,) is that of each symbol, -1 where it is not counted.
+    Arguments are from a pass (`truesource.grammar._kernels.rules.CausalPass`), ``corners`` the rows of the left-corner
+    closure; ``label`` (S,) is the label of each symbol, -1 if it is not counted.
     """
     n, width = words.shape
     n_states = label.size
@@ -119,7 +119,7 @@ def free(words, inside, present, scales, begun, corners: SparseRows, rules: Char
 def conditioned(
     words, low, high, inside, present, scales, begun, corners: SparseRows, rules: ChartRules, label, n_labels
 ):
-    """Return the same given a length from ``low`` to ``high``; ``corners`` are the steps by words still needed."""
+    """Return the result of `free` given a length from ``low`` to ``high``; ``corners`` are steps by words owed."""
     n, width = words.shape
     n_states = label.size
     result = np.zeros((n, n_labels, width))

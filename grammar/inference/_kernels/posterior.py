@@ -1,9 +1,8 @@
 """Kernels: inside and outside charts of one sentence, sampled and most probable derivations, and max-rule charts.
 
-Span ``(i, j)`` has number ``j (j-1) / 2 + i``. Each span has its own power of two, ``shift``: its inside weights
-are ``entry * 2^shift`` and its largest entry lies in [0.5, 1), so charts neither under- nor overflow at any
-length. Outside entries carry the inverse of that power and of the sentence's probability: inside entry times
-outside entry is a posterior.
+Span ``(i, j)`` has number ``j (j-1) / 2 + i``. Each span has its own power of two, ``shift``: its inside weights are
+``entry * 2^shift`` and its largest entry lies in [0.5, 1), so charts neither under- nor overflow at any length. Outside
+entries are divided by that power and by the sentence's probability: inside entry times outside entry is a posterior.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from truesource.grammar._kernels.rules import (
     SparseRows,
 )
 
-#: Entries smaller than this share of the largest of their span are taken for zero. Outside entries stay below
-#: about its inverse, and every product of the kernels below stays finite.
+#: Entries smaller than this share of the largest of their span count as zero. Outside entries stay below about its
+#: inverse, and every product of the kernels below stays finite.
 SMALLEST = 1e-250
-BITS = 64  #: symbols in one number of a set
+BITS = 64  #: symbols in one integer of a set
 
 
 @kernel
 def _gather(span, listed, count, sets):
-    """Put the states of a span into its set, 64 states to a number."""
+    """Put the states of a span into its set, 64 states to an integer."""
     for x in range(count[span]):
         a = listed[span, x]
         sets[span, a // BITS] |= np.int64(1) << (a % BITS)
@@ -39,7 +38,7 @@ def _gather(span, listed, count, sets):
 
 @kernel
 def _sets(listed, count, words):
-    """The states of each span as sets, (spans, words)."""
+    """Return the states of each span as sets, (spans, words)."""
     sets = np.zeros((count.size, words), dtype=np.int64)
     for span in range(count.size):
         _gather(span, listed, count, sets)
@@ -47,25 +46,25 @@ def _sets(listed, count, words):
 
 
 @kernel
-def _meetings(b, right, sets, bits: PairBits, found):
-    """Put the pairs of left child b with a right child in ``sets[right]`` into ``found``, in their order; how many."""
+def _meetings(b, right, sets, bits: PairBits, matches):
+    """List in ``matches`` the pairs of left child b and a right child in ``sets[right]``; return the count."""
     n = 0
     for w in range(sets.shape[1]):
         partners = bits.partners[b, w]
         here = partners & sets[right, w]
         while here != 0:
             lowest = here & -here
-            found[n] = bits.first[b, w] + n_bits(partners & (lowest - 1))
+            matches[n] = bits.first[b, w] + n_bits(partners & (lowest - 1))
             n += 1
             here ^= lowest
     return n
 
 
 @kernel
-def _products(i, j, chart: InsideChart, pairs: PairRules, bits: PairBits, sets, found, acc, touched, lost):
-    """Sum all splits of span (i, j) per child pair into ``acc``; returns how many are touched, and their power.
+def _products(i, j, chart: InsideChart, pairs: PairRules, bits: PairBits, sets, matches, acc, touched, lost):
+    """Sum all splits of span (i, j) per child pair into ``acc``; return the number of pairs touched, and their power.
 
-    Sets ``lost[0]`` where a product underflows.
+    Sets ``lost[0]`` if a product underflows.
     """
     inside, _, shift, listed, count = chart
     pair_right = pairs.right
@@ -84,8 +83,8 @@ def _products(i, j, chart: InsideChart, pairs: PairRules, bits: PairBits, sets, 
         for x in range(count[left]):
             b = listed[left, x]
             weight = inside[left, b] * factor
-            for y in range(_meetings(b, right, sets, bits, found)):
-                p = found[y]
+            for y in range(_meetings(b, right, sets, bits, matches)):
+                p = matches[y]
                 value = row[pair_right[p]] * weight
                 if value > 0.0:
                     if acc[p] == 0.0:
@@ -99,7 +98,7 @@ def _products(i, j, chart: InsideChart, pairs: PairRules, bits: PairBits, sets, 
 
 @kernel
 def _listed(may, states):
-    """Put the states that ``may`` (S,) names into ``states``; how many."""
+    """List the states in ``may`` (S,) in ``states``; return the count."""
     n = 0
     for a in range(may.size):
         if may[a]:
@@ -110,13 +109,13 @@ def _listed(may, states):
 
 @kernel
 def inside(words, allowed, closure: SparseRows, pairs: PairRules, bits: PairBits, lexicon: LexicalRules):
-    """Inside weights of one sentence, ``words`` (n,), -1 for an unknown word.
+    """Return inside weights of one sentence, ``words`` (n,), -1 for an unknown word.
 
     ``allowed`` (spans, S) says which states may cover which span; without entries, (0, 0), all may. ``closure`` are the
     columns of the unary closure: entry e of row b is ``U[column[e], b]``.
 
     Returns:
-        The chart; and whether any weight was too small beside others to be kept.
+        The chart; and whether any weight was too small relative to others to be kept.
     """
     closure_start, closure_column, closure_value = closure
     _, pair_right, by_left, rule_start, parent, prob = pairs
@@ -132,11 +131,11 @@ def inside(words, allowed, closure: SparseRows, pairs: PairRules, bits: PairBits
     chart = InsideChart(full, bare, shift, listed, count)
     acc = np.zeros(pair_right.size)
     touched = np.zeros(pair_right.size, dtype=np.int32)
-    found = np.zeros(n_states, dtype=np.uint32)
+    matches = np.zeros(n_states, dtype=np.uint32)
     sets = np.zeros((n_spans, bits.first.shape[1]), dtype=np.int64)
     lost = np.zeros(1, dtype=np.bool_)
     may = np.ones(n_states, dtype=np.bool_)
-    states = np.arange(n_states)  # that may cover the span
+    states = np.arange(n_states)  # states that may cover the span
     n_may = n_states
     sums = np.zeros(n_states)
     for j in range(1, n + 1):
@@ -155,7 +154,7 @@ def inside(words, allowed, closure: SparseRows, pairs: PairRules, bits: PairBits
                         if may[lex_parent[r]]:
                             bare[span, lex_parent[r]] = lex_prob[r]
             else:
-                n_touched, top = _products(i, j, chart, pairs, bits, sets, found, acc, touched, lost)
+                n_touched, top = _products(i, j, chart, pairs, bits, sets, matches, acc, touched, lost)
                 sums[:] = 0.0
                 for x in range(n_touched):
                     p = touched[x]
@@ -202,11 +201,11 @@ def inside(words, allowed, closure: SparseRows, pairs: PairRules, bits: PairBits
 
 @kernel
 def outside(chart: InsideChart, n, start, closure: SparseRows, pairs: PairRules, bits: PairBits):
-    """Outside weights of one sentence below unary chains, (spans, S), scaled as above; arguments from `inside`.
+    """Return outside weights of one sentence below unary chains, (spans, S), scaled as above; arguments from `inside`.
 
     With ``closed[A]`` over a span, ``closed[A] * inside[A]`` is the expected number of A nodes over that span and
-    ``closed[A] * bare[A]`` the probability that A stands at the lower end of its unary chain. Zero for states
-    whose inside weight is zero.
+    ``closed[A] * bare[A]`` the probability that A is at the lower end of its unary chain. Zero for states whose inside
+    weight is zero.
     """
     inside, _, shift, listed, count = chart
     closure_start, closure_column, closure_value = closure
@@ -216,8 +215,8 @@ def outside(chart: InsideChart, n, start, closure: SparseRows, pairs: PairRules,
     closed = np.zeros((n_spans, n_states))
     above = np.zeros((n_spans, n_states))
     demand = np.zeros(pair_right.size)
-    asked = np.full(pair_right.size, -1, dtype=np.int64)  # the span that the demand is of
-    found = np.zeros(n_states, dtype=np.uint32)
+    demand_span = np.full(pair_right.size, -1, dtype=np.int64)  # the span of each demand
+    matches = np.zeros(n_states, dtype=np.uint32)
     sets = _sets(listed, count, bits.first.shape[1])
     above[n_spans - n, start] = 1.0 / inside[n_spans - n, start]
     for length in range(n, 0, -1):
@@ -246,10 +245,10 @@ def outside(chart: InsideChart, n, start, closure: SparseRows, pairs: PairRules,
                     b = listed[left, x]
                     weight = inside[left, b]
                     total = 0.0
-                    for y in range(_meetings(b, right, sets, bits, found)):
-                        p = found[y]
-                        if asked[p] != span:
-                            asked[p] = span
+                    for y in range(_meetings(b, right, sets, bits, matches)):
+                        p = matches[y]
+                        if demand_span[p] != span:
+                            demand_span[p] = span
                             demand[p] = 0.0
                             for r in range(rule_start[p], rule_start[p + 1]):
                                 demand[p] += prob[r] * closed[span, parent[r]]
@@ -264,12 +263,12 @@ def outside(chart: InsideChart, n, start, closure: SparseRows, pairs: PairRules,
 
 @kernel
 def expected_binary(chart: InsideChart, closed, n, pairs: PairRules):
-    """Expected sum of a number over the binary rules of a derivation; ``prob`` is the rule's probability times it."""
+    """Return the expected sum of a number over a derivation's binary rules; ``prob`` is probability times number."""
     inside, _, shift, listed, count = chart
     _, pair_right, by_left, rule_start, parent, weight = pairs
     demand = np.zeros(pair_right.size)
-    asked = np.full(pair_right.size, -1, dtype=np.int64)  # the span that the demand is of
-    found = 0.0
+    demand_span = np.full(pair_right.size, -1, dtype=np.int64)  # the span of each demand
+    total = 0.0
     for j in range(2, n + 1):
         for i in range(j - 1):
             span = j * (j - 1) // 2 + i
@@ -283,19 +282,19 @@ def expected_binary(chart: InsideChart, closed, n, pairs: PairRules):
                     b = listed[left, x]
                     for p in range(by_left[b], by_left[b + 1]):
                         value = inside[right, pair_right[p]]
-                        if value > 0.0 and asked[p] != span:
-                            asked[p] = span
+                        if value > 0.0 and demand_span[p] != span:
+                            demand_span[p] = span
                             demand[p] = 0.0
                             for r in range(rule_start[p], rule_start[p + 1]):
                                 demand[p] += weight[r] * closed[span, parent[r]]
                         if value > 0.0:
-                            found += demand[p] * value * inside[left, b] * factor
-    return found
+                            total += demand[p] * value * inside[left, b] * factor
+    return total
 
 
 @kernel
 def sample(rng, chart: InsideChart, n, start, binary: ChildRules, unary: ChildRules):
-    """One derivation drawn from the posterior: states in preorder and their number of child nodes, (nodes,) each.
+    """Draw one derivation from the posterior: states in preorder and their number of child nodes, (nodes,) each.
 
     ``rng`` is a `numpy.random.Generator`.
     """
@@ -305,7 +304,7 @@ def sample(rng, chart: InsideChart, n, start, binary: ChildRules, unary: ChildRu
     states = np.empty(4 * n, dtype=np.int32)
     arity = np.empty(4 * n, dtype=np.int8)
     nodes = 0
-    # right children that wait: (i, j, state)
+    # pending right children: (i, j, state)
     waiting = np.empty((n + 1, 3), dtype=np.int64)
     waiting[0, 0], waiting[0, 1], waiting[0, 2] = 0, n, start
     depth = 1
@@ -317,7 +316,7 @@ def sample(rng, chart: InsideChart, n, start, binary: ChildRules, unary: ChildRu
             states, arity = room(states, nodes + 1), room(arity, nodes + 1)
             states[nodes] = a
             nodes += 1
-            # the weights of what can stand below a sum to inside[span, a]: its own rules, then unary steps
+            # the weights of all expansions of a sum to inside[span, a]: its own rules, then unary steps
             draw = rng.random() * inside[span, a]
             if draw >= bare[span, a]:
                 draw -= bare[span, a]
@@ -364,13 +363,13 @@ def sample(rng, chart: InsideChart, n, start, binary: ChildRules, unary: ChildRu
 def max_rule(
     chart: InsideChart, closed, n, smallest, labels, n_labels, pairs: PairRules, bits: PairBits, coarse: CoarseRules
 ):
-    """Coarse trees with the greatest product of posterior rule probabilities, for every label and span.
+    """Return coarse trees with the greatest product of posterior rule probabilities, for every label and span.
 
-    Spans that are a constituent with a probability below ``smallest`` are passed over.
+    Spans whose probability as a constituent is below ``smallest`` are skipped.
 
     Returns:
-        best (spans, L), log of the product; below (spans, L), label under the best unary step, -1 where there is
-        none; rule and split (spans, L), best coarse binary rule and its split of the label without unary steps.
+        best (spans, L), log of the product; below (spans, L), label under the best unary step, -1 for none; rule and
+        split (spans, L), best coarse binary rule and its split of the label without unary steps.
     """
     inside, bare, shift, listed, count = chart
     group_start, group_coarse = coarse.group_start, coarse.group_coarse
@@ -384,24 +383,24 @@ def max_rule(
     below = np.full((n_spans, n_labels), -1, dtype=np.int32)
     rule = np.full((n_spans, n_labels), -1, dtype=np.int32)
     split = np.full((n_spans, n_labels), -1, dtype=np.int32)
-    kept = np.zeros(n_spans, dtype=np.bool_)
+    likely = np.zeros(n_spans, dtype=np.bool_)
     for span in range(n_spans):
         total = 0.0
         for x in range(count[span]):
             total += closed[span, listed[span, x]] * bare[span, listed[span, x]]
-        kept[span] = total > 0.0 and total >= smallest
+        likely[span] = total > 0.0 and total >= smallest
     demand = np.zeros(group_coarse.size)
-    asked = np.full(group_coarse.size, -1, dtype=np.int64)  # the span that the demand is of
+    demand_span = np.full(group_coarse.size, -1, dtype=np.int64)  # the span of each demand
     acc = np.zeros(coarse_parent.size)
     touched = np.zeros(coarse_parent.size, dtype=np.int32)
-    found = np.zeros(listed.shape[1], dtype=np.uint32)
+    matches = np.zeros(listed.shape[1], dtype=np.uint32)
     sets = _sets(listed, count, bits.first.shape[1])
     n_chains = chain_parent.size
     step = np.zeros(n_chains)
     for j in range(1, n + 1):
         for i in range(j - 1, -1, -1):
             span = j * (j - 1) // 2 + i
-            if not kept[span]:
+            if not likely[span]:
                 continue
             value = best[span]
             if i == j - 1:
@@ -417,7 +416,7 @@ def max_rule(
             else:
                 for k in range(i + 1, j):
                     left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
-                    if not (kept[left] and kept[right]):
+                    if not (likely[left] and likely[right]):
                         continue
                     power = shift[left] + shift[right] - shift[span]
                     if power < -2000:
@@ -427,12 +426,12 @@ def max_rule(
                     for x in range(count[left]):
                         b = listed[left, x]
                         weight = inside[left, b]
-                        for y in range(_meetings(b, right, sets, bits, found)):
-                            p = found[y]
+                        for y in range(_meetings(b, right, sets, bits, matches)):
+                            p = matches[y]
                             product = inside[right, pairs.right[p]] * weight
                             for g in range(group_start[p], group_start[p + 1]):
-                                if asked[g] != span:
-                                    asked[g] = span
+                                if demand_span[g] != span:
+                                    demand_span[g] = span
                                     demand[g] = 0.0
                                     for m in range(member_start[g], member_start[g + 1]):
                                         demand[g] += member_prob[m] * closed[span, member_parent[m]]
@@ -447,15 +446,15 @@ def max_rule(
                         c = touched[x]
                         score = best[left, coarse_left[c]] + best[right, coarse_right[c]]
                         at = coarse_parent[c]
-                        if score > value[at]:  # a rule's own factor is at most 1
+                        if score > value[at]:  # the factor of a rule is at most 1
                             score += min(math.log(acc[c]), 0.0)
                             if score > value[at]:
                                 value[at] = score
                                 rule[span, at] = c
                                 split[span, at] = k
                         acc[c] = 0.0
-            # unary steps: none has a factor above 1, so a step to the same or a better label never helps
-            step[:] = 1.0  # not known yet
+            # unary steps: no step has a factor above 1, so a step to the same or a better label never helps
+            step[:] = 1.0  # not computed yet
             changed = True
             while changed:
                 changed = False
@@ -477,7 +476,7 @@ def max_rule(
 
 @kernel
 def best_splits(gain, n):
-    """Binary bracketing of n words with the greatest sum of ``gain`` (spans,) over its spans: split (spans,)."""
+    """Return the binary bracketing of n words with the greatest sum of ``gain`` (spans,): the splits, (spans,)."""
     total = gain.copy()
     split = np.full(gain.size, -1, dtype=np.int32)
     for j in range(1, n + 1):
@@ -495,14 +494,14 @@ def best_splits(gain, n):
 
 @kernel
 def viterbi(words, allowed, chains: SparseRows, pairs: PairRules, lexicon: LexicalRules):
-    """Most probable derivation of each symbol over each span of one sentence, log space.
+    """Return the most probable derivation of each symbol over each span of one sentence, log space.
 
     ``allowed`` (spans, S) says which states may cover which span; without entries, (0, 0), all may. All weights are log
     probabilities; ``chains`` are the rows of the max-product unary closure.
 
     Returns:
         best (spans, S); chain (spans, S), the state at the lower end of the best unary chain; rule (spans, S) and split
-        (spans, S), the best rule of that state (as it stands *below* its chains) and its split point, -1 where lexical.
+        (spans, S), the best rule of that state (*below* its chains) and its split point, -1 for lexical rules.
     """
     chain_start, chain_column, chain_logp = chains
     _, pair_right, by_left, rule_start, parent, logp = pairs

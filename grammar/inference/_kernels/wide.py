@@ -1,8 +1,8 @@
-"""Kernels: exact charts of one sentence whose weights leave the range of one float.
+"""Kernels: exact charts of one sentence whose weights exceed the range of a float.
 
-A weight is ``m * 2^(960 e)``: ``m`` is a float64, zero or in [2^-480, 2^480), and ``e`` an integer (Fukushima 2012).
-No product and no sum under- or overflows, and each costs one rounding. A term below 2^-540 of a sum is dropped.
-Arrays come in pairs, ``m`` and ``e``. Span ``(i, j)`` has number ``j (j-1) / 2 + i``.
+A weight is ``m * 2^(960 e)``: ``m`` is a float64, zero or in [2^-480, 2^480), and ``e`` an integer (Fukushima 2012). No
+product and no sum under- or overflows, and each is rounded once. A term below 2^-540 of a sum is dropped. Arrays come
+in pairs, ``m`` and ``e``. Span ``(i, j)`` has number ``j (j-1) / 2 + i``.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ def _plus(m1, e1, m2, e2):
 
 @kernel
 def star(m, e):
-    """``(I - M)^-1`` of a non-negative matrix (S, S), in place, by Kleene's elimination: only sums of what is positive.
+    """Compute ``(I - M)^-1`` of a non-negative matrix (S, S), in place, by Kleene's elimination.
 
-    The only difference taken is ``1 - M[k, k]``, so that every entry, however small, is right to its last digits.
+    It sums positive terms; the only difference taken is ``1 - M[k, k]``, so that every entry, however small, is
+    correct to its last digits.
 
     Returns:
         Whether every ``M[k, k]`` stayed below 1, that is, whether the sum of all powers is finite.
@@ -83,7 +84,7 @@ def star(m, e):
 
 @kernel
 def _apply(rows: WideRows, xm, xe, outm, oute):
-    """``out = M x`` for a sparse matrix M by rows."""
+    """Compute ``out = M x`` for a sparse matrix M by rows."""
     row_start, column, vm, ve = rows
     for a in range(row_start.size - 1):
         m, e = 0.0, np.int64(0)
@@ -97,7 +98,7 @@ def _apply(rows: WideRows, xm, xe, outm, oute):
 
 @kernel
 def _spread(rows: WideRows, xm, xe, outm, oute):
-    """``out += M^T x`` for a sparse matrix M by rows."""
+    """Add ``M^T x`` to ``out`` for a sparse matrix M by rows."""
     row_start, column, vm, ve = rows
     for a in range(row_start.size - 1):
         if xm[a] != 0.0:
@@ -109,7 +110,7 @@ def _spread(rows: WideRows, xm, xe, outm, oute):
 
 @kernel
 def length_masses(high, leafm, leafe, pairs: WidePairs, closure: WideRows):
-    """``P(A yields exactly m tokens)``, (high+1, S); row 0 is zero."""
+    """Return ``P(A yields exactly m tokens)``, (high+1, S); row 0 is zero."""
     left, right, _, rule_start, parent, pm, pe = pairs
     n_states = leafm.size
     m = np.zeros((high + 1, n_states))
@@ -136,7 +137,7 @@ def length_masses(high, leafm, leafe, pairs: WidePairs, closure: WideRows):
 
 @kernel
 def inside_column(m, e, j, word, allowed, pairs: WidePairs, closure: WideRows, lexicon: WideLexicon):
-    """Inside weights of the spans (i, j+1) that are ``allowed`` (j+1,), longest last; charts m, e are (spans, S)."""
+    """Compute inside weights of the spans (i, j+1) ``allowed`` (j+1,), longest last; charts m, e are (spans, S)."""
     _, right, by_left, rule_start, parent, pm, pe = pairs
     lex_start, lex_parent, lexm, lexe = lexicon
     n_states = by_left.size - 1
@@ -174,7 +175,7 @@ def inside_column(m, e, j, word, allowed, pairs: WidePairs, closure: WideRows, l
 
 @kernel
 def advance(m, e, j, begunm, begune, rule_parent, rule_left, rule_right, rm, re, omegam, omegae):
-    """``omega[C, r] += p begun[i, A, r] B(i, j)[b]`` over starts i < j and rules A -> b C."""
+    """Add ``p begun[i, A, r] B(i, j)[b]`` to ``omega[C, r]`` over starts i < j and rules A -> b C."""
     for rule in range(rm.size):
         a, b, c = rule_parent[rule], rule_left[rule], rule_right[rule]
         for i in range(j):
@@ -190,10 +191,10 @@ def advance(m, e, j, begunm, begune, rule_parent, rule_left, rule_right, rm, re,
 
 @kernel
 def spread_owed(omegam, omegae, corners: WideSteps, chains: WideRows, room, outm, oute):
-    """Left-corner closure by tokens owed: ``out[A, r]`` owes r tokens after A; both are (S, owed), ``out`` zero.
+    """Apply the left-corner closure by tokens owed: ``out[A, r]`` owes r tokens after A; both (S, owed), ``out`` zero.
 
-    ``chains`` are the rows of the unary closure where tokens are owed, of the left-corner closure where there are no
-    steps in ``corners``.
+    ``chains`` are the rows of the unary closure if tokens are owed, and of the left-corner closure if ``corners`` has
+    no steps.
     """
     step_parent, step_child, cm, ce = corners
     sm, se = np.zeros(omegam.shape[0]), np.zeros(omegam.shape[0], np.int64)
@@ -221,7 +222,7 @@ def _pull(outm, oute, at, state, factorm, factore, demandm, demande):
 
 @kernel
 def outside_leaves(m, e, n, start, pairs: WidePairs, closure: WideRows):
-    """Outside weight of every preterminal position, unary chains above it included, (n, S)."""
+    """Return the outside weight of every preterminal position, unary chains above it included, (n, S)."""
     _, right, by_left, rule_start, parent, pm, pe = pairs
     n_states = by_left.size - 1
     outm, oute = np.zeros(m.shape), np.zeros(m.shape, np.int64)
@@ -259,7 +260,7 @@ def outside_leaves(m, e, n, start, pairs: WidePairs, closure: WideRows):
 
 @kernel
 def total(m, e):
-    """Sum of a vector of weights."""
+    """Return the sum of a vector of weights."""
     summ, sume = 0.0, np.int64(0)
     for x in range(m.size):
         summ, sume = _plus(summ, sume, m[x], e[x])
@@ -268,7 +269,7 @@ def total(m, e):
 
 @kernel
 def dot(m, e, otherm, othere):
-    """Sum of products of two vectors of weights."""
+    """Return the sum of products of two vectors of weights."""
     summ, sume = 0.0, np.int64(0)
     for k in range(m.size):
         if m[k] != 0.0 and otherm[k] != 0.0:

@@ -122,7 +122,7 @@ def test_a_published_grammar_has_no_other_settings() -> None:
     assert language("cfg3b").identity.startswith("cfg3:published=b ")
     assert [each.key for each in parameters(parse("cfg3b")[1])] == ["published"]
     for wrong in ("cfg3b:seed=2", "cfg3:published=b,levels=7"):
-        with pytest.raises(InputError, match="the rules of a published grammar are fixed; leave out"):
+        with pytest.raises(InputError, match="the rules of a published grammar are fixed; remove"):
             language(wrong)
 
 
@@ -188,11 +188,11 @@ def test_rules_are_drawn_as_stated() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ("degree=0", "degree: choose one or more whole numbers from 1 to 100"),
-        ("lengths=2+11", "lengths: choose one or more whole numbers from 2 to 10"),
-        ("symbols=2,distinct=true", "2 symbols cannot be 3 different children"),
-        ("symbols=1,degree=3", "1 symbols allow only 2 different rules of these lengths"),
-        ("symbols=5", "as few as 4 children in all its rules, and 5 symbols below it"),
+        ("degree=0", "language cfg3: degree: choose one or more integers from 1 to 100, joined"),
+        ("lengths=2+11", "language cfg3: lengths: choose one or more integers from 2 to 10, joined"),
+        ("symbols=2,distinct=true", "2 symbols cannot be 3 distinct children"),
+        ("symbols=1,degree=3", "1 symbols allow only 2 distinct rules of these lengths"),
+        ("symbols=5", "as few as 4 children in all its rules, but 5 symbols below it"),
         ("levels=20", "strings have up to 1,162,261,467 tokens"),
     ],
 )

@@ -122,7 +122,7 @@ def test_too_large_a_language_is_refused_before_memory_is_taken(name: str) -> No
         ("cfg3:lengths=2+x", "lengths.1: expected a whole number, not 'x'"),
         (
             "switches:switches=012",
-            "switches: write six digits of 0 and 1, as a text, such as '011101'",
+            "switches: write six digits 0 or 1 as a string, such as '011101'",
         ),
     ],
 )

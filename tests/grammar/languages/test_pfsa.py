@@ -117,7 +117,7 @@ def test_transitions_lead_where_the_topology_allows(topology: str, width: int | 
     [
         ("pfsa:transitions=17", "transitions=17 is more than vocabulary=16"),
         ("pfsa:states=5,rank=6", "rank=6 is more than the smaller"),
-        ("pfsa:width=2", "width is of topology=ring"),
+        ("pfsa:width=2", "width applies only to topology=ring"),
     ],
 )
 def test_settings_that_do_not_go_together_are_one_sentence(reference: str, words: str) -> None:

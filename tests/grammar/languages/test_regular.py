@@ -91,7 +91,7 @@ def test_samples_are_members(name: str) -> None:
 
 
 def test_a_modulus_without_counting_is_one_sentence() -> None:
-    with pytest.raises(InputError, match="modulus is of which=modular only") as caught:
+    with pytest.raises(InputError, match="modulus applies only to which=modular") as caught:
         language("regular:which=tomita1,modulus=3")
     assert caught.value.code == "bad-setting"
 

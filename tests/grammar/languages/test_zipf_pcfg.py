@@ -100,7 +100,7 @@ def test_rules_are_sparse_and_seeds_differ() -> None:
 
 
 def test_a_class_without_a_word_is_refused() -> None:
-    with pytest.raises(InputError, match="language zipf-pcfg: vocabulary: 10 classes need as many words"):
+    with pytest.raises(InputError, match="language zipf-pcfg: vocabulary: 10 classes need at least as many words"):
         language("zipf-pcfg", vocabulary=9)
 
 

@@ -169,10 +169,13 @@ def test_trees_that_the_grammar_cannot_make_have_no_probability(bracketing: str)
 @pytest.mark.parametrize(
     ("tree", "why"),
     [
-        (Tree("S", (Tree("X", ("a",)), "b")), "stands beside"),
-        (Tree("S", ("a", "b")), "stands beside"),
+        (Tree("S", (Tree("X", ("a",)), "b")), "a word is next to other children of 'S'; give each word a preterminal"),
+        (Tree("S", ("a", "b")), "a word is next to other children of 'S'; give each word a preterminal"),
         (Tree("S", ()), "no children"),
-        (Tree("S", (Tree("@S", (Tree("X", ("a",)), Tree("X", ("b",)))), Tree("X", ("a",)))), "binarisation made"),
+        (
+            Tree("S", (Tree("@S", (Tree("X", ("a",)), Tree("X", ("b",)))), Tree("X", ("a",)))),
+            "the tree has a node '@S' of binarisation; unbinarise it first",
+        ),
     ],
 )
 def test_what_is_no_treebank_tree_is_refused(tree: Tree, why: str) -> None:
