@@ -169,7 +169,7 @@ def perturbed(pcfg: PCFG, noise: float, seed: int) -> PCFG:
     for rule, log in zip(rules, logs, strict=True):
         np.add.at(total, rule[:, 0], np.exp(log))
     binary, unary, lexical = (log - np.log(total[rule[:, 0]]) for rule, log in zip(rules, logs, strict=True))
-    heads = pcfg.symbols, pcfg.terminals, pcfg.start
+    heads = pcfg.symbols, pcfg.vocabulary, pcfg.start
     return PCFG(*heads, pcfg.binary, binary, pcfg.unary, unary, pcfg.lexical, lexical, pcfg.labels)
 
 

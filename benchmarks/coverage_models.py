@@ -76,8 +76,8 @@ class World:
         groups = [np.flatnonzero(sampler.parent == symbol) for symbol in np.unique(sampler.parent)]
         twins = np.arange(len(sampler.parent))
         names = {f"n{i}": i for i in range(NOUNS)}
-        at = {names[pcfg.terminals[w]]: k for k, w in enumerate(sampler.left) if k >= sampler.first_lexical
-              and pcfg.terminals[w] in names}  # fmt: skip
+        at = {names[pcfg.vocabulary[w]]: k for k, w in enumerate(sampler.left) if k >= sampler.first_lexical
+              and pcfg.vocabulary[w] in names}  # fmt: skip
         for i, rule in at.items():
             twins[rule] = at[i ^ 1]
         expected = np.concatenate([counts.binary, counts.unary, counts.lexical])

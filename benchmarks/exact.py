@@ -56,9 +56,9 @@ def nltk_grammar(pcfg: PCFG, words: set[str]) -> nltk.PCFG:
         for (a, b), p in zip(pcfg.unary, np.exp(pcfg.unary_logp), strict=True)
     ]
     rules += [
-        ProbabilisticProduction(names[a], [pcfg.terminals[w]], prob=float(p))
+        ProbabilisticProduction(names[a], [pcfg.vocabulary[w]], prob=float(p))
         for (a, w), p in zip(pcfg.lexical, np.exp(pcfg.lexical_logp), strict=True)
-        if pcfg.terminals[w] in words
+        if pcfg.vocabulary[w] in words
     ]
     unchecked = object.__new__(nltk.PCFG)  # the constructor demands the rows to sum to one
     nltk.CFG.__init__(unchecked, names[pcfg.start], rules)

@@ -93,7 +93,7 @@ def measured(folder: Path) -> dict[str, Any]:
     return {
         "language": grammar.meta["language"]["reference"],
         "symbols": len(grammar.symbols),
-        "words": len(grammar.terminals),
+        "words": len(grammar.vocabulary),
         "rules": grammar.n_rules,
         "mean_length": grammar.exact.mean_length,
         "entropy": derivational_entropy(grammar),
@@ -209,7 +209,7 @@ def strings_of(name: str) -> Iterator[str]:
     sampler = sampler_of(truth)
     sentences = sampler.sentences(sampler.draw(SHOWN, random_state(1)))
     yield (
-        f"Default, `{reference(*parse(name))}`: {len(truth.terminals):,} words and no rules; mean length"
+        f"Default, `{reference(*parse(name))}`: {len(truth.vocabulary):,} words and no rules; mean length"
         f" {truth.exact.mean_length:.3f} tokens. Documents:\n"
     )
     yield "\n".join(f"    {shortened(' '.join(sentence))}" for sentence in sentences) + "\n"
@@ -221,7 +221,7 @@ def facts(name: str, numbers: dict[str, Any]) -> Iterator[str]:
     grammar = language(name)
     entropy = derivational_entropy(grammar)
     yield (
-        f"Default, `{reference(*parse(name))}`: {len(grammar.symbols):,} symbols, {len(grammar.terminals):,} words,"
+        f"Default, `{reference(*parse(name))}`: {len(grammar.symbols):,} symbols, {len(grammar.vocabulary):,} words,"
         f" {grammar.n_rules:,} rules; mean length {grammar.exact.mean_length:.3f} tokens, entropy {entropy:.3f} nats a"
         f" string ({entropy / math.log(2.0):.3f} bits). Strings:\n"
     )

@@ -62,7 +62,7 @@ CFG.agenda = masses
 
 def peer_grammar(pcfg: PCFG) -> CFG:
     """The peer's form of a grammar; words are told from symbols by a mark."""
-    words = [f"w:{w}" for w in pcfg.terminals]
+    words = [f"w:{w}" for w in pcfg.vocabulary]
     names = [f"N:{s}" for s in pcfg.symbols]
     made = CFG(R=Float, S=names[pcfg.start], V=set(words))
     for (a, b, c), p in zip(pcfg.binary, np.exp(pcfg.binary_logp), strict=True):
@@ -111,7 +111,7 @@ def main() -> None:
             begun = time.perf_counter()
             found = peer.p_next(tuple(f"w:{w}" for w in sentence[:j]))
             spent += time.perf_counter() - begun
-            row = np.array([found[f"w:{w}"] for w in pcfg.terminals] + [found[peer.eos]])
+            row = np.array([found[f"w:{w}"] for w in pcfg.vocabulary] + [found[peer.eos]])
             wanted.append((i, j, row))
 
     mean = ours(pcfg, sentences) / tokens

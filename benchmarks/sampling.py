@@ -95,7 +95,7 @@ def as_peer(pcfg: PCFG) -> peer_package.PCFG:
     symbols = [nltk.Nonterminal(name) for name in pcfg.symbols]
     rules = [
         nltk.ProbabilisticProduction(symbols[row[0]], [names[x] for x in row[1:]], prob=float(np.exp(logp)))
-        for names, (table, logps) in zip((symbols, symbols, pcfg.terminals), pcfg.tables(), strict=True)
+        for names, (table, logps) in zip((symbols, symbols, pcfg.vocabulary), pcfg.tables(), strict=True)
         for row, logp in zip(table.tolist(), logps, strict=True)
     ]
     return peer_package.PCFG(symbols[pcfg.start], rules)
@@ -112,7 +112,7 @@ def peer(pcfg: PCFG, n: int) -> Row:
 def recursion(pcfg: PCFG, n: int) -> Row:
     """Trees of NLTK by recursion, with rejection of lengths."""
     options: dict[int, tuple[list[tuple[object, ...]], list[float]]] = {}
-    for names, (table, logps) in zip((None, None, pcfg.terminals), pcfg.tables(), strict=True):
+    for names, (table, logps) in zip((None, None, pcfg.vocabulary), pcfg.tables(), strict=True):
         for row, logp in zip(table.tolist(), logps, strict=True):
             below, weights = options.setdefault(row[0], ([], []))
             below.append((names[row[1]],) if names else tuple(row[1:]))

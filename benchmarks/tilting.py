@@ -44,7 +44,7 @@ def main() -> None:
     )
     for name, counted in GRAMMARS.items():
         pcfg = PCFG.load(name)
-        word = counted or pcfg.terminals[int(np.argmax(pcfg.exact.expected_words))]
+        word = counted or pcfg.vocabulary[int(np.argmax(pcfg.exact.expected_words))]
         for states in STATES:
             begun = time.perf_counter()
             try:

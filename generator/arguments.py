@@ -93,7 +93,7 @@ def as_models(models: Any) -> dict[str, Any]:
 
 
 def _is_truth(value: Any) -> bool:
-    return hasattr(value, "exact") and hasattr(value, "terminals")
+    return hasattr(value, "exact") and hasattr(value, "vocabulary")
 
 
 def _kind(value: Any) -> str:

@@ -51,7 +51,7 @@ class ProcessSampler(TruthSampler):
     """
 
     def __init__(self, process: Process, lengths: LengthRange | None = None) -> None:
-        super().__init__(process, lengths, np.arange(len(process.terminals), dtype=np.int32), 0)
+        super().__init__(process, lengths, np.arange(len(process.vocabulary), dtype=np.int32), 0)
         if lengths is None:
             mean = process.exact.mean_length
             if not mean <= LONGEST_MEAN:
@@ -77,7 +77,7 @@ class ProcessSampler(TruthSampler):
         return Derivations.joined([self._draw(size, state, max_nodes) for size in sizes])
 
     def _draw(self, n: int, state: NDArray[np.uint64], most: int) -> Derivations:
-        process, end = self._process.exact.given(self.lengths), len(self._process.terminals)
+        process, end = self._process.exact.given(self.lengths), len(self._process.vocabulary)
         now, alive = process.begin(n), np.arange(n)
         log_prob = np.full(n, self.log_mass)
         language = self._languages(n)

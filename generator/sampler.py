@@ -162,7 +162,7 @@ class TruthSampler(ABC):
     def sentences(self, derivations: Derivations) -> list[list[str]]:
         """Return the words of each derivation."""
         lexical = derivations.rules >= self.first_lexical
-        terminals = self.truth.terminals
+        terminals = self.truth.vocabulary
         words = [terminals[w] for w in self.left[derivations.rules[lexical]].tolist()]
         ends = np.concatenate([[0], np.cumsum(derivations.n_tokens, dtype=np.int64)]).tolist()
         return [words[a:b] for a, b in pairwise(ends)]

@@ -54,7 +54,7 @@ class Spelling:
     @classmethod
     def of(cls, truth: Truth) -> Spelling:
         """Return the spelling of words and symbols, nearly all unchanged."""
-        words = _all_different([_no_space(word) for word in truth.terminals])
+        words = _all_different([_no_space(word) for word in truth.vocabulary])
         symbols = _all_different([_no_bracket(_no_space(symbol)) for symbol in truth.symbols])
         return cls(words, symbols, truth.labels)
 
@@ -67,7 +67,7 @@ class Spelling:
             "symbols": list(self.symbols),
             "labels": list(truth.labels),
             "original_symbols": {s: t for s, t in zip(self.symbols, truth.symbols, strict=True) if s != t},
-            "original_words": {s: t for s, t in zip(self.words, truth.terminals, strict=True) if s != t},
+            "original_words": {s: t for s, t in zip(self.words, truth.vocabulary, strict=True) if s != t},
         }
         if ids:
             key["words"] = list(self.words)

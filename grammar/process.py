@@ -49,7 +49,7 @@ class Process(ABC):
 
     Args:
         name: name in signatures; for a language of the gallery its reference, such as ``shuffle-dyck:k=64,depth=100``.
-        terminals: (V,) the words.
+        vocabulary: (V,) the words.
         meta: JSON values on how it was made.
     """
 
@@ -57,9 +57,9 @@ class Process(ABC):
     labels: tuple[str, ...] = ()
     at_once: int = 4096  #: strings scored or drawn in one step; affects the bytes of a corpus
 
-    def __init__(self, name: str, terminals: Sequence[str], meta: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, name: str, vocabulary: Sequence[str], meta: Mapping[str, Any] | None = None) -> None:
         self.name = name
-        self.terminals = tuple(terminals)
+        self.vocabulary = tuple(vocabulary)
         self.meta: Mapping[str, Any] = dict(meta or {})
 
     # -- defined by subclasses -----------------------------------------------------------------------
@@ -131,12 +131,12 @@ class Process(ABC):
     @cached_property
     def word_ids(self) -> dict[str, int]:
         """Number of each word."""
-        return {word: i for i, word in enumerate(self.terminals)}
+        return {word: i for i, word in enumerate(self.vocabulary)}
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of name and words, hexadecimal."""
-        return hashlib.sha256(json.dumps(["process", self.name, self.terminals]).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(["process", self.name, self.vocabulary]).encode()).hexdigest()
 
     @property
     def identity(self) -> str:
@@ -154,11 +154,11 @@ class Process(ABC):
         Raises:
             InputError: there is no such word.
         """
-        return decoded(self.terminals, ids)
+        return decoded(self.vocabulary, ids)
 
     def sizes(self) -> dict[str, int]:
         """Return the number of words, for reports."""
-        return {"words": len(self.terminals)}
+        return {"words": len(self.vocabulary)}
 
     def collapse(self, vocabulary: Iterable[str], unknown: str = "<unk>") -> Self:
         """Return the process itself, if all its words are in the vocabulary: ``unknown`` then never occurs.
@@ -167,7 +167,7 @@ class Process(ABC):
             InputError: a word is not. The words after an unknown word depend on which word it was, and only rules allow
                 the sum over them.
         """
-        missing = sorted(set(self.terminals) - set(vocabulary))
+        missing = sorted(set(self.vocabulary) - set(vocabulary))
         if missing:
             raise InputError(
                 f"{self.name} is a process, whose words cannot be merged into {unknown}: the model lacks"
@@ -220,7 +220,7 @@ class Process(ABC):
         return "language" in self.meta
 
     def __repr__(self) -> str:
-        return f"Process({self.name}, {len(self.terminals):,} words)"
+        return f"Process({self.name}, {len(self.vocabulary):,} words)"
 
 
 class ProcessInference:
@@ -287,7 +287,7 @@ class ProcessInference:
                 some = order[at : at + process.at_once]
                 process.prepare([encoded[i] for i in some], full=False)
                 sizes = np.array([len(encoded[i]) for i in some], dtype=np.int64)
-                words = np.full((len(some), int(sizes[0]) + 1), len(process.terminals), dtype=np.int64)
+                words = np.full((len(some), int(sizes[0]) + 1), len(process.vocabulary), dtype=np.int64)
                 for row, i in enumerate(some):
                     words[row, : sizes[row]] = encoded[i]
                 table = _steps(process, words, sizes)
@@ -325,7 +325,7 @@ class ProcessInference:
                 )
             state = process.read(state, number)
         law = process.law(state)[0]
-        return NextToken(process.terminals, law[:-1], float(law[-1]), np.empty(0))
+        return NextToken(process.vocabulary, law[:-1], float(law[-1]), np.empty(0))
 
     def causal_batches(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
@@ -335,7 +335,7 @@ class ProcessInference:
         Raises:
             InputError: a string has no words.
         """
-        width = 16 * (len(self.process.terminals) + 1)
+        width = 16 * (len(self.process.vocabulary) + 1)
         return encoded_batches(self.process.encode, sentences, lambda n: width)
 
     def next_token_blocks(
@@ -344,7 +344,7 @@ class ProcessInference:
         """Yield the next-word distributions of one batch, positions 0 to n."""
         process = self.given(lengths)
         n, width = batch.words.shape
-        end = len(process.terminals)
+        end = len(process.vocabulary)
         words = np.concatenate([batch.words.T, np.full((width, 1), end)], axis=1).astype(np.int64)
         process.prepare(list(batch.words.T), full=True)
         logs = _steps(process, words, np.full(width, n))

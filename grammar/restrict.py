@@ -79,7 +79,7 @@ def _reached(pcfg: PCFG, selected: list[BoolArray]) -> BoolArray:
 def _rest(pcfg: PCFG, selected: list[BoolArray], reached: BoolArray, sums: FloatArray) -> PCFG:
     """Return the selected rules, over reachable symbols and the words they produce, rows divided by ``sums``."""
     state = np.cumsum(reached) - 1
-    produced = np.zeros(len(pcfg.terminals), dtype=bool)
+    produced = np.zeros(len(pcfg.vocabulary), dtype=bool)
     produced[pcfg.lexical[selected[2], 1]] = True
     arrays: dict[str, Any] = {}
     for kind, keep, (rules, logp) in zip(("binary", "unary", "lexical"), selected, pcfg.tables(), strict=True):
@@ -91,7 +91,7 @@ def _rest(pcfg: PCFG, selected: list[BoolArray], reached: BoolArray, sums: Float
         pcfg,
         symbols=tuple(pcfg.symbols[i] for i in symbols),
         labels=tuple(pcfg.labels[i] for i in symbols),
-        terminals=tuple(word for word, ok in zip(pcfg.terminals, produced, strict=True) if ok),
+        vocabulary=tuple(word for word, ok in zip(pcfg.vocabulary, produced, strict=True) if ok),
         start=int(state[pcfg.start]),
         **arrays,
     )
@@ -151,7 +151,7 @@ def prune(pcfg: PCFG, threshold: float) -> PrunedGrammar:
         threshold=float(threshold),
         rules=pcfg.n_rules - pruned.n_rules,
         symbols=len(pcfg.symbols) - len(pruned.symbols),
-        words=len(pcfg.terminals) - len(pruned.terminals),
+        words=len(pcfg.vocabulary) - len(pruned.vocabulary),
         original_mass=pcfg.exact.total_mass,
     )
     return PrunedGrammar(pruned.with_meta(pruning=asdict(cost)), cost)

@@ -31,7 +31,7 @@ class GrammarRules:
     """The rules of a probabilistic context-free grammar: binary, unary and lexical rules, without empty rules.
 
     Any symbol may have rules of all three kinds; unary cycles and left recursion are allowed. States are numbered 0 to
-    S-1 in the order of ``symbols``, words 0 to V-1 in the order of ``terminals``. Rule arrays are sorted (binary by
+    S-1 in the order of ``symbols``, words 0 to V-1 in the order of ``vocabulary``. Rule arrays are sorted (binary by
     left, right, parent; unary by child, parent; lexical by word, parent) and read-only. Rules of a symbol that sum to
     one only within 1e-6, as rounded ones do, are divided by their sum: all exact quantities are of a proper grammar.
 
@@ -41,7 +41,7 @@ class GrammarRules:
     """
 
     symbols: tuple[str, ...]  #: (S,) names, all distinct
-    terminals: tuple[str, ...]  #: (V,) words, all distinct
+    vocabulary: tuple[str, ...]  #: (V,) words, all distinct
     start: int  #: start state of every derivation
     binary: Int32Array  #: (R, 3) parent, left child, right child
     binary_logp: FloatArray  #: (R,) nats
@@ -53,14 +53,14 @@ class GrammarRules:
     meta: Mapping[str, Any] = field(default_factory=dict)  #: JSON values on how it was made; not part of the digest
 
     def __post_init__(self) -> None:
-        for names in (self.symbols, self.terminals, self.labels):
+        for names in (self.symbols, self.vocabulary, self.labels):
             _require_texts(names)
-        _require_words(self.terminals)
-        n_symbols, n_words = len(self.symbols), len(self.terminals)
+        _require_words(self.vocabulary)
+        n_symbols, n_words = len(self.symbols), len(self.vocabulary)
         if n_symbols == 0 or len(set(self.symbols)) != n_symbols:
             raise InputError("a grammar needs at least one symbol, and distinct symbols")
-        if len(set(self.terminals)) != n_words:
-            raise InputError("a word is twice in the terminals; remove one")
+        if len(set(self.vocabulary)) != n_words:
+            raise InputError("a word is twice in the vocabulary; remove one")
         if len(self.labels) != n_symbols:
             raise InputError(f"expecting {n_symbols} labels (one per symbol), got {len(self.labels)}")
         if not 0 <= self.start < n_symbols:
@@ -198,7 +198,7 @@ class GrammarRules:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of symbols, words, rules and probabilities, hexadecimal."""
-        return digest_rules([self.symbols, self.terminals, self.start, self.labels], self.tables())
+        return digest_rules([self.symbols, self.vocabulary, self.start, self.labels], self.tables())
 
     @property
     def identity(self) -> str:
@@ -225,7 +225,7 @@ class GrammarRules:
     @cached_property
     def word_ids(self) -> dict[str, int]:
         """Number of each word."""
-        return {word: i for i, word in enumerate(self.terminals)}
+        return {word: i for i, word in enumerate(self.vocabulary)}
 
     @takes_sentence
     def encode(self, sentence: Sequence[str]) -> Int32Array:
@@ -238,11 +238,11 @@ class GrammarRules:
         Raises:
             InputError: there is no such word.
         """
-        return decoded(self.terminals, ids)
+        return decoded(self.vocabulary, ids)
 
     def __repr__(self) -> str:
         return (
-            f"{type(self).__name__}({len(self.symbols)} symbols, {len(self.terminals)} words,"
+            f"{type(self).__name__}({len(self.symbols)} symbols, {len(self.vocabulary)} words,"
             f" {len(self.binary)} binary, {len(self.unary)} unary, {len(self.lexical)} lexical rules)"
         )
 
@@ -263,23 +263,23 @@ class GrammarRules:
         exact ground truth for a model whose tokeniser does the same (context and target alike).
         """
         keep = set(vocabulary)
-        names = [word for word in self.terminals if word in keep and word != unknown]
+        names = [word for word in self.vocabulary if word in keep and word != unknown]
         ids = {word: i for i, word in enumerate(names)}
-        target = np.array([ids.get(word, len(names)) for word in self.terminals], dtype=np.int64)
+        target = np.array([ids.get(word, len(names)) for word in self.vocabulary], dtype=np.int64)
         parents, words = self.lexical[:, 0].astype(np.int64), target[self.lexical[:, 1]]
         keys, inverse = np.unique(parents * (len(names) + 1) + words, return_inverse=True)
         merged = np.zeros(len(keys))
         np.add.at(merged, inverse, np.exp(self.lexical_logp))
         lexical = np.stack([keys // (len(names) + 1), keys % (len(names) + 1)], axis=1).astype(np.int32)
         logp = np.log(np.minimum(merged, 1.0))
-        return replace(self, terminals=(*names, unknown), lexical=lexical, lexical_logp=logp)
+        return replace(self, vocabulary=(*names, unknown), lexical=lexical, lexical_logp=logp)
 
     def sizes(self) -> dict[str, int]:
         """Return counts of symbols, words and rules, for reports."""
         return {
             "symbols": len(self.symbols),
             "labels": len(set(self.labels)),
-            "words": len(self.terminals),
+            "words": len(self.vocabulary),
             "binary": len(self.binary),
             "unary": len(self.unary),
             "lexical": len(self.lexical),

@@ -29,7 +29,7 @@ class Truth(Protocol):
     """
 
     @property
-    def terminals(self) -> tuple[str, ...]:
+    def vocabulary(self) -> tuple[str, ...]:
         """(V,) words of the language."""
 
     @property

@@ -85,7 +85,7 @@ class Accelerated:
             chart = self._inside(self._leaves(batch))
             outside = self._outside(chart)
             tables = self._on.back(self._by_word(outside.words)).transpose(1, 2, 0)  # (W, n, V)
-            fixed = len(self.pcfg.terminals) > batch.words.T
+            fixed = len(self.pcfg.vocabulary) > batch.words.T
             tables[fixed] = np.eye(tables.shape[2])[batch.words.T[fixed]]
             with np.errstate(invalid="ignore", divide="ignore"):
                 tables = tables / tables.sum(axis=2, keepdims=True)
@@ -143,7 +143,7 @@ class Accelerated:
 
     def _batches(self, patterns: Sequence[Pattern]) -> Iterator[Batch]:
         """Yield batches of patterns of one length; a gap has the number of words, an unknown word -1."""
-        place, gap = self.pcfg.word_ids, len(self.pcfg.terminals)
+        place, gap = self.pcfg.word_ids, len(self.pcfg.vocabulary)
         encoded: list[Int32Array] = []
         for number, pattern in enumerate(patterns, start=1):
             if not len(pattern):
@@ -158,13 +158,13 @@ class Accelerated:
     def _observed(self, batch: Batch) -> Tensor:
         """Return P(word | symbol) of the known words, (S, W, n); zeros of unknown ones and at gaps."""
         words = batch.words.T
-        in_vocabulary = np.asarray((words >= 0) & (words < len(self.pcfg.terminals)))
+        in_vocabulary = np.asarray((words >= 0) & (words < len(self.pcfg.vocabulary)))
         rows = self._emission[np.where(in_vocabulary, words, 0).ravel()].toarray() * in_vocabulary.reshape(-1, 1)
         return self._on.table(rows.T.reshape(-1, *words.shape))
 
     def _leaves(self, batch: Batch) -> Tensor:
         """Return the weight of each symbol over each place, (S, W, n): at a gap, of all words."""
-        gaps = self._on.table(np.equal(batch.words.T, len(self.pcfg.terminals)).astype(np.float64))
+        gaps = self._on.table(np.equal(batch.words.T, len(self.pcfg.vocabulary)).astype(np.float64))
         return self._observed(batch) + self._sums[:, None, None] * gaps
 
     def _inside(self, leaves: Tensor) -> _Chart:

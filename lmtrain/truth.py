@@ -95,14 +95,14 @@ class TokenOrder:
             InputError: the tokeniser lacks a word and has no token for unknown ones, or the truth is a process, whose
                 words cannot be merged into one.
         """
-        end = len(truth.terminals)
+        end = len(truth.vocabulary)
         if vocabulary is None:
             return cls(truth, np.arange(end + 1), end, end + 1)
-        missing = [word for word in truth.terminals if word not in vocabulary.ids]
+        missing = [word for word in truth.vocabulary if word not in vocabulary.ids]
         if missing and vocabulary.unk == NO_TOKEN:
             raise InputError(f"the tokeniser has no token for {missing[0]!r}, and none for unknown words; use another")
         seen = truth.collapse(vocabulary.words, UNK) if missing else truth
-        tokens = [*(vocabulary.ids.get(word, vocabulary.unk) for word in seen.terminals), vocabulary.eos]
+        tokens = [*(vocabulary.ids.get(word, vocabulary.unk) for word in seen.vocabulary), vocabulary.eos]
         return cls(seen, np.array(tokens, dtype=np.int64), vocabulary.bos, len(vocabulary))
 
     @takes_sentence
@@ -181,7 +181,7 @@ class ExactTargets(Dataset[Batch]):
     @property
     def columns(self) -> tuple[tuple[str, ...], IntArray]:
         """Words of the truth that the tokens tell apart, and the token of each and of the end, (V+1,)."""
-        return self._order.truth.terminals, self._order.tokens
+        return self._order.truth.vocabulary, self._order.tokens
 
     @takes_sentences
     def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:

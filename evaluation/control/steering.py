@@ -72,7 +72,7 @@ class Steering:
         self.given: TiltedGrammar = self.tilting.given(lengths=lengths)  #: the truth given the event
         self.log_probability = self.given.log_partition(lengths)  #: ln p(E), nats
         self.probability = math.exp(self.log_probability)  #: p(E); 0 below the smallest float
-        self._columns = np.array([pcfg.word_ids[word] for word in self.given.pcfg.terminals] + [len(pcfg.terminals)])
+        self._columns = np.array([pcfg.word_ids[word] for word in self.given.pcfg.vocabulary] + [len(pcfg.vocabulary)])
 
     def satisfied(self, sentences: Sequence[Sequence[str]]) -> BoolArray:
         """Return which sentences satisfy the event, (n,); one with a word that the truth does not have does not."""
@@ -110,7 +110,7 @@ class Steering:
         texts: list[list[str]] = [[] for _ in range(particles * runs)]
         log_weight, log_z = np.zeros((runs, particles)), np.zeros(runs)
         alive = np.arange(particles * runs)
-        words, done = [*self.pcfg.terminals, ""], 0
+        words, done = [*self.pcfg.vocabulary, ""], 0
         with meter(f"sentences of {particles} particles", runs) as bar:
             while alive.size:
                 law, able = self.next([texts[i] for i in alive])

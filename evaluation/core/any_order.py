@@ -90,7 +90,7 @@ def ordered_blocks(truth: AnyOrder, batch: Batch) -> Iterator[Distributions]:
     language = truth.pcfg
     assert batch.ranks is not None
     unknown = batch.words < 0
-    texts = [[language.terminals[word] for word in column] for column in np.maximum(batch.words, 0).T.tolist()]
+    texts = [[language.vocabulary[word] for word in column] for column in np.maximum(batch.words, 0).T.tolist()]
     whole = np.isfinite(language.exact.string_log_probs(texts)) & ~unknown.any(axis=0)
     for i, observed in enumerate(batch.words.astype(np.int64)):
         shown = batch.ranks < batch.ranks[i]

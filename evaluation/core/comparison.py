@@ -313,7 +313,7 @@ def score_both(model: LanguageModel, setting: Setting) -> BothScored:
 
 def vocabulary_part(oracle: Oracle) -> str:
     """Part of a signature: how many words are told apart, and which: all of the grammar's, or a digest."""
-    size = len(oracle.truth.terminals)
+    size = len(oracle.truth.vocabulary)
     if oracle.vocabulary is None or len(oracle.vocabulary) == size:
         return f"{size}/all"
     contexts = "" if oracle.collapsed else "/full-contexts"

@@ -94,17 +94,17 @@ class Oracle:
         self.truth = truth
         self.objective: Objective = objective
         self.lengths = lengths
-        self.vocabulary = None if vocabulary is None else tuple(sorted(set(vocabulary) & set(truth.terminals)))
+        self.vocabulary = None if vocabulary is None else tuple(sorted(set(vocabulary) & set(truth.vocabulary)))
         self.excluded = excluded
         self.transform = transform
         self.charts = charts
         self.name = "oracle"
         self.collapsed = collapse and self.vocabulary is not None
         self._language = truth.collapse(self.vocabulary or (), UNKNOWN) if self.collapsed else truth
-        words = self._language.terminals if self.vocabulary is None or self.collapsed else self.vocabulary
+        words = self._language.vocabulary if self.vocabulary is None or self.collapsed else self.vocabulary
         targets = frozenset(words)
         #: numbers of the words of ``language`` that are ``<unk>`` as targets only
-        self._outside = tuple(number for number, word in enumerate(self._language.terminals) if word not in targets)
+        self._outside = tuple(number for number, word in enumerate(self._language.vocabulary) if word not in targets)
 
     @property
     def full_contexts(self) -> bool:
@@ -228,7 +228,7 @@ class Oracle:
         """The words that have a column of their own in `distributions`: its vocabulary, or every word."""
         if self.vocabulary is not None:
             return self.vocabulary
-        return tuple(word for word in self.truth.terminals if word != UNKNOWN)
+        return tuple(word for word in self.truth.vocabulary if word != UNKNOWN)
 
     @takes_sentences
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
@@ -265,7 +265,7 @@ class Oracle:
             if self.transform is not None:
                 raise InputError("words in any order have distributions in the order of the grammar alone")
             orders = [ranks(sentence)[0] for sentence in sentences]
-            return ordered_batches(self.grammar, seen, orders, 8 * len(self._language.terminals))
+            return ordered_batches(self.grammar, seen, orders, 8 * len(self._language.vocabulary))
         if self.objective == "masked":
             return self.grammar.exact.charts().batches(seen, outside=True)
         return self._language.exact.causal_batches(seen, self.lengths)
@@ -299,7 +299,7 @@ class Oracle:
 
     def targets_of(self, columns: IntArray) -> IntArray:
         """Index of the event of each column of `blocks`, in the order of `columns`; -1 for columns without one."""
-        size = len(self._language.terminals) + (self.objective == "causal")
+        size = len(self._language.vocabulary) + (self.objective == "causal")
         event = np.full(size, -1, dtype=np.int64)
         event[columns[columns >= 0]] = np.flatnonzero(columns >= 0)
         event[list(self._outside)] = len(columns) - 1 - (self.objective == "causal")

@@ -183,7 +183,7 @@ def _next(
     truth: Truth, sentences: Sequence[Sequence[str]], lengths: LengthRange | None, dtype: DTypeLike
 ) -> list[list[dict[str, Any] | None]]:
     """Full next-token distributions as plain values."""
-    size = len(truth.terminals) * sum(len(s) + 1 for s in sentences)
+    size = len(truth.vocabulary) * sum(len(s) + 1 for s in sentences)
     if size > MOST_PROBABILITIES:
         raise InputError(
             f"full distributions of these sentences are {size:,} probabilities, more than {MOST_PROBABILITIES:,};"
@@ -195,7 +195,7 @@ def _next(
         for row, members, possible in zip(block.probability, block.members, block.possible, strict=True):
             if possible:
                 *probabilities, stop = row.tolist()
-                entry = {"words": dict(zip(truth.terminals, probabilities, strict=True)), "stop": stop}
+                entry = {"words": dict(zip(truth.vocabulary, probabilities, strict=True)), "stop": stop}
                 for i in members:
                     entries[i][block.position] = entry
 

@@ -71,7 +71,7 @@ class ModelWords:
 
 def words_of(model: LanguageModel | ModelWords, truth: Truth) -> frozenset[str]:
     """The words of a truth that a model tells apart: all of them if it spells any word."""
-    words = frozenset(truth.terminals) - {UNKNOWN}
+    words = frozenset(truth.vocabulary) - {UNKNOWN}
     return words if model.vocabulary is None else words & frozenset(model.vocabulary)
 
 
@@ -81,10 +81,10 @@ def require_shared(model: LanguageModel | ModelWords, truth: Truth) -> None:
     Raises:
         InputError: it knows none (code ``no-shared-word``).
     """
-    if model.vocabulary and not words_of(model, truth) and len(truth.terminals):
-        own, their = (_some(words) for words in (model.vocabulary, truth.terminals))
+    if model.vocabulary and not words_of(model, truth) and len(truth.vocabulary):
+        own, their = (_some(words) for words in (model.vocabulary, truth.vocabulary))
         raise InputError(
-            f"{model.name} knows none of the {len(truth.terminals):,} words of the truth: its own are such as {own},"
+            f"{model.name} knows none of the {len(truth.vocabulary):,} words of the truth: its own are such as {own},"
             f" those of the truth such as {their}; take a model of this language, or spell its words as the truth does",
             code="no-shared-word",
         )
@@ -107,7 +107,7 @@ def warn_of_unknown(model: LanguageModel, truth: Truth, sentences: Sequence[Sequ
             "%s %s of the %s words of the truth, %.0f%% of the words of this text; all others are one word, <unk>",
             who,
             f"{len(words):,}",
-            f"{len(truth.terminals):,}",
+            f"{len(truth.vocabulary):,}",
             100.0 * inside / total,
         )
 
@@ -196,7 +196,7 @@ def comparison_vocabulary(
         for model in models:
             require(model, "distributions", "a common vocabulary")
         return ComparisonVocabulary("common", truth, tuple(sorted(common)))
-    return ComparisonVocabulary("full", truth, tuple(sorted(frozenset(truth.terminals) - {UNKNOWN})), counts())
+    return ComparisonVocabulary("full", truth, tuple(sorted(frozenset(truth.vocabulary) - {UNKNOWN})), counts())
 
 
 def in_vocabulary(model: LanguageModel, vocabulary: ComparisonVocabulary | None) -> LanguageModel:
@@ -222,7 +222,7 @@ class _AdaptedModel:
         self.model = model
         self.name = model.name
         self.objective: Objective = model.objective
-        terminals = (word for word in vocabulary.truth.terminals if word != UNKNOWN)
+        terminals = (word for word in vocabulary.truth.vocabulary if word != UNKNOWN)
         self._own = tuple(terminals if model.vocabulary is None else model.vocabulary)
         self._place = {word: column for column, word in enumerate(self._own)}
         self._ends = int(model.objective == "causal")  #: positions beyond the words
@@ -343,7 +343,7 @@ class SpelledModel(_AdaptedModel):
         super().__init__(model, vocabulary)
         self.vocabulary = None if model.vocabulary is None else vocabulary.words
         counts = vocabulary.counts
-        hidden = [word for word in vocabulary.truth.terminals if word not in self._place]
+        hidden = [word for word in vocabulary.truth.vocabulary if word not in self._place]
         if model.vocabulary is None:
             hidden = []
         weight = {word: 1 if counts is None else counts.get(word, 0) + 1 for word in hidden}

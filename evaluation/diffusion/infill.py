@@ -156,7 +156,7 @@ def _record(truth: AnyOrder, pattern: Pattern, top: int, *, sampled: bool) -> tu
     for place in (i for i, word in enumerate(pattern) if word is None):
         order = np.argsort(-table[place], kind="stable")[:SHOWN]
         best = [
-            {"word": truth.pcfg.terminals[i], "probability": float(table[place, i])} for i in order if table[place, i]
+            {"word": truth.pcfg.vocabulary[i], "probability": float(table[place, i])} for i in order if table[place, i]
         ]
         gaps.append({"place": place + 1, "possible": int((table[place] > 0.0).sum()), "words": best})
     fillings: list[dict[str, Any]] = []

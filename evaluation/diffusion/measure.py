@@ -65,7 +65,7 @@ class ExactDenoiser:
 
     def denoise(self, patterns: Sequence[Sequence[str | None]]) -> FloatArray:
         """The exact distribution at every gap; see `Denoiser.denoise`. Zeros (-inf throughout) where nothing fits."""
-        known, none = self._truth.pcfg.word_ids, len(self._truth.pcfg.terminals)
+        known, none = self._truth.pcfg.word_ids, len(self._truth.pcfg.vocabulary)
         ids = np.array([[HIDDEN if w is None else known.get(w, none) for w in pattern] for pattern in patterns])
         wrong = (ids == none).any(axis=1)  # a word that the grammar lacks: no sentence fits
         table = self._truth.denoise(np.where(wrong[:, None], HIDDEN, ids))[:, :, self._columns]

@@ -303,7 +303,7 @@ class PreterminalClasses:
         gap = np.zeros(block.log_prob.shape)
         np.subtract(block.log_prob, model, out=gap, where=block.log_prob > -np.inf)
         exact = oracle.grammar.exact
-        n_words = len(oracle.language.terminals)
+        n_words = len(oracle.language.vocabulary)
         per_state = np.asarray(exact.emission @ gap[:, events.target[:n_words]].T).T
         part = np.where(block.states > 0.0, block.states * np.where(block.states > 0.0, per_state, 0.0), 0.0)
         infinite = np.isinf(part)
@@ -406,7 +406,7 @@ def _classes(oracle: Oracle, events: Events, block: TruthBlock) -> list[str]:
         return [""] * len(block.observed)
     language = oracle.grammar
     column = np.where(block.observed >= 0, events.source[block.observed], -1)
-    is_word = (column >= 0) & (column < len(language.terminals))
+    is_word = (column >= 0) & (column < len(language.vocabulary))
     emission = language.exact.emission[:, np.where(is_word, column, 0)]
     weights = block.states * np.asarray(emission.todense()).T
     labels = [PENN.of_tag.get(label, label) for label in language.labels]

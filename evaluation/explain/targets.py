@@ -65,7 +65,7 @@ def write_expected(
     source = oracle.columns(words)
     places = np.array([*vocabulary.word_ids.tolist(), vocabulary.unk, vocabulary.eos], dtype=np.int64)
     starts: IntArray = np.concatenate([[0], np.cumsum([len(sentence) + 1 for sentence in sentences])])
-    target = np.zeros(len(oracle.language.terminals) + 1, dtype=np.int64)
+    target = np.zeros(len(oracle.language.vocabulary) + 1, dtype=np.int64)
     target[source[source >= 0]] = np.flatnonzero(source >= 0)
     events = Events(words, True, source, target)
     shape = table_shape(sentences, len(vocabulary))

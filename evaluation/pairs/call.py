@@ -108,7 +108,7 @@ def pairs_of(pcfg: PCFG, settings: PairSettings, *, lengths: LengthRange | None,
     """
     if settings.file is None:
         return make_pairs(pcfg, lengths, settings, seed=seed)
-    pairs = with_truth(read_pairs(settings.file, pcfg.terminals, lengths), Lexicon(pcfg, lengths))
+    pairs = with_truth(read_pairs(settings.file, pcfg.vocabulary, lengths), Lexicon(pcfg, lengths))
     selected = filter_pairs(
         pairs, settings.file, phenomena=settings.phenomena, number=settings.number, possible=settings.possible
     )

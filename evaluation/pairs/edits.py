@@ -40,7 +40,7 @@ class Neighbours:
     def __init__(self, pcfg: PCFG) -> None:
         parent, left, right = pcfg.binary.T.astype(np.int64)
         above, below = pcfg.unary.T.astype(np.int64)
-        n, words = len(pcfg.symbols), len(pcfg.terminals)
+        n, words = len(pcfg.symbols), len(pcfg.vocabulary)
         symbol, word = pcfg.lexical.T.astype(np.int64)
         lexical = _boolean(symbol, word, (n, words))
         self._ids = pcfg.word_ids
@@ -211,7 +211,7 @@ def _replaced(sentence: SampledSentence, common: BoolArray, rng: np.random.Gener
 
 
 def _word(sentence: SampledSentence, number: int) -> str:
-    return sentence.lexicon.pcfg.terminals[number]
+    return sentence.lexicon.pcfg.vocabulary[number]
 
 
 def _shortened(sentence: SampledSentence, _: BoolArray, rng: np.random.Generator) -> list[Words]:

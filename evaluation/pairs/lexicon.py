@@ -178,7 +178,7 @@ class Lexicon:
     def tags(self) -> dict[str, dict[str, float]]:
         """Words of each label that makes words, with their expected number in a sentence."""
         tags: dict[str, dict[str, float]] = {}
-        rules, terminals, labels = self.pcfg.lexical.tolist(), self.pcfg.terminals, self.pcfg.labels
+        rules, terminals, labels = self.pcfg.lexical.tolist(), self.pcfg.vocabulary, self.pcfg.labels
         for (symbol, word), count in zip(rules, self._counts[1].tolist(), strict=True):
             if count > 0.0:
                 words = tags.setdefault(labels[symbol], {})
@@ -207,7 +207,7 @@ class Lexicon:
     def forms(self) -> Forms:
         """Forms that differ in number."""
         if self.forms_file is not None:
-            return read_forms(self.forms_file, self.pcfg.terminals)
+            return read_forms(self.forms_file, self.pcfg.vocabulary)
         return english_forms(self.tags)
 
     def alike(self, word: str, tag: str, tolerance: float) -> IntArray:

@@ -87,7 +87,7 @@ def oracle_unigram(oracle: Oracle, frame: ScoringFrame) -> UnigramModel:
     if not frame.first:
         require_order(oracle.transform, "the exact frequency of words that are not the first")
         expected = expected - language.next_token([], oracle.lengths).probability
-    weight = dict(zip(language.terminals, np.maximum(expected, 0.0).tolist(), strict=True))
+    weight = dict(zip(language.vocabulary, np.maximum(expected, 0.0).tolist(), strict=True))
     excluded = oracle.excluded if oracle.excluded is not None and oracle.excluded.exact else None
     if excluded is not None:
         for token, mass in excluded.token_mass(oracle.read, frame.first).items():
@@ -260,7 +260,7 @@ def _with_truth(both: BothScored) -> _Sides:
         sentence=paired.sentence,
         position=paired.position,
         read=both.oracle.targets,
-        words=(*both.oracle.words, UNKNOWN) if both.oracle.full_contexts else both.oracle.language.terminals,
+        words=(*both.oracle.words, UNKNOWN) if both.oracle.full_contexts else both.oracle.language.vocabulary,
         impossible_model=paired.impossible_model,
         impossible_truth=paired.impossible_oracle,
         parts=both.parts,

@@ -52,14 +52,14 @@ def sense_grammar(pcfg: PCFG) -> tuple[PCFG, dict[str, str]]:
     spelling: dict[str, str] = {}
     names = []
     for word, label in rules:
-        plain = pcfg.terminals[word]
+        plain = pcfg.vocabulary[word]
         name = f"{plain}{MARK}{label}" if len(tags[word]) > 1 else plain
         if spelling.setdefault(name, plain) != plain:
             raise InputError(f"{name!r} is both a word and another word with its tag; rename it")
         names.append(name)
     number = {word: i for i, word in enumerate(spelling)}
     lexical = np.column_stack([pcfg.lexical[:, 0], [number[name] for name in names]]).astype(np.int32)
-    return replace(pcfg, terminals=tuple(spelling), lexical=lexical), spelling
+    return replace(pcfg, vocabulary=tuple(spelling), lexical=lexical), spelling
 
 
 def sense_split(pcfg: PCFG, n: int, *, lengths: LengthRange | None, seed: int = DEFAULT_SEED) -> SenseSplit:
@@ -75,7 +75,7 @@ def sense_split(pcfg: PCFG, n: int, *, lengths: LengthRange | None, seed: int = 
         InputError: no word has two tags, or a word with its tag is spelt like another word.
     """
     fine, spelling = sense_grammar(pcfg)
-    several = sum(word not in fine.word_ids for word in pcfg.terminals)
+    several = sum(word not in fine.word_ids for word in pcfg.vocabulary)
     if not several:
         raise InputError("no word of this grammar has more than one tag, so there is nothing to split")
     sampler = Sampler(fine, lengths)

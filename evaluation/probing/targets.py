@@ -152,7 +152,7 @@ def _given_left(oracle: Oracle, seen: Sequence[Sequence[str]], classes: IntArray
     def reduce(block: Distributions) -> tuple[Distributions, FloatArray]:
         result = np.zeros((len(block.members), n_classes))
         for row, word in enumerate(block.observed.tolist()):
-            if block.possible[row] and 0 <= word < len(language.terminals):
+            if block.possible[row] and 0 <= word < len(language.vocabulary):
                 rules = slice(columns.indptr[word], columns.indptr[word + 1])
                 states = columns.indices[rules]
                 weight = block.states[row, states] * columns.data[rules]

@@ -146,13 +146,13 @@ class TrueText:
         self._oracle = Oracle(pcfg, lengths=lengths, vocabulary=vocabulary)
         self.pcfg = self._oracle.grammar
         self.lengths = lengths
-        self._possible = frozenset(pcfg.terminals)
+        self._possible = frozenset(pcfg.vocabulary)
         self._shares: dict[tuple[str, ...], tuple[FloatArray, FloatArray]] = {}
 
     @property
     def words(self) -> tuple[str, ...]:
         """Words of the truth, ``<unk>`` among them where the vocabulary is not whole; the codes of `unigram`, (V,)."""
-        return self.pcfg.terminals
+        return self.pcfg.vocabulary
 
     @property
     def signature_part(self) -> str:

@@ -44,19 +44,19 @@ def respell(grammar: PCFG, share: float, seed: int) -> PCFG:
         InputError: the share is out of range, there is no word to respell, or the letter pairs give no new words.
     """
     check_share(share)
-    able = [i for i, word in enumerate(grammar.terminals) if word.isalpha() and len(word) > 1]
+    able = [i for i, word in enumerate(grammar.vocabulary) if word.isalpha() and len(word) > 1]
     if not able:
         raise InputError("the grammar has no word of letters to respell")
     rng = np.random.default_rng(seed)
     chosen = rng.permutation(able)[: max(1, round(share * len(able)))]
-    chain = _Chain([grammar.terminals[i] for i in able])
-    words, taken = list(grammar.terminals), set(grammar.terminals)
+    chain = _Chain([grammar.vocabulary[i] for i in able])
+    words, taken = list(grammar.vocabulary), set(grammar.vocabulary)
     for i in chosen.tolist():
         words[i] = next((word for word in (chain.draw(rng) for _ in range(TRIES)) if word not in taken), "")
         if not words[i]:
             raise InputError("the letters of the words allow too few new words; respell a smaller share")
         taken.add(words[i])
-    return replace(grammar, terminals=tuple(words), meta={**grammar.meta, "respelt": {"share": share, "seed": seed}})
+    return replace(grammar, vocabulary=tuple(words), meta={**grammar.meta, "respelt": {"share": share, "seed": seed}})
 
 
 def check_share(share: float) -> None:

@@ -38,7 +38,7 @@ class LinearMoves:
         linear = LinearRules.of(rules)
         if linear is None or linear.side != "right" or abs(linear.mass[rules.start] - 1.0) > 1e-9:
             return None
-        n, v = len(rules.symbols), len(rules.terminals)
+        n, v = len(rules.symbols), len(rules.vocabulary)
         parent, word = rules.lexical.T
         lexicon = csr_matrix((np.exp(rules.lexical_logp), (parent, word)), shape=(n, v))
         tagged = csr_matrix(linear.unary_closure @ lexicon)[linear.tag].tocoo()  # words of each binary rule
@@ -57,7 +57,7 @@ class LinearMoves:
         possible = (number[moves.row] >= 0) & (moves.data > 0.0)
         return cls(
             states=len(reached),
-            words=rules.terminals,
+            words=rules.vocabulary,
             source=number[moves.row[possible]],
             word=(moves.col[possible] // (n + 1)).astype(np.int32),
             target=number[target[possible]],

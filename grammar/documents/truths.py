@@ -49,13 +49,13 @@ class TruthsPool(WordPredictor):
             total = truth.exact.total_mass
             if abs(total - 1.0) > 1e-9:
                 raise InputError(f"not all strings of {name} end: their probabilities sum to {total:.6f}, not 1")
-        seen = [word for truth in truths for word in truth.terminals]
+        seen = [word for truth in truths for word in truth.vocabulary]
         check_pool(languages, len(set(seen)) < len(seen))
-        words = list(dict.fromkeys(word for truth in truths for word in truth.terminals))
+        words = list(dict.fromkeys(word for truth in truths for word in truth.vocabulary))
         super().__init__(words, None, 8 * len(languages), languages)
         self.truths, self.prior, self.switch = tuple(truths), prior, switch
         number = {word: i for i, word in enumerate(words)}
-        self._columns = [np.array([*(number[w] for w in t.terminals), len(words)]) for t in truths]
+        self._columns = [np.array([*(number[w] for w in t.vocabulary), len(words)]) for t in truths]
         with np.errstate(divide="ignore"):
             self.log_prior = np.log(prior)
         self._logs: dict[tuple[Prefix, int], FloatArray] = {}

@@ -337,12 +337,12 @@ def _fit(text: EncodedText, bracketed: bool, unseen: EncodedText | None, record:
 def _without_idle_words(pcfg: PCFG) -> PCFG:
     """Return the grammar without the words that none of its rules produces."""
     used = np.unique(pcfg.lexical[:, 1])
-    if len(used) == len(pcfg.terminals):
+    if len(used) == len(pcfg.vocabulary):
         return pcfg
-    number = np.zeros(len(pcfg.terminals), dtype=np.int32)
+    number = np.zeros(len(pcfg.vocabulary), dtype=np.int32)
     number[used] = np.arange(len(used))
     lexical = np.stack([pcfg.lexical[:, 0], number[pcfg.lexical[:, 1]]], axis=1)
-    return replace(pcfg, terminals=tuple(pcfg.terminals[w] for w in used.tolist()), lexical=lexical)
+    return replace(pcfg, vocabulary=tuple(pcfg.vocabulary[w] for w in used.tolist()), lexical=lexical)
 
 
 def reestimate(pcfg: PCFG, counts: RuleCounts, prior: float = 0.0) -> PCFG:

@@ -188,7 +188,7 @@ def relative_frequency(trees: Iterable[Tree], *, start: str | None = None) -> PC
     }
     return PCFG(
         symbols=table.symbols,
-        terminals=table.words,
+        vocabulary=table.words,
         start=0,
         binary=rules[binary, :3],
         binary_logp=logp[binary],

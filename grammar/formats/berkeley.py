@@ -208,7 +208,7 @@ def _lexicon_lines(pcfg: GrammarRules, pairs: list[tuple[str, int]]) -> Iterator
         vector = [0.0] * sizes[label]
         for i in range(low, high):
             vector[pairs[state[i]][1]] = prob[i]
-        yield f"{label} {pcfg.terminals[int(group[1, low])]} {vector!r}\n"
+        yield f"{label} {pcfg.vocabulary[int(group[1, low])]} {vector!r}\n"
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -94,7 +94,7 @@ def format_earleyx(pcfg: GrammarRules) -> str:
             raise InputError(
                 f"EarleyX text cannot hold the symbol {name!r}: symbols have no white space, no ->[ and no _ in front"
             )
-    for word in pcfg.terminals:
+    for word in pcfg.vocabulary:
         if f"_{word}".split() != [f"_{word}"]:
             raise InputError(f"EarleyX text cannot hold the word {word!r}, which has white space")
     lines = []
@@ -105,7 +105,7 @@ def format_earleyx(pcfg: GrammarRules) -> str:
     for rules, logp, names in (
         (pcfg.binary, pcfg.binary_logp, symbols),
         (pcfg.unary, pcfg.unary_logp, symbols),
-        (pcfg.lexical, pcfg.lexical_logp, [f"_{word}" for word in pcfg.terminals]),
+        (pcfg.lexical, pcfg.lexical_logp, [f"_{word}" for word in pcfg.vocabulary]),
     ):
         for rule, p in zip(rules.tolist(), np.exp(logp).tolist(), strict=True):
             lines.append(f"{symbols[rule[0]]}->[{' '.join(names[i] for i in rule[1:])}] : {p!r}")

@@ -114,7 +114,7 @@ def format_nltk(pcfg: GrammarRules) -> str:
             name += "_"
         names[name] = symbol
     written = list(names)
-    words = [_quoted(word) for word in pcfg.terminals]
+    words = [_quoted(word) for word in pcfg.vocabulary]
     head = {
         "symbols": {name: symbol for name, symbol in names.items() if name != symbol},
         "labels": {
@@ -208,7 +208,7 @@ def to_nltk(pcfg: GrammarRules) -> nltk.PCFG:
     for table, logp, below in (
         (pcfg.binary, pcfg.binary_logp, symbols),
         (pcfg.unary, pcfg.unary_logp, symbols),
-        (pcfg.lexical, pcfg.lexical_logp, pcfg.terminals),
+        (pcfg.lexical, pcfg.lexical_logp, pcfg.vocabulary),
     ):
         for (left, *children), p in zip(table.tolist(), np.exp(logp).tolist(), strict=True):
             rules[left].append(nltk.ProbabilisticProduction(symbols[left], [below[i] for i in children], prob=p))

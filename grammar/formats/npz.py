@@ -80,7 +80,7 @@ def save_npz(pcfg: GrammarRules, path: str | Path) -> None:
         "format": "truesource-pcfg",
         "version": VERSION,
         "symbols": pcfg.symbols,
-        "terminals": pcfg.terminals,
+        "terminals": pcfg.vocabulary,
         "labels": pcfg.labels,
         "start": pcfg.start,
         "meta": cast("Meta", dict(pcfg.meta)),
@@ -107,7 +107,7 @@ def load_npz(path: str | Path) -> GrammarRules:
     try:
         pcfg = GrammarRules(
             symbols=head["symbols"],
-            terminals=head["terminals"],
+            vocabulary=head["terminals"],
             start=head["start"],
             labels=head["labels"],
             meta=dict(head["meta"]),

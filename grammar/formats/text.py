@@ -209,7 +209,7 @@ def format_text(pcfg: GrammarRules) -> str:
     for (a, b), p in zip(pcfg.unary, np.exp(pcfg.unary_logp), strict=True):
         rules[a].append(f"{names[b]} {float(p)!r}")
     for (a, w), p in zip(pcfg.lexical, np.exp(pcfg.lexical_logp), strict=True):
-        word = re.sub(r"(['\\])", r"\\\1", pcfg.terminals[w])
+        word = re.sub(r"(['\\])", r"\\\1", pcfg.vocabulary[w])
         rules[a].append(f"'{word}' {float(p)!r}")
     order = [pcfg.start, *(i for i in range(len(names)) if i != pcfg.start)]
     lines += [f"{names[i]} -> {rule}" for i in order for rule in rules[i]]

@@ -94,7 +94,7 @@ def _written_words(pcfg: GrammarRules) -> list[str]:
     Raises:
         InputError: a word needs quotes and has both kinds in it, or has white space.
     """
-    words = pcfg.terminals
+    words = pcfg.vocabulary
     plain = (
         not (word in pcfg.symbol_ids or word in EMPTY_SIGNS or word.startswith("#") or _QUOTED.fullmatch(word))
         for word in words

@@ -59,7 +59,7 @@ class AnyOrder:
         Raises:
             InputError: a pattern is empty.
         """
-        place, gap = self.pcfg.word_ids, len(self.pcfg.terminals)
+        place, gap = self.pcfg.word_ids, len(self.pcfg.vocabulary)
         for number, pattern in enumerate(patterns, start=1):
             if not len(pattern):
                 raise InputError(f"pattern {number} is empty; give a word or a gap for each position")
@@ -98,7 +98,7 @@ class AnyOrder:
         for n in np.unique(lengths).tolist():
             members = np.flatnonzero(lengths == n)
             rows[members] = np.arange(len(members))
-            tables[n] = np.zeros((len(members), n, len(self.pcfg.terminals)))
+            tables[n] = np.zeros((len(members), n, len(self.pcfg.vocabulary)))
         logs = self._fill(encoded, tables, rows)
         return logs, [tables[n][row] for n, row in zip(lengths.tolist(), rows.tolist(), strict=True)]
 
@@ -106,7 +106,7 @@ class AnyOrder:
         """Return P(word at each position | the known words and the length) of patterns of one length, (B, n, V).
 
         Args:
-            ids: (B, n) numbers of the words in ``pcfg.terminals``, -1 for an unknown word.
+            ids: (B, n) numbers of the words in ``pcfg.vocabulary``, -1 for an unknown word.
 
         Returns:
             As `marginals`: a row sums to one, at a known word it is all on that word; zeros for a pattern without a
@@ -115,7 +115,7 @@ class AnyOrder:
         Raises:
             InputError: there is no position, or a number that no word has.
         """
-        n_words = len(self.pcfg.terminals)
+        n_words = len(self.pcfg.vocabulary)
         if ids.ndim != 2 or not ids.shape[1]:
             raise InputError(f"expecting an array (patterns, positions) with a position or more, got {ids.shape}")
         if ids.size and not -1 <= ids.min() <= ids.max() < n_words:
@@ -137,7 +137,7 @@ class AnyOrder:
             tables: by length n, (R, n, V), zeros: receive the words at the positions; None: skip them.
             rows: (N,) of the tables.
         """
-        result, gap = np.full(len(encoded), -np.inf), len(self.pcfg.terminals)
+        result, gap = np.full(len(encoded), -np.inf), len(self.pcfg.vocabulary)
         # similar patterns are adjacent: then neighbours share their possible cells
         order = sorted(range(len(encoded)), key=lambda i: (np.count_nonzero(encoded[i] == gap), encoded[i].tobytes()))
 
@@ -167,7 +167,7 @@ class AnyOrder:
         """
         self._require(pattern)
         hiding = self._charts.hiding
-        chart = posterior(hiding, [hiding.terminals[-1] if word is None else word for word in pattern])
+        chart = posterior(hiding, [hiding.vocabulary[-1] if word is None else word for word in pattern])
         emission, place = self.pcfg.exact.emission, self.pcfg.symbol_ids
         samples = []
         for _ in range(number):
@@ -176,7 +176,7 @@ class AnyOrder:
             for i, word in enumerate(pattern):
                 if word is None:
                     row = emission.getrow(place[tags[i]])
-                    words[i] = self.pcfg.terminals[rng.choice(row.indices, p=row.data / row.data.sum())]
+                    words[i] = self.pcfg.vocabulary[rng.choice(row.indices, p=row.data / row.data.sum())]
             samples.append(tuple(str(word) for word in words))
         return samples
 
@@ -215,7 +215,7 @@ class AnyOrder:
             for (cost, _, words), table in zip(some, self.marginals([each[2] for each in some]), strict=True):
                 gap = words.index(None)
                 for word in np.flatnonzero(table[gap]).tolist():
-                    extended = (*words[:gap], self.pcfg.terminals[word], *words[gap + 1 :])
+                    extended = (*words[:gap], self.pcfg.vocabulary[word], *words[gap + 1 :])
                     heapq.heappush(queue, (cost - math.log(table[gap, word]), next(order), extended))
 
     def total_correlation(self, patterns: Sequence[Pattern]) -> FloatArray:

@@ -140,7 +140,7 @@ def _next(
 ) -> tuple[list[FloatArray | None], tuple[str, ...]]:
     """Return beliefs computed from the symbols that can start after each word."""
     if kind == "next-word":
-        columns = (*exact.pcfg.terminals, END)
+        columns = (*exact.pcfg.vocabulary, END)
     else:
         symbols = _states(exact) if kind == "state" else np.unique(exact.pcfg.lexical[:, 0]).astype(np.int64)
         columns = tuple(exact.pcfg.symbols[i] for i in symbols.tolist())

@@ -66,7 +66,7 @@ class Canvas:
         Raises:
             InputError: a pattern has the wrong number of positions.
         """
-        places, size = self.lengths.high, len(self.pcfg.terminals)
+        places, size = self.lengths.high, len(self.pcfg.vocabulary)
         result = np.zeros((len(patterns), places, size + 1))
         step = max(1, BUDGET // (4 * places * places * size))  # number of tables for all lengths
         for at in range(0, len(patterns), step):

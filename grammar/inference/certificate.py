@@ -66,7 +66,7 @@ class Certificate:
         rows = np.unique(np.append(pcfg.binary[:, 2], pcfg.start))
         closure, emission = self.tables.left_corner_closure[rows], self.tables.emission.tocsc()
         parts = [
-            (emission[:, at : at + CHUNK].T @ closure.T).max(axis=1) for at in range(0, len(pcfg.terminals), CHUNK)
+            (emission[:, at : at + CHUNK].T @ closure.T).max(axis=1) for at in range(0, len(pcfg.vocabulary), CHUNK)
         ]
         return np.concatenate([np.zeros(0), *parts])
 

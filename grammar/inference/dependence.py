@@ -65,8 +65,8 @@ def mutual_information(pcfg: PCFG, most: int, lengths: LengthRange | None = None
     Raises:
         InputError: the grammar has more than 5000 words, or as `pairs_apart`.
     """
-    if len(pcfg.terminals) > LARGEST_TABLE:
-        raise InputError(f"a table of pairs of {len(pcfg.terminals)} words is too large (at most {LARGEST_TABLE})")
+    if len(pcfg.vocabulary) > LARGEST_TABLE:
+        raise InputError(f"a table of pairs of {len(pcfg.vocabulary)} words is too large (at most {LARGEST_TABLE})")
     weights = pairs_apart(pcfg, most, lengths)
     emission = emission_of(pcfg, np.flatnonzero(pcfg.exact.lexical_sums > 0.0))
     right = emission.toarray()
@@ -98,7 +98,7 @@ def halves_information(pcfg: PCFG, sentences: Sequence[Sequence[str]]) -> FloatA
     hiding, result = with_any_word(pcfg), np.full(len(sentences), np.nan)
     possible = np.isfinite(pcfg.exact.string_log_probs(sentences))
     scored = np.flatnonzero(possible & np.array([len(s) > 1 for s in sentences], dtype=np.bool_))
-    some, any_word = [list(sentences[i]) for i in scored.tolist()], hiding.terminals[-1]
+    some, any_word = [list(sentences[i]) for i in scored.tolist()], hiding.vocabulary[-1]
     halves = [(s[: len(s) // 2], s[len(s) // 2 :]) for s in some]
     log_prob = hiding.exact.string_log_probs  # each has a factor 2^-n, which cancels in the ratio
     whole, none = log_prob(some), log_prob([[any_word] * len(s) for s in some])

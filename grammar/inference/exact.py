@@ -123,7 +123,7 @@ class Exact(GrammarTables):
         n, width = batch.words.shape
         whole = result.whole
         for j in range(n + 1):
-            table = np.empty((width, len(self.pcfg.terminals) + 1))
+            table = np.empty((width, len(self.pcfg.vocabulary) + 1))
             table[:, :-1] = (emission @ result.starts[j]).T
             table[:, -1] = np.exp(result.log_stop[j])
             possible = np.isfinite(result.log_conditional[:j]).all(axis=0)
@@ -250,7 +250,7 @@ class Exact(GrammarTables):
             )
         states = result.starts[-1, :, 0]
         return NextToken(
-            self.pcfg.terminals, np.asarray(states @ self.emission), math.exp(result.log_stop[-1, 0]), states
+            self.pcfg.vocabulary, np.asarray(states @ self.emission), math.exp(result.log_stop[-1, 0]), states
         )
 
     @takes_sentence

@@ -218,7 +218,7 @@ def token_class(
     if (lengths is None) == (high is None):
         raise InputError("give either a range of lengths or the greatest length to cover")
     members = set(words)
-    inside = np.array([word in members for word in pcfg.terminals], dtype=np.float64)
+    inside = np.array([word in members for word in pcfg.vocabulary], dtype=np.float64)
     if lengths is not None:
         table, z = range_table(pcfg, lengths)
         top = lengths.high

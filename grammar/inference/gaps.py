@@ -27,7 +27,7 @@ class GapCharts:
     """
 
     def __init__(self, pcfg: PCFG) -> None:
-        self._pcfg, self._gap = pcfg, len(pcfg.terminals)
+        self._pcfg, self._gap = pcfg, len(pcfg.vocabulary)
 
     @cached_property
     def hiding(self) -> PCFG:

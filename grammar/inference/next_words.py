@@ -23,7 +23,7 @@ class CausalTruth(Protocol):
     """The part of a `truesource.grammar.truth.Truth` needed for next-word distributions."""
 
     @property
-    def terminals(self) -> tuple[str, ...]:
+    def vocabulary(self) -> tuple[str, ...]:
         """(V,) the words."""
 
     @property
@@ -72,9 +72,9 @@ def next_words(truth: CausalTruth, sentences: Any, lengths: LengthRange | None =
     >>> table.probability[0, 1].round(3)
     array([0.171, 0.129, 0.7  ])
     """
-    texts = sentences_of(truth.terminals, sentences)
+    texts = sentences_of(truth.vocabulary, sentences)
     sizes = np.array([len(text) for text in texts], dtype=np.int64)
-    shape = (len(texts), int(sizes.max(initial=0)) + 1, len(truth.terminals) + 1)
+    shape = (len(texts), int(sizes.max(initial=0)) + 1, len(truth.vocabulary) + 1)
     _require_room(shape)
     table, possible = np.zeros(shape), np.zeros(shape[:2], dtype=np.bool_)
 
@@ -87,7 +87,7 @@ def next_words(truth: CausalTruth, sentences: Any, lengths: LengthRange | None =
         possible[number, block.position] = block.possible[row]
 
     numbers = np.flatnonzero(sizes)
-    lengthened = _lengthened([texts[i] for i in numbers.tolist()], _none_of(truth.terminals))
+    lengthened = _lengthened([texts[i] for i in numbers.tolist()], _none_of(truth.vocabulary))
     for _ in next_token_distributions(truth.exact, lengthened, keep, lengths):
         pass
     empty = np.flatnonzero(sizes == 0)
@@ -95,7 +95,7 @@ def next_words(truth: CausalTruth, sentences: Any, lengths: LengthRange | None =
         first = truth.exact.next_token([], lengths)
         table[empty, 0] = [*first.probability, first.stop]
         possible[empty, 0] = True
-    return NextWords(tuple(truth.terminals), sizes, table, possible)
+    return NextWords(tuple(truth.vocabulary), sizes, table, possible)
 
 
 def _none_of(words: Sequence[str]) -> str:

@@ -94,8 +94,8 @@ class RareStrings:
         return self._free(string) if self._lengths is None else self._in_range(string, self._lengths)
 
     def _in_range(self, string: Sequence[int], lengths: LengthRange) -> tuple[float, float]:
-        words, size = [self._pcfg.terminals[i] for i in string], len(string)
-        texts = [[self._hiding.terminals[-1]] * j + words for j in range(max(lengths.high - size + 1, 0))]
+        words, size = [self._pcfg.vocabulary[i] for i in string], len(string)
+        texts = [[self._hiding.vocabulary[-1]] * j + words for j in range(max(lengths.high - size + 1, 0))]
         if not texts:
             return -math.inf, -math.inf
         rows = self._hiding.exact.causal_log_probs(texts, lengths)

@@ -63,7 +63,7 @@ def child_rules(rules: Int32Array, weight: FloatArray, n_states: int) -> ChildRu
 
 def lexical_rules(pcfg: GrammarRules) -> LexicalRules:
     """Group the lexical rules (already sorted by word, parent)."""
-    start = np.searchsorted(pcfg.lexical[:, 1], np.arange(len(pcfg.terminals) + 1)).astype(np.int32)
+    start = np.searchsorted(pcfg.lexical[:, 1], np.arange(len(pcfg.vocabulary) + 1)).astype(np.int32)
     return LexicalRules(start, pcfg.lexical[:, 0].copy(), np.exp(pcfg.lexical_logp))
 
 
@@ -75,7 +75,7 @@ def sparse_rows(dense: FloatArray) -> SparseRows:
 
 def lexical_matrix(pcfg: GrammarRules) -> sparse.csr_matrix[np.float64]:
     """Return P(word | symbol) as a sparse (S, V) matrix."""
-    shape = (len(pcfg.symbols), len(pcfg.terminals))
+    shape = (len(pcfg.symbols), len(pcfg.vocabulary))
     return sparse.csr_matrix((np.exp(pcfg.lexical_logp), (pcfg.lexical[:, 0], pcfg.lexical[:, 1])), shape=shape)
 
 

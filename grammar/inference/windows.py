@@ -96,7 +96,7 @@ class WindowPredictor:
     def _observed(self, batch: Batch, words: int) -> tuple[list[NextWeights], IntArray, FloatArray]:
         """Return distributions at each position, the observed tokens (n+1, W), and their ln P, (n+1, W)."""
         _require_context(words)
-        end = np.full(batch.words.shape[1], len(self.pcfg.terminals))
+        end = np.full(batch.words.shape[1], len(self.pcfg.vocabulary))
         observed = np.vstack([batch.words, end]).astype(np.int64)
         after = self._at_positions(batch, words)
         logs = np.stack([self._log_shares(each, column) for each, column in zip(after, observed, strict=True)])
@@ -114,13 +114,13 @@ class WindowPredictor:
 
     def _log_last(self, pcfg: PCFG, texts: IntArray) -> FloatArray:
         """Return ln P(last token | all before it) of rows of word numbers (N, n); a last number V is the end, (N,)."""
-        n_words, n = len(self.pcfg.terminals), texts.shape[1]
+        n_words, n = len(self.pcfg.vocabulary), texts.shape[1]
         result = np.full(len(texts), -np.inf)
         for ended in (False, True):
             rows = np.flatnonzero((texts[:, -1] == n_words) == ended)
             if not rows.size or (ended and n == 1):
                 continue
-            names = [[pcfg.terminals[i] for i in text] for text in (texts[rows, :-1] if ended else texts[rows])]
+            names = [[pcfg.vocabulary[i] for i in text] for text in (texts[rows, :-1] if ended else texts[rows])]
             logs = pcfg.exact.causal_log_probs(names, self.lengths)
             result[rows] = [row[n - 1] for row in logs]
         return result
@@ -142,7 +142,7 @@ class WindowPredictor:
 
     def _expected(self, after: NextWeights, last: IntArray) -> FloatArray:
         """Return the expected number of each string with one word after it (V is the end, -1 none), (W,)."""
-        n_words = len(self.pcfg.terminals)
+        n_words = len(self.pcfg.vocabulary)
         words = self._leaf.T[np.clip(last, 0, n_words - 1)]
         counts = np.asarray(words.multiply(after.states.T) @ np.ones(words.shape[1]))
         return np.where(last == n_words, after.end, np.where(last < 0, 0.0, counts))
@@ -312,7 +312,7 @@ class Windows(WindowPredictor):
         """
         if windows.shape[1] == 0:
             raise InputError("a window has one word or more; use log_probs for 0 words of context")
-        result = np.zeros((len(windows), len(self.pcfg.terminals) + 1))
+        result = np.zeros((len(windows), len(self.pcfg.vocabulary) + 1))
         for rows, after in self.batches(windows):
             self._require_known(windows[rows], after)
             result[rows] = self._table(after)[0]
@@ -330,7 +330,7 @@ class Windows(WindowPredictor):
         for rows, possible in self._moderate.batches(nothing):
             some = rows[self._totals(possible) > 0.0]
             if len(some):
-                text = " ".join(self.pcfg.terminals[i] if i >= 0 else "*" for i in nothing[some[0]])
+                text = " ".join(self.pcfg.vocabulary[i] if i >= 0 else "*" for i in nothing[some[0]])
                 raise InputError(
                     f"the string {text!r} is so rare that its expected number, and the numbers of its continuations,"
                     " underflow float64; choose shorter windows"
@@ -343,7 +343,7 @@ class Windows(WindowPredictor):
         result = [np.empty(len(s) + 1) for s in sentences]
         if words == 0:
             law = _log(self._table(NextWeights(self._spine.over_words[:, None], np.ones(1)))[0][0])
-            rows = [np.append(self.pcfg.encode(s), len(self.pcfg.terminals)).astype(np.int64) for s in sentences]
+            rows = [np.append(self.pcfg.encode(s), len(self.pcfg.vocabulary)).astype(np.int64) for s in sentences]
             seen = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *rows]))
             rare = seen[(seen >= 0) & (law[seen] == -np.inf)]
             law[rare] = self._log_rare(rare[:, None], 0)
@@ -354,7 +354,7 @@ class Windows(WindowPredictor):
         for i, (sentence, head) in enumerate(zip(sentences, heads, strict=True)):
             of_prefix = min(words, len(sentence) + 1)
             result[i][:of_prefix] = head[:of_prefix]
-            ids = np.append(self.pcfg.encode(sentence), len(self.pcfg.terminals)).astype(np.int64)
+            ids = np.append(self.pcfg.encode(sentence), len(self.pcfg.vocabulary)).astype(np.int64)
             if len(ids) > words:
                 windows.append(sliding_window_view(ids, words + 1))
                 places.append(np.stack([np.full(len(ids) - words, i), np.arange(words, len(ids))], axis=1))
@@ -384,11 +384,13 @@ class Windows(WindowPredictor):
         strings, result = texts[:, texts.shape[1] - words - 1 :], np.full(len(texts), -np.inf)
         for place in np.flatnonzero(self._possible(strings)):
             *window, last = strings[place].tolist()
-            ended = last == len(self.pcfg.terminals)
+            ended = last == len(self.pcfg.vocabulary)
             log_number = self._rare.log_numbers(window)[1] if ended else self._rare.log_numbers([*window, last])[0]
             whole = self._rare.log_numbers(window)[0] if window else self._log_tokens
             if not math.isfinite(log_number):
-                text = " ".join([*(self.pcfg.terminals[i] for i in window), "" if ended else self.pcfg.terminals[last]])
+                text = " ".join(
+                    [*(self.pcfg.vocabulary[i] for i in window), "" if ended else self.pcfg.vocabulary[last]]
+                )
                 raise InputError(f"the string {text!r} is possible, but too rare for float64; choose shorter windows")
             result[place] = log_number - whole
         return result
@@ -439,10 +441,10 @@ def with_any_word(pcfg: PCFG) -> PCFG:
     name = "<any>"
     while name in pcfg.word_ids:
         name += "_"
-    hidden = np.stack([tags, np.full(len(tags), len(pcfg.terminals))], axis=1)
+    hidden = np.stack([tags, np.full(len(tags), len(pcfg.vocabulary))], axis=1)
     return replace(
         pcfg,
-        terminals=(*pcfg.terminals, name),
+        vocabulary=(*pcfg.vocabulary, name),
         lexical=np.concatenate([pcfg.lexical, hidden]),
         lexical_logp=np.concatenate([pcfg.lexical_logp, sums[tags]]) - math.log(2.0),
     )
@@ -465,7 +467,7 @@ class PlacedWindows(WindowPredictor):
 
     def _at_positions(self, batch: Batch, words: int) -> list[NextWeights]:
         result = []
-        hidden = len(self.pcfg.terminals)
+        hidden = len(self.pcfg.vocabulary)
         for j in range(len(batch.words) + 1):
             seen = batch.words[max(j - words, 0) : j]
             before = np.full((j - len(seen), seen.shape[1]), hidden, dtype=np.int32)
@@ -476,8 +478,8 @@ class PlacedWindows(WindowPredictor):
 
     def _log_rare(self, texts: IntArray, words: int) -> FloatArray:
         hidden = texts.copy()
-        hidden[:, : max(texts.shape[1] - words - 1, 0)] = len(self.pcfg.terminals)
-        logs, is_word = self._log_last(self._hiding, hidden), texts[:, -1] < len(self.pcfg.terminals)
+        hidden[:, : max(texts.shape[1] - words - 1, 0)] = len(self.pcfg.vocabulary)
+        logs, is_word = self._log_last(self._hiding, hidden), texts[:, -1] < len(self.pcfg.vocabulary)
         return np.where(is_word, logs + math.log(2.0), logs)  # words have half their probability there
 
 

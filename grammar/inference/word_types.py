@@ -352,14 +352,14 @@ def types_per_length(pcfg: PCFG, high: int) -> FloatArray:
     """Return the expected number of types in a sentence of m tokens, m = 0..high, (high+1,); 0 if there are none."""
     table = length_table(pcfg, high)
     total = np.zeros(high + 1)
-    for _, part in tables_by_length(pcfg, table, np.arange(len(pcfg.terminals))):
+    for _, part in tables_by_length(pcfg, table, np.arange(len(pcfg.vocabulary))):
         total += part.sum(axis=1)
     mass = table.masses[pcfg.start]
     return np.asarray(np.divide(total, mass, out=np.zeros(high + 1), where=mass > 0.0))
 
 
 def _ids(pcfg: PCFG, words: Sequence[str] | None) -> IntArray:
-    return np.arange(len(pcfg.terminals)) if words is None else pcfg.encode(words).astype(np.int64)
+    return np.arange(len(pcfg.vocabulary)) if words is None else pcfg.encode(words).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -439,4 +439,4 @@ def bigrams(pcfg: PCFG, lengths: LengthRange | None = None) -> Bigrams:
     result = pair_weights(pcfg, lengths, neighbours=True)
     emission = emission_of(pcfg, result.tags)
     ends = (np.asarray(result.first @ emission), np.asarray(result.last @ emission))
-    return Bigrams(pcfg.terminals, result.weight, emission, *ends)
+    return Bigrams(pcfg.vocabulary, result.weight, emission, *ends)

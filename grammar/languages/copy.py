@@ -103,7 +103,7 @@ class CopyLanguage(Process):
     def expected_words(self) -> FloatArray:
         # each word is equally frequent in w, and in every copy
         v, times = self.settings.vocabulary, self.settings.times
-        expected = np.full(len(self.terminals), float(np.arange(len(self.mass)) @ self.mass) * times / v)
+        expected = np.full(len(self.vocabulary), float(np.arange(len(self.mass)) @ self.mass) * times / v)
         if self.settings.marker:
             expected[v] = times - 1.0
         return expected
@@ -136,7 +136,7 @@ class MarkedCopies(CopyLanguage):
         place = state.done % (state.m + 1)
         word = state.w[np.arange(len(place)), place - 1]
         due = np.where(place == 0, self.settings.vocabulary, word)
-        return np.where(state.done == (self.settings.times - 1) * (state.m + 1), len(self.terminals), due)
+        return np.where(state.done == (self.settings.times - 1) * (state.m + 1), len(self.vocabulary), due)
 
     @override
     def law(self, state: MarkedState) -> FloatArray:

@@ -197,7 +197,7 @@ class ShuffleDyck(Process):
                 for d in range(self.settings.depth, 0, -1):
                     down_one = (1.0 + self._up[d] * down_one) / self._down[d]
             mean = float((1.0 + down_one) / self._end[0])
-        return np.full(len(self.terminals), mean / len(self.terminals))
+        return np.full(len(self.vocabulary), mean / len(self.vocabulary))
 
 
 def _changed(state: State, kind: int, by: int) -> State:

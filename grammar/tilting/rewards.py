@@ -105,7 +105,7 @@ class Words(Reward):
 
     def automaton(self, pcfg: GrammarRules) -> RewardAutomaton:
         """Return an automaton of one state."""
-        gain = np.zeros((1, len(pcfg.terminals)))
+        gain = np.zeros((1, len(pcfg.vocabulary)))
         gain[0, word_numbers(pcfg, list(self.rewards))] = list(self.rewards.values())
         return RewardAutomaton(0, np.zeros(gain.shape, dtype=np.int32), gain, np.zeros(1))
 
@@ -149,7 +149,7 @@ class Count(Event):
     def automaton(self, pcfg: GrammarRules) -> RewardAutomaton:
         """Return a counter up to the number after which nothing changes."""
         last = self.low if self.high is None else self.high + 1
-        step = np.repeat(np.arange(last + 1, dtype=np.int32)[:, None], len(pcfg.terminals), axis=1)
+        step = np.repeat(np.arange(last + 1, dtype=np.int32)[:, None], len(pcfg.vocabulary), axis=1)
         numbers = word_numbers(pcfg, self.words)
         step[:, numbers] = np.minimum(step[:, numbers] + 1, last)
         end = np.array([float(self.low <= n and (self.high is None or n <= self.high)) for n in range(last + 1)])
@@ -170,7 +170,7 @@ class Pattern(Event):
     def automaton(self, pcfg: GrammarRules) -> RewardAutomaton:
         """Return the minimal automaton of the expression."""
         words, step, accepting = compile_pattern(self.expression)
-        columns = np.full(len(pcfg.terminals), len(words))  # the last column is for all other words
+        columns = np.full(len(pcfg.vocabulary), len(words))  # the last column is for all other words
         columns[word_numbers(pcfg, words)] = np.arange(len(words))
         whole = np.ascontiguousarray(step[:, columns])
         return RewardAutomaton(0, whole, np.zeros(whole.shape), accepting.astype(np.float64))
@@ -282,7 +282,7 @@ class File(Reward):
     def automaton(self, pcfg: GrammarRules) -> RewardAutomaton:
         """Return the automaton of the lines."""
         states = {name: i for i, name in enumerate(dict.fromkeys(s for line in self.lines for s in (line[1], line[3])))}
-        step = np.repeat(np.arange(len(states), dtype=np.int32)[:, None], len(pcfg.terminals), axis=1)
+        step = np.repeat(np.arange(len(states), dtype=np.int32)[:, None], len(pcfg.vocabulary), axis=1)
         gain, end = np.zeros(step.shape), np.zeros(len(states))
         seen: set[tuple[str, str]] = set()
         for number, state, word, after, value in sorted(self.lines, key=lambda line: line[2] != ANY):

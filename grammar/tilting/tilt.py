@@ -434,7 +434,7 @@ def _normalised(
         pcfg,
         symbols=rules.names,
         labels=tuple(pcfg.labels[i] for i in rules.copied),
-        terminals=tuple(pcfg.terminals[i] for i in produced),
+        vocabulary=tuple(pcfg.vocabulary[i] for i in produced),
         start=rules.start,
         binary=rules.binary,
         unary=rules.unary,

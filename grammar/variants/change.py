@@ -125,7 +125,7 @@ def rule_name(pcfg: PCFG, number: int) -> str:
     for kind, (rules, _) in enumerate(pcfg.tables()):
         if number < len(rules):
             parent, *children = rules[number].tolist()
-            names = [repr(pcfg.terminals[children[0]])] if kind == 2 else [pcfg.symbols[c] for c in children]
+            names = [repr(pcfg.vocabulary[children[0]])] if kind == 2 else [pcfg.symbols[c] for c in children]
             return f"{pcfg.symbols[parent]} -> {' '.join(names)}"
         number -= len(rules)
     raise IndexError("the grammar has no rule of this number")
@@ -164,7 +164,7 @@ def measure(pcfg: PCFG, lengths: LengthRange | None = None) -> GrammarMeasures:
         InputError: no sentence has a length in the range.
     """
     logp = np.concatenate([pcfg.binary_logp, pcfg.unary_logp, pcfg.lexical_logp])
-    sizes = pcfg.n_rules, len(pcfg.terminals), lengths
+    sizes = pcfg.n_rules, len(pcfg.vocabulary), lengths
     if lengths is None and pcfg.exact.spectral_radius >= 1.0:
         return GrammarMeasures(*sizes, None, None, None, 0.0, None, logp)
     counts = expected_counts(pcfg, lengths)
@@ -196,7 +196,7 @@ class RuleMap:
     def by_name(cls, p: PCFG, q: PCFG) -> RuleMap:
         """Return the map of rules of P to rules of Q with the same parent and children by name, if there are any."""
         symbol = _numbers(p.symbols, q.symbol_ids)
-        word = _numbers(p.terminals, q.word_ids)
+        word = _numbers(p.vocabulary, q.word_ids)
         lexical = np.column_stack([symbol[p.lexical[:, 0]], word[p.lexical[:, 1]]])
         target = locate(q, symbol[p.binary], symbol[p.unary], lexical)
         return cls(target, np.zeros(len(p.binary), dtype=bool), q.n_rules)
@@ -227,7 +227,7 @@ def locate(pcfg: PCFG, binary: IntArray, unary: IntArray, lexical: IntArray) -> 
     """
     result: list[IntArray] = []
     first = 0
-    base = max(len(pcfg.symbols), len(pcfg.terminals))
+    base = max(len(pcfg.symbols), len(pcfg.vocabulary))
     for (rules, _), rows in zip(pcfg.tables(), (binary, unary, lexical), strict=True):
         keys, sought = _keys(rules, base), _keys(rows, base)
         place = np.minimum(np.searchsorted(keys, sought), max(len(keys) - 1, 0))

@@ -334,7 +334,7 @@ class Ablation(Change):
             "rules_matched": int(dropped.sum()),
             "rules_dropped": pcfg.n_rules - rest.pcfg.n_rules,
             "symbols_dropped": len(pcfg.symbols) - len(rest.pcfg.symbols),
-            "words_dropped": len(pcfg.terminals) - len(rest.pcfg.terminals),
+            "words_dropped": len(pcfg.vocabulary) - len(rest.pcfg.vocabulary),
             "largest_row_loss": float(1.0 - rest.share.min()),
         }
         return ChangeResult(rest.pcfg, RuleMap.by_name(pcfg, rest.pcfg), details)
@@ -367,7 +367,7 @@ def _matching(pcfg: PCFG, pattern: str) -> BoolArray:
     if len(children) == 1 and _is_quoted(children[0]):
         word = children[0][1:-1]
         if word not in pcfg.word_ids:
-            raise InputError(f"ablate={pattern}: the grammar has no word {word!r}; {near(word, pcfg.terminals)}")
+            raise InputError(f"ablate={pattern}: the grammar has no word {word!r}; {near(word, pcfg.vocabulary)}")
         parts[2] = above[pcfg.lexical[:, 0]] & (pcfg.lexical[:, 1] == pcfg.word_ids[word])
     else:
         kind, rules = (0, pcfg.binary) if len(children) == 2 else (1, pcfg.unary)

@@ -197,7 +197,7 @@ class Vocabulary(OneNumber):
         Raises:
             InputError: there are fewer words than preterminals need, or the spectral radius is 1 or more.
         """
-        if self.size >= len(pcfg.terminals):
+        if self.size >= len(pcfg.vocabulary):
             return ChangeResult(pcfg, RuleMap.identity(pcfg), {})
         keep, rescued = self._chosen(pcfg)
         rules = keep[pcfg.lexical[:, 1]]
@@ -208,7 +208,7 @@ class Vocabulary(OneNumber):
         number = np.cumsum(keep) - 1
         result = replace(
             pcfg,
-            terminals=tuple(word for word, ok in zip(pcfg.terminals, keep, strict=True) if ok),
+            vocabulary=tuple(word for word, ok in zip(pcfg.vocabulary, keep, strict=True) if ok),
             lexical=np.column_stack([parents, number[pcfg.lexical[rules, 1]]]).astype(np.int32),
             lexical_logp=logp,
         )
@@ -222,7 +222,7 @@ class Vocabulary(OneNumber):
         preterminals, first = np.unique(parents[order], return_index=True)
         best = words[order][first]
         ranked = np.argsort(-pcfg.exact.expected_words, kind="stable")
-        rescued = np.zeros(len(pcfg.terminals), dtype=bool)
+        rescued = np.zeros(len(pcfg.vocabulary), dtype=bool)
         while True:
             keep = rescued.copy()
             others = ranked[~rescued[ranked]]
@@ -263,12 +263,12 @@ class Collapse(OneNumber):
         Raises:
             InputError: the spectral radius is 1 or more.
         """
-        keep = np.zeros(len(pcfg.terminals), dtype=bool)
+        keep = np.zeros(len(pcfg.vocabulary), dtype=bool)
         if self.size >= len(keep):
             return ChangeResult(pcfg, RuleMap.identity(pcfg), {})
         keep[np.argsort(-pcfg.exact.expected_words, kind="stable")[: self.size]] = True
-        result = pcfg.collapse(word for word, ok in zip(pcfg.terminals, keep, strict=True) if ok)
-        image = np.array([result.word_ids.get(word, result.word_ids[UNKNOWN]) for word in pcfg.terminals])
+        result = pcfg.collapse(word for word, ok in zip(pcfg.vocabulary, keep, strict=True) if ok)
+        image = np.array([result.word_ids.get(word, result.word_ids[UNKNOWN]) for word in pcfg.vocabulary])
         lexical = np.column_stack([pcfg.lexical[:, 0], image[pcfg.lexical[:, 1]]])
         target = locate(result, pcfg.binary.astype(np.int64), pcfg.unary.astype(np.int64), lexical)
         rule_map = RuleMap(target, np.zeros(len(pcfg.binary), dtype=bool), result.n_rules)

@@ -63,7 +63,7 @@ def test_a_predictor_of_k_words_is_found_to_be_one(k: int, placed: bool) -> None
 
 
 def test_frequencies_alone_are_no_word() -> None:
-    constant = true_frequencies(Oracle(PALINDROMES, lengths=LENGTHS, vocabulary=PALINDROMES.terminals))
+    constant = true_frequencies(Oracle(PALINDROMES, lengths=LENGTHS, vocabulary=PALINDROMES.vocabulary))
     found = use(constant)
     assert found.scores["effective_context"].value == 0
     assert found.lines["0"]["distance"].value == pytest.approx(0.0, abs=1e-12)

@@ -54,8 +54,8 @@ class TruthAsModel:
 
     def __init__(self, pcfg: PCFG, *, broken: bool = False) -> None:
         self._oracle = Oracle(pcfg, "any-order")
-        self._exact = ExactDenoiser(self._oracle, pcfg.terminals)
-        self.vocabulary = pcfg.terminals
+        self._exact = ExactDenoiser(self._oracle, pcfg.vocabulary)
+        self.vocabulary = pcfg.vocabulary
         self._broken = broken
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
@@ -70,7 +70,7 @@ class TruthAsModel:
 
 
 def filler_of(pcfg: PCFG) -> Filler:
-    return Filler(ExactDenoiser(Oracle(pcfg, "any-order"), pcfg.terminals), pcfg.terminals)
+    return Filler(ExactDenoiser(Oracle(pcfg, "any-order"), pcfg.vocabulary), pcfg.vocabulary)
 
 
 def all_rows(words: int, n: int) -> np.ndarray:
@@ -196,7 +196,7 @@ def test_a_causal_model_has_the_divergence_of_whole_sentences_and_its_wrong_samp
 
 def test_sentences_in_random_orders_have_the_probability_given_their_length() -> None:
     pcfg = language("english", size="small")
-    oracle = Oracle(pcfg, "any-order", vocabulary=pcfg.terminals[::2])
+    oracle = Oracle(pcfg, "any-order", vocabulary=pcfg.vocabulary[::2])
     sentences = Oracle(pcfg).sample(30, 3)
     scores = oracle.score(sentences, ScoringFrame())
     found = np.bincount(scores.sentence, scores.log_prob, minlength=30)
@@ -243,7 +243,7 @@ def test_what_cannot_be_measured_is_refused() -> None:
 @given(cases())
 def test_distributions_in_any_order_are_those_that_sentences_are_scored_by(case) -> None:
     pcfg, (sentence,) = case
-    kept = pcfg.terminals[: max(1, len(pcfg.terminals) - 1)]
+    kept = pcfg.vocabulary[: max(1, len(pcfg.vocabulary) - 1)]
     texts = [sentence, sentence[::-1], [*sentence[:-1], "zebra"]]
     for vocabulary in (None, kept):
         oracle = Oracle(pcfg, "any-order", vocabulary=vocabulary)

@@ -91,14 +91,16 @@ def made(draw: st.DrawFn, unary_cycles: bool = False) -> Case:
     strings = {s: p for m in range(SHORT.low, SHORT.high + 1) for s, p in tables[m].items() if p > 0.0}
     assume(0 < len(strings) <= 120 and math.fsum(strings.values()) > 1e-6)
     rng = np.random.default_rng(draw(st.integers(0, 999)))
-    words = (*pcfg.terminals, "<unk>", END)
+    words = (*pcfg.vocabulary, "<unk>", END)
     rows = {}
-    for before in ("<s>", *pcfg.terminals, "<unk>"):
+    for before in ("<s>", *pcfg.vocabulary, "<unk>"):
         weight = np.exp(rng.normal(0.0, 4.0, len(words)))
         rows[before] = dict(zip(words, (0.9 * weight / weight.sum()).tolist(), strict=True))
     total = math.fsum(strings.values())
     drawn = draw(st.lists(st.sampled_from(sorted(strings)), min_size=1, max_size=6))
-    return Case(pcfg, [list(s) for s in drawn], Table(rows, pcfg.terminals), {s: p / total for s, p in strings.items()})
+    return Case(
+        pcfg, [list(s) for s in drawn], Table(rows, pcfg.vocabulary), {s: p / total for s, p in strings.items()}
+    )
 
 
 def compared(case: Case, *by: By) -> ModelDivergence:

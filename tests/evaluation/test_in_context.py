@@ -96,7 +96,7 @@ class Mixed:
 def test_a_mixture_of_predictors_is_found_again(weights: tuple[float, float]) -> None:
     truths = {"pool": process(POOL), "family": process(FAMILY)}
     documents, _ = sample(truths["pool"], 50)  # type: ignore[arg-type]
-    words = truths["pool"].terminals
+    words = truths["pool"].vocabulary
     model = Mixed([Oracle(truth, "causal", vocabulary=words) for truth in truths.values()], weights)
     found = strategy(model, truths, documents)  # type: ignore[arg-type]
     assert found.weight["pool"] == pytest.approx(weights[0], abs=1e-8)
@@ -115,7 +115,7 @@ def test_a_mixture_of_predictors_is_found_again(weights: tuple[float, float]) ->
 
 def test_strategies_that_cannot_be_are_one_sentence() -> None:
     pool = process(POOL)
-    model = Oracle(pool, "causal", vocabulary=pool.terminals)
+    model = Oracle(pool, "causal", vocabulary=pool.vocabulary)
     documents, _ = sample(pool, 3)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"^give one predictor or more"):
         strategy(model, {}, documents)
@@ -142,7 +142,7 @@ def read(setting: Setting, model: str, family: str | None = FAMILY) -> DocumentR
     """What is measured of an exact predictor."""
     truth = load_truth(model)
     return documents_read(
-        Oracle(truth, "causal", vocabulary=truth.terminals),
+        Oracle(truth, "causal", vocabulary=truth.vocabulary),
         setting,
         families={} if family is None else {"family": load_truth(family)},
     )
@@ -181,7 +181,7 @@ def test_a_model_runs_once_whatever_is_measured(setting: Setting) -> None:
             return super().distributions(sentences)
 
     truth = load_truth(FAMILY)
-    model = Counted(truth, "causal", vocabulary=truth.terminals)
+    model = Counted(truth, "causal", vocabulary=truth.vocabulary)
     families = {"family": truth, "unigram": load_truth(f"{FAMILY},order=0")}
     documents_read(model, setting, families=families)
     assert model.seen == len({tuple(document) for document in setting.sentences})
@@ -245,7 +245,7 @@ def test_what_is_not_known_is_left_out(setting: Setting) -> None:
 
 def test_readings_that_cannot_be_are_one_sentence(setting: Setting) -> None:
     dyck = PCFG.load("dyck:k=1")
-    model = Oracle(dyck, "causal", vocabulary=dyck.terminals)
+    model = Oracle(dyck, "causal", vocabulary=dyck.vocabulary)
     with pytest.raises(InputError, match=r"^evaluate documents needs a truth of documents, which dyck:") as refused:
         documents_read(model, Setting(dyck, [["(1", ")1"]]))
     assert refused.value.code == "missing-ability"

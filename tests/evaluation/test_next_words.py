@@ -67,7 +67,7 @@ def test_masked_words_are_proportional_to_whole_sentences() -> None:
     rows = next_words(Oracle(pcfg, "masked"), Setting(pcfg, SENTENCES, lengths=None))
     for (sentence, position), words in by_place(rows, "truth").items():
         given = SENTENCES[sentence]
-        filled = {w: pcfg.log_prob([*given[:position], w, *given[position + 1 :]]) for w in pcfg.terminals}
+        filled = {w: pcfg.log_prob([*given[:position], w, *given[position + 1 :]]) for w in pcfg.vocabulary}
         total = math.fsum(math.exp(p) for p in filled.values())
         assert words == pytest.approx({w: p - math.log(total) for w, p in filled.items() if p > -math.inf})
 

@@ -169,7 +169,7 @@ def test_words_outside_the_vocabulary_read_unknown_everywhere() -> None:
     oracle = Oracle(TOY, vocabulary=["a", "elsewhere"])
     assert oracle.vocabulary == ("a",)
     assert oracle.read(["a", "b", "c", "never-seen"]) == ["a", "<unk>", "<unk>", "<unk>"]
-    assert set(oracle.language.terminals) == {"a", "<unk>"}
+    assert set(oracle.language.vocabulary) == {"a", "<unk>"}
     one, other = (oracle.score([s], DEFAULT).log_prob for s in (["a", "b", "a"], ["a", "c", "a"]))
     assert one.tolist() == other.tolist()
     following = oracle.next_token(["b", "c"])
@@ -200,7 +200,7 @@ def test_samples_follow_the_distribution_that_is_scored(
     counts = Counter(tuple(s) for s in oracle.sample(n, seed=11))
     assert oracle.sample(5, seed=11) == oracle.sample(5, seed=11)
     language = oracle.language
-    strings = [s for m in (1, 2, 3) for s in itertools.product(language.terminals, repeat=m)]
+    strings = [s for m in (1, 2, 3) for s in itertools.product(language.vocabulary, repeat=m)]
     wanted = n * np.exp(language.exact.string_log_probs(strings, lengths))
     observed = np.array([counts.pop(s, 0) for s in strings])
     common = wanted >= 5

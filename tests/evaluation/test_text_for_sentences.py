@@ -60,12 +60,12 @@ def test_keywords_are_converted_too() -> None:
 def test_processes_take_text() -> None:
     process = load_language("z1r")
     truth = process if isinstance(process, Process) else PCFG.of(process)  # type: ignore[arg-type]
-    words = list(truth.terminals[:1]) * 2
+    words = list(truth.vocabulary[:1]) * 2
     assert truth.log_prob(" ".join(words)) == truth.log_prob(words)
 
 
 def test_exact_targets_take_text() -> None:
-    order = {word: i for i, word in enumerate(PCFG_TOY.terminals)}
+    order = {word: i for i, word in enumerate(PCFG_TOY.vocabulary)}
     assert order
     targets = ExactTargets(PCFG_TOY, sentences=[WORDS])
     one, other = targets.batch([TEXT]), targets.batch([WORDS])

@@ -28,7 +28,7 @@ def read(reference: str, n: int) -> tuple[DocumentProcess, list[list[str]], np.n
     sampler = sampler_of(truth, None)
     drawn = sampler.draw(n, random_state(3))
     assert drawn.language is not None
-    return truth, sampler.sentences(drawn), drawn.language, Oracle(truth, "causal", vocabulary=truth.terminals)
+    return truth, sampler.sentences(drawn), drawn.language, Oracle(truth, "causal", vocabulary=truth.vocabulary)
 
 
 def test_what_a_language_costs_that_is_not_known_is_a_sum_by_hand() -> None:
@@ -45,7 +45,7 @@ def test_what_a_language_costs_that_is_not_known_is_a_sum_by_hand() -> None:
             told = laws[language]
             wanted = sum(p * np.log(p / q) for p, q in zip(told, mixed, strict=True) if p > 0.0)
             assert found[at] == pytest.approx(wanted, abs=1e-10)
-            column = len(members[0].terminals) if word == SEPARATOR else members[0].terminals.index(word)
+            column = len(members[0].vocabulary) if word == SEPARATOR else members[0].vocabulary.index(word)
             log_weight = log_weight + np.log(laws[:, column])
             prefix = [] if word == SEPARATOR else [*prefix, word]
             at += 1
@@ -55,7 +55,7 @@ def test_what_a_language_costs_that_is_not_known_is_a_sum_by_hand() -> None:
 def test_the_told_reader_pays_nothing() -> None:
     truth, documents, languages, _ = read(AUTOMATA, 40)
     own = [document for document, language in zip(documents, languages, strict=True) if language == 1]
-    told = Oracle(truth.knowing(1), "causal", vocabulary=truth.terminals)
+    told = Oracle(truth.knowing(1), "causal", vocabulary=truth.vocabulary)
     assert told_divergence(told, truth, own, [1] * len(own)) == pytest.approx(0.0, abs=1e-12)
     assert told_divergence(told, truth, documents, languages).mean() > 0.1
     with pytest.raises(InputError, match="a document is impossible in the language"):

@@ -47,7 +47,7 @@ def common(truth: PCFG, words: Sequence[str]) -> ComparisonVocabulary:
 
 
 def full(truth: PCFG, counts: Mapping[str, int] | None = None) -> ComparisonVocabulary:
-    return ComparisonVocabulary("full", truth, tuple(sorted(set(truth.terminals) - {UNKNOWN})), counts)
+    return ComparisonVocabulary("full", truth, tuple(sorted(set(truth.vocabulary) - {UNKNOWN})), counts)
 
 
 @st.composite
@@ -99,10 +99,10 @@ def coarse(row: Row, words: Sequence[str]) -> dict[str, float]:
 
 
 def spelled(row: Row, vocabulary: Sequence[str], truth: PCFG, counts: Mapping[str, int] | None) -> dict[str, float]:
-    hidden = [word for word in truth.terminals if word not in vocabulary]
+    hidden = [word for word in truth.vocabulary if word not in vocabulary]
     weight = {word: 1 if counts is None else counts.get(word, 0) + 1 for word in hidden}
     shared = {word: row.get(UNKNOWN, 0.0) * n / sum(weight.values()) for word, n in weight.items()}
-    return {**{event: p for event, p in row.items() if event in truth.terminals or event == END}, **shared}
+    return {**{event: p for event, p in row.items() if event in truth.vocabulary or event == END}, **shared}
 
 
 def events(objective: Objective, words: Sequence[str]) -> list[str]:
@@ -137,7 +137,7 @@ def check(
 def test_coarsened_truth_and_model_are_sums_over_enumerated_words(
     data: st.DataObject, pcfg: PCFG, objective: Objective
 ) -> None:
-    words = sorted(data.draw(st.sets(st.sampled_from(pcfg.terminals), min_size=1)))
+    words = sorted(data.draw(st.sets(st.sampled_from(pcfg.vocabulary), min_size=1)))
     model = data.draw(tables(objective, least=words))
     law = law_of(pcfg)
     sentences = sentences_of(law)
@@ -157,14 +157,14 @@ def test_spelled_models_share_unknown_words_out(data: st.DataObject, pcfg: PCFG,
     adapted = full(pcfg, counts).adapt(model)
     assert isinstance(adapted, SpelledModel)
     rows = [[spelled(row, model.vocabulary, pcfg, counts) for row in model.rows(s)] for s in sentences]
-    check(adapted, sentences, rows, sorted(pcfg.terminals))
-    hidden = set(pcfg.terminals) - set(model.vocabulary)
+    check(adapted, sentences, rows, sorted(pcfg.vocabulary))
+    hidden = set(pcfg.vocabulary) - set(model.vocabulary)
     assert adapted.compared == ("full" if not hidden else "full/uniform" if counts is None else "full/training+1")
 
 
 @given(st.data(), small_pcfgs(), st.sampled_from(OBJECTIVES))
 def test_the_divergence_is_that_of_the_coarsened_rows(data: st.DataObject, pcfg: PCFG, objective: Objective) -> None:
-    words = sorted(data.draw(st.sets(st.sampled_from(pcfg.terminals), min_size=1)))
+    words = sorted(data.draw(st.sets(st.sampled_from(pcfg.vocabulary), min_size=1)))
     model = data.draw(tables(objective, least=words))
     law = law_of(pcfg)
     sentences = sentences_of(law)
@@ -187,7 +187,7 @@ def test_the_divergence_is_that_of_the_coarsened_rows(data: st.DataObject, pcfg:
 
 @given(st.data(), small_pcfgs(), st.sampled_from(OBJECTIVES))
 def test_the_truth_differs_from_itself_in_nothing(data: st.DataObject, pcfg: PCFG, objective: Objective) -> None:
-    words = data.draw(st.sets(st.sampled_from(pcfg.terminals), min_size=1))
+    words = data.draw(st.sets(st.sampled_from(pcfg.vocabulary), min_size=1))
     sentences = sentences_of(law_of(pcfg))
     assume(sentences)
     setting = Setting(pcfg, sentences, LENGTHS)
@@ -204,7 +204,7 @@ def test_the_truth_differs_from_itself_in_nothing(data: st.DataObject, pcfg: PCF
 @given(st.data(), small_pcfgs(), st.sampled_from(OBJECTIVES))
 def test_coarser_words_never_give_a_larger_divergence(data: st.DataObject, pcfg: PCFG, objective: Objective) -> None:
     """The data processing inequality, and a model with fewer words of its own whose predictions are the same sums."""
-    fine = data.draw(st.sets(st.sampled_from(pcfg.terminals), min_size=1))
+    fine = data.draw(st.sets(st.sampled_from(pcfg.vocabulary), min_size=1))
     words = data.draw(st.sets(st.sampled_from(sorted(fine)), min_size=1))
     model = data.draw(tables(objective, least=sorted(fine)))
     setting = Setting(pcfg, sentences_of(law_of(pcfg)), LENGTHS)
@@ -371,11 +371,11 @@ def test_what_the_text_leaves_out_is_not_corrected_in_common() -> None:
 @given(small_pcfgs())
 def test_one_unknown_word_everywhere_is_only_a_length(pcfg: PCFG) -> None:
     """A model without words of its own knows the law of lengths at most."""
-    assume(len(pcfg.terminals) > 1)
+    assume(len(pcfg.vocabulary) > 1)
     row = {UNKNOWN: 0.5, END: 0.5}
     blind = Table({"<s>": row, UNKNOWN: row}, ())
     sentences = sentences_of(law_of(pcfg))
     found = full(pcfg).adapt(blind).score(sentences, ScoringFrame())
-    n = len(pcfg.terminals)
+    n = len(pcfg.vocabulary)
     wanted = [len(s) * math.log(0.5 / n) + math.log(0.5) for s in sentences]
     assert np.bincount(found.sentence, found.log_prob) == pytest.approx(wanted, rel=1e-12)

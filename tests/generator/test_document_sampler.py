@@ -44,7 +44,7 @@ def test_documents_follow_the_exact_distribution(name: str, lengths: LengthRange
     drawn = sampler.draw(n, random_state(7))
     documents = sampler.sentences(drawn)
     np.testing.assert_allclose(drawn.log_prob[:300], one.exact.string_log_probs(documents[:300]), atol=1e-10)
-    every = [d for n in range(1, 7) for d in product(one.terminals, repeat=n)]
+    every = [d for n in range(1, 7) for d in product(one.vocabulary, repeat=n)]
     probability = np.exp(one.exact.string_log_probs(every, lengths))
     counts = Counter(map(tuple, documents))
     often = n * probability >= 8

@@ -39,7 +39,7 @@ def test_strings_follow_the_exact_distribution(name: str, lengths: LengthRange |
     sentences = sampler.sentences(drawn)
     exact = one.exact.string_log_probs(sentences[:500])
     np.testing.assert_allclose(drawn.log_prob[:500], exact, atol=1e-11)  # not conditioned
-    every = [s for n in range(1, 7) for s in product(one.terminals, repeat=n)]
+    every = [s for n in range(1, 7) for s in product(one.vocabulary, repeat=n)]
     probability = np.exp(one.exact.string_log_probs(every, lengths))
     counts = Counter(map(tuple, sentences))
     often = N * probability >= 8

@@ -59,10 +59,10 @@ def odd_grammars(draw: st.DrawFn) -> PCFG:
     """Small grammars whose words and labels are spelled in every awkward way."""
     pcfg = draw(small_pcfgs())
     word = NAMES.filter(lambda name: not set(name) & set(" \t\r\n\f\v"))
-    words = draw(st.lists(word, min_size=len(pcfg.terminals), max_size=len(pcfg.terminals), unique=True))
+    words = draw(st.lists(word, min_size=len(pcfg.vocabulary), max_size=len(pcfg.vocabulary), unique=True))
     known = NAMES.filter(lambda name: not name.startswith("@"))  # the mark of binarisation
     labels = draw(st.lists(known, min_size=len(pcfg.symbols), max_size=len(pcfg.symbols), unique=True))
-    return replace(pcfg, terminals=tuple(words), labels=tuple(labels))
+    return replace(pcfg, vocabulary=tuple(words), labels=tuple(labels))
 
 
 def trees_of(pcfg: PCFG, n: int = 20) -> list[Tree]:
@@ -109,7 +109,7 @@ def test_a_language_of_quoted_words_is_induced_again(left: str, right: str, tmp_
     bank = Treebank.read(tmp_path / "trees.mrg")
     assert bank.sentences() == corpus.sentences("train")
     again = relative_frequency(bank.binarise())
-    assert set(again.terminals) == {left, right}
+    assert set(again.vocabulary) == {left, right}
     innermost = 400 / sum(len(sentence) // 2 for sentence in corpus.sentences("train"))
     for n in (2, 3, 4):
         for words in product((left, right), repeat=n):

@@ -147,7 +147,7 @@ def test_long_patterns_do_not_leave_the_range_of_floats() -> None:
     known = rng.choice(["a", "b", "c"], n).tolist()
     pattern: Pattern = [None if rng.random() < 0.5 else word for word in known]
     hiding, truth = with_any_word(BRANCHING), AnyOrder(BRANCHING)
-    shown = [hiding.terminals[-1] if word is None else word for word in pattern]
+    shown = [hiding.vocabulary[-1] if word is None else word for word in pattern]
     logs, (table,) = truth.answers([pattern])
     assert logs[0] == pytest.approx(hiding.log_prob(shown) + n * math.log(2.0), rel=1e-12)
     for at in (pattern.index(None), n - 1 - pattern[::-1].index(None)):

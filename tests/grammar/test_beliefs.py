@@ -134,7 +134,7 @@ def test_other_beliefs_are_what_scores_say(case: Case) -> None:
     outside, both = pcfg.beliefs([sentence], "outside"), pcfg.beliefs([sentence], "inside-outside")
     for t in range(1, len(sentence) + 1):
         after = pcfg.next_token(sentence[:t])
-        wanted = dict(zip((*pcfg.terminals, END), (*after.probability, after.stop), strict=True))
+        wanted = dict(zip((*pcfg.vocabulary, END), (*after.probability, after.stop), strict=True))
         np.testing.assert_allclose(words.values[t - 1], [wanted[name] for name in words.columns], rtol=0.0, atol=1e-12)
         assert tags.values[t - 1].sum() + after.stop == pytest.approx(wanted[END] + after.probability.sum(), abs=1e-12)
         np.testing.assert_allclose([outside.values[t - 1].sum(), both.values[t - 1].sum()], 1.0, rtol=0.0, atol=1e-12)

@@ -47,9 +47,9 @@ def test_all_patterns_are_those_of_enumeration(pcfg: PCFG, low: int, more: int) 
     lengths = LengthRange(min(low, more), max(low, more))
     law = canvases(pcfg, lengths)
     assume(law)
-    every = list(itertools.product((None, END, *pcfg.terminals), repeat=lengths.high))
+    every = list(itertools.product((None, END, *pcfg.vocabulary), repeat=lengths.high))
     patterns: list[Pattern] = [*every[:: -(-len(every) // MOST)], [None] * lengths.high, *list(law)[:5]]
-    canvas, place = Canvas(pcfg, lengths, END), {**pcfg.word_ids, END: len(pcfg.terminals)}
+    canvas, place = Canvas(pcfg, lengths, END), {**pcfg.word_ids, END: len(pcfg.vocabulary)}
     for pattern, total, table in zip(patterns, canvas.log_probs(patterns), canvas.marginals(patterns), strict=True):
         some = {each: p for each, p in law.items() if fits(pattern, each)}
         mass, wanted = math.fsum(some.values()), np.zeros_like(table)

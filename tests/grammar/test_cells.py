@@ -78,7 +78,7 @@ def test_masked_is_substitution_of_every_word(case: Case) -> None:
     rules = rules_of(pcfg)
     scores = np.exp(pcfg.exact.masked_log_probs([sentence])[0])
     for i, word in enumerate(sentence):
-        parts = {w: joint(rules, [*sentence[:i], w, *sentence[i + 1 :]]) for w in pcfg.terminals}
+        parts = {w: joint(rules, [*sentence[:i], w, *sentence[i + 1 :]]) for w in pcfg.vocabulary}
         total = math.fsum(parts.values())
         if joint(rules, sentence):
             assert scores[i] == pytest.approx(parts[word] / total, rel=1e-10, abs=0.0)

@@ -40,7 +40,7 @@ def nearly_critical(draw: st.DrawFn) -> PCFG:
 
 def fixed_point(pcfg: PCFG, weight: dict[str, float]) -> float:
     """The solution of x = lexical * weight + Bi(x, x) for the start, far from a critical one: iteration settles."""
-    factor = np.array([weight.get(word, 1.0) for word in pcfg.terminals])
+    factor = np.array([weight.get(word, 1.0) for word in pcfg.vocabulary])
     lexical = np.bincount(pcfg.lexical[:, 0], np.exp(pcfg.lexical_logp) * factor[pcfg.lexical[:, 1]])
     x: FloatArray = np.zeros(len(pcfg.symbols))
     a, b, c = pcfg.binary.T
@@ -54,7 +54,7 @@ def fixed_point(pcfg: PCFG, weight: dict[str, float]) -> float:
 def test_events_of_nearly_critical_grammars_have_all_their_digits(pcfg: PCFG) -> None:
     assert pcfg.exact.total_mass == pytest.approx(1.0, abs=1e-11)
     none = fixed_point(pcfg, {"a": 0.0})  # P(no a)
-    even = (1.0 + fixed_point(pcfg, dict.fromkeys(pcfg.terminals, -1.0))) / 2.0  # P(an even number of words)
+    even = (1.0 + fixed_point(pcfg, dict.fromkeys(pcfg.vocabulary, -1.0))) / 2.0  # P(an even number of words)
     for event, p in ((Count(("a",), 1, None), 1.0 - none), (Pattern("(. .)*"), even)):
         for holds, share in ((True, p), (False, 1.0 - p)):
             given_event = Tilting(pcfg, event).given(holds=holds)

@@ -52,7 +52,7 @@ def test_information_of_halves_is_that_of_all_sentences_of_a_length(pcfg: PCFG) 
             halves[" ".join(s[: n // 2]), " ".join(s[n // 2 :])] += p
         found, weight = halves_information(pcfg, list(table)), np.array(list(table.values()))
         assert float(found @ weight / weight.sum()) == pytest.approx(information(halves), abs=1e-10)
-    odd = halves_information(pcfg, [[pcfg.terminals[0]], ["zebra", "zebra"]])
+    odd = halves_information(pcfg, [[pcfg.vocabulary[0]], ["zebra", "zebra"]])
     assert np.isnan(odd).all()
 
 

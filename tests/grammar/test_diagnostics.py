@@ -176,7 +176,7 @@ def test_coverage_adds_up(case: tuple[PCFG, list[list[str]]]) -> None:
     seen = coverage(pcfg, texts)
     assert (seen.sentences, seen.tokens) == (len(texts), sum(map(len, texts)))
     words = [word for text in texts for word in text]
-    unknown = [word for word in words if word not in pcfg.terminals]
+    unknown = [word for word in words if word not in pcfg.vocabulary]
     assert (seen.unknown_tokens, seen.unknown_types) == (len(unknown), len(set(unknown)))
     assert seen.types == len(set(words))
     assert dict(seen.unknown) == {word: unknown.count(word) for word in set(unknown)}
@@ -193,7 +193,7 @@ def test_coverage_adds_up(case: tuple[PCFG, list[list[str]]]) -> None:
 
 def string_prob(pcfg: PCFG, text: list[str]) -> float:
     """Exact, by enumeration."""
-    if any(word not in pcfg.terminals for word in text):
+    if any(word not in pcfg.vocabulary for word in text):
         return 0.0
     return float(all_strings(rules_of(pcfg), len(text))["S"][len(text)].get(tuple(text), 0.0))
 

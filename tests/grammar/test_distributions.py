@@ -29,7 +29,7 @@ def test_next_token_rows_are_those_of_one_prefix(case: Case, lengths: LengthRang
     for sentence, found in zip(sentences, next_rows(pcfg.exact, sentences, lengths), strict=True):
         assert len(found) == len(sentence) + 1
         for j, (row, possible, observed, _) in enumerate(found):
-            assert observed == (pcfg.word_ids.get(sentence[j], -1) if j < len(sentence) else len(pcfg.terminals))
+            assert observed == (pcfg.word_ids.get(sentence[j], -1) if j < len(sentence) else len(pcfg.vocabulary))
             try:
                 wanted = pcfg.next_token(sentence[:j], lengths)
             except InputError:

@@ -61,7 +61,7 @@ def strings_of(document: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def every(truth: Process, longest: int, shortest: int = 1) -> list[tuple[str, ...]]:
-    return [d for n in range(shortest, longest + 1) for d in itertools.product(truth.terminals, repeat=n)]
+    return [d for n in range(shortest, longest + 1) for d in itertools.product(truth.vocabulary, repeat=n)]
 
 
 def number_log_prob(count: StringCount, n: int) -> float:
@@ -132,7 +132,7 @@ def test_documents_of_a_pool_are_the_sum_over_its_languages(names: tuple[str, ..
     prior = np.arange(1.0, len(names) + 1.0) / np.arange(1.0, len(names) + 1.0).sum()
     for switch in (0.0, 0.3, 1.0):
         one = pool_of(names, count=count, prior=prior.tolist(), switch=switch)
-        documents = every(one, 6 if len(one.terminals) < 4 else 5)
+        documents = every(one, 6 if len(one.vocabulary) < 4 else 5)
         wanted = enumerated(documents, members, prior, count, switch)
         close(one.exact.string_log_probs(documents), wanted)
         pmf = np.bincount([len(d) for d in documents], np.exp(wanted))
@@ -166,7 +166,7 @@ def test_any_pool_under_any_range_of_lengths(first: int, states: int, words: int
         close(one.exact.string_log_probs(documents, lengths), np.log(weight / weight.sum()))
     assert one.exact.range_mass(lengths) == pytest.approx(weight.sum(), rel=1e-12)
     condition = one.exact.given(lengths)
-    counts = np.zeros(len(one.terminals))
+    counts = np.zeros(len(one.vocabulary))
     for document, p in zip(documents, weight / weight.sum(), strict=True):
         np.add.at(counts, one.encode(document), p)
     np.testing.assert_allclose(condition.expected_words(), counts, rtol=1e-10)
@@ -188,7 +188,7 @@ def test_one_language_and_one_string_have_the_scores_of_the_grammar(name: str) -
     pairs = zip(one.exact.causal_log_probs(sentences), grammar.exact.causal_log_probs(sentences), strict=True)
     for own, other in pairs:
         np.testing.assert_allclose(own, other, rtol=0.0, atol=1e-10)
-    order = [one.word_ids[word] for word in grammar.terminals]
+    order = [one.word_ids[word] for word in grammar.vocabulary]
     expected = grammar.exact.mean_length
     assert one.mean_length == pytest.approx(expected, rel=1e-9)
     assert one.expected_words()[order].sum() == pytest.approx(expected, rel=1e-9)
@@ -303,7 +303,7 @@ def test_context_tree_weighting_is_the_sum_over_all_trees(depth: int, words: int
     one = process(
         "context-tree", depth=depth, vocabulary=words, split=0.35, concentration=0.5, mean_length=4, strings=2
     )
-    names = one.terminals[:-1]
+    names = one.vocabulary[:-1]
     every_tree = list(trees((), depth, names, 0.35))
     assert logsumexp([log for log, _ in every_tree]) == pytest.approx(0.0, abs=1e-12)
     documents = [d for d in every(one, 9, shortest=7) if d.count(SEPARATOR) == 1 and all(strings_of(d))]
@@ -386,7 +386,7 @@ def test_a_truth_of_documents_comes_back_from_its_file(tmp_path: Path) -> None:
         assert isinstance(one, DocumentProcess) and one.meta["language"]["name"] == name.partition(":")[0]
         one.save(tmp_path / "d.npz", force=True)
         again = load_truth(tmp_path / "d.npz")
-        assert again.digest == one.digest and again.terminals == one.terminals
+        assert again.digest == one.digest and again.vocabulary == one.vocabulary
     with pytest.raises(InputError, match="has samples and exact next-word distributions, but no rules") as caught:
         language("pool")
     assert caught.value.code == "missing-ability"

@@ -35,7 +35,7 @@ def mean_matrix(english: PCFG) -> NDArray[np.float64]:
 
 
 def test_size(english: PCFG) -> None:
-    assert len(english.terminals) >= 1500
+    assert len(english.vocabulary) >= 1500
     assert 300 <= len(english.symbols) <= 1200
     assert 2000 <= len(english.binary) <= 10000
     assert english.symbols[english.start] == "ROOT"
@@ -101,7 +101,7 @@ def test_spliced_symbols_always_have_two_children(english: PCFG) -> None:
 def test_a_goes_before_consonants_and_an_before_vowels(english: PCFG) -> None:
     exceptions = {"university", "union", "useful", "honest", "hour", "unit"}
     for a, w in english.lexical:
-        name, word = english.symbols[a], english.terminals[w]
+        name, word = english.symbols[a], english.vocabulary[w]
         if name.startswith(("NN-", "JJ-")) and word not in exceptions:
             assert (word[0].lower() in "aeiou") == name.endswith("-vow"), word
 
@@ -298,7 +298,7 @@ def test_random_derivations_have_positive_probability(english: PCFG) -> None:
         while stack:
             symbol = stack.pop()
             if symbol < 0:
-                words.append(english.terminals[-1 - symbol])
+                words.append(english.vocabulary[-1 - symbol])
             else:
                 children, weights = options[symbol]
                 stack.extend(reversed(rng.choices(children, weights)[0]))

@@ -76,7 +76,7 @@ def test_word_counts_given_a_range_are_those_of_all_strings(pcfg: PCFG, lengths:
         for word in string:
             wanted[word] += p  # type: ignore[assignment]
     found = expected_counts(pcfg, lengths)
-    np.testing.assert_allclose(found.words, [wanted[w] for w in pcfg.terminals], rtol=1e-10, atol=0.0)
+    np.testing.assert_allclose(found.words, [wanted[w] for w in pcfg.vocabulary], rtol=1e-10, atol=0.0)
     one = unigram(pcfg, lengths)
     assert one.words.sum() + one.end == pytest.approx(1.0, rel=1e-12)
     np.testing.assert_allclose(one.words / one.end, found.words, rtol=1e-12)
@@ -119,9 +119,9 @@ def test_a_wide_range_gives_the_unconditioned_counts_and_a_known_case() -> None:
 
 def test_a_grammar_that_leaks_is_counted_given_a_range_and_refused_without_one() -> None:
     lengths = LengthRange(2, 4)
-    wanted = {w: sum(p * s.count(w) for s, p in strings_of(LEAKING, lengths).items()) for w in LEAKING.terminals}
+    wanted = {w: sum(p * s.count(w) for s, p in strings_of(LEAKING, lengths).items()) for w in LEAKING.vocabulary}
     found = expected_counts(LEAKING, lengths).words
-    np.testing.assert_allclose(found, [wanted[w] for w in LEAKING.terminals], rtol=1e-10)
+    np.testing.assert_allclose(found, [wanted[w] for w in LEAKING.vocabulary], rtol=1e-10)
     for call in (expected_counts, unigram, bigrams):
         with pytest.raises(InputError, match="spectral radius"):
             call(LEAKING)
@@ -142,7 +142,7 @@ def test_a_range_without_sentences_is_refused(call: object) -> None:
 def test_bigrams_given_a_range_are_those_of_all_strings(pcfg: PCFG, lengths: LengthRange) -> None:
     strings = strings_of(pcfg, lengths)
     found = bigrams(pcfg, lengths)
-    words = pcfg.terminals
+    words = pcfg.vocabulary
     at = {w: i for i, w in enumerate(words)}
     wanted, starts, ends = np.zeros((len(words),) * 2), np.zeros(len(words)), np.zeros(len(words))
     for string, p in strings.items():
@@ -175,7 +175,7 @@ def test_unconditioned_bigrams_are_those_of_iteration(pcfg: PCFG) -> None:
             value = new
         return value
 
-    v, w = pcfg.terminals[0], pcfg.terminals[-1]
+    v, w = pcfg.vocabulary[0], pcfg.vocabulary[-1]
     last, first = edge(v, 1), edge(w, 0)
     gain = dict.fromkeys(rules.symbols, 0.0)
     for a, b, c, p in rules.binary:
@@ -190,7 +190,7 @@ def test_unconditioned_bigrams_are_those_of_iteration(pcfg: PCFG) -> None:
 def test_rows_add_up_to_word_counts_and_give_the_bigram_model(lengths: LengthRange | None) -> None:
     pcfg = PCFG.from_text("S -> A B 0.7 | S S 0.3\nA -> a 0.6 | A 0.2 | b 0.2\nB -> S 0.1 | b 0.5 | c 0.4")
     found, counts = bigrams(pcfg, lengths), expected_counts(pcfg, lengths)
-    for i, word in enumerate(pcfg.terminals):
+    for i, word in enumerate(pcfg.vocabulary):
         assert found.row(word).sum() + found.ends[i] == pytest.approx(counts.words[i], rel=1e-12)
         after, end = found.next_word(word)
         assert after.sum() + end == pytest.approx(1.0, rel=1e-12)

@@ -51,7 +51,7 @@ def rule_table(pcfg: PCFG) -> dict[tuple[str, ...], float]:
 def assert_same_grammar(found: PCFG, wanted: PCFG, rel: float = 1e-15) -> None:
     assert found.symbols[found.start] == wanted.symbols[wanted.start]
     assert dict(zip(found.symbols, found.labels, strict=True)) == dict(zip(wanted.symbols, wanted.labels, strict=True))
-    assert set(found.terminals) == set(wanted.terminals)
+    assert set(found.vocabulary) == set(wanted.vocabulary)
     left, right = rule_table(found), rule_table(wanted)
     assert left.keys() == right.keys()
     for key, p in left.items():
@@ -62,14 +62,14 @@ def assert_same_grammar(found: PCFG, wanted: PCFG, rel: float = 1e-15) -> None:
 def odd_grammars(draw: st.DrawFn) -> PCFG:
     """Small grammars whose symbols, words and labels are spelled in every awkward way."""
     pcfg = draw(small_pcfgs())
-    n, v = len(pcfg.symbols), len(pcfg.terminals)
+    n, v = len(pcfg.symbols), len(pcfg.vocabulary)
     text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), min_size=1, max_size=4)
     word = (st.sampled_from(ODD) | text).filter(lambda name: not re.search(r"[ \t\r\n\f\v]", name))
     words = draw(st.lists(word, min_size=v, max_size=v, unique=True))
     symbol = (st.sampled_from(ODD) | text).filter(lambda name: name not in words)
     names = [*draw(st.lists(symbol, min_size=n, max_size=n, unique=True)), *words]
     labels = tuple(draw(st.lists(st.sampled_from(ODD), min_size=n, max_size=n)))
-    return replace(pcfg, symbols=tuple(names[:n]), terminals=tuple(names[n:]), labels=labels)
+    return replace(pcfg, symbols=tuple(names[:n]), vocabulary=tuple(names[n:]), labels=labels)
 
 
 # -- text -------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def test_a_word_may_be_spelled_like_a_symbol(pcfg: PCFG, pick: int) -> None:
     rules = rules_of(pcfg)
     name, word = rules.symbols[pick % len(rules.symbols)], rules.words[0]
     assume(not re.search(r"[ \t\r\n\f\v]", name))
-    renamed = replace(pcfg, terminals=tuple(name if w == word else w for w in pcfg.terminals))
+    renamed = replace(pcfg, vocabulary=tuple(name if w == word else w for w in pcfg.vocabulary))
     assert_same_grammar(PCFG.from_text(renamed.to_text()), renamed)
 
 
@@ -409,7 +409,8 @@ def crafted(path: Path, **changes: Any) -> None:
     head: dict[str, Any] = {
         "format": "truesource-pcfg",
         "version": 1,
-        **{name: getattr(TOY, name) for name in ("symbols", "terminals", "labels", "start", "digest")},
+        **{name: getattr(TOY, name) for name in ("symbols", "labels", "start", "digest")},
+        "terminals": TOY.vocabulary,
         "meta": {},
     }
     for name, value in changes.items():
@@ -469,7 +470,7 @@ def test_a_crafted_archive_is_refused(tmp_path: Path, changes: dict[str, Any], m
     assert str(caught.value).endswith("bad.npz)")
 
 
-@pytest.mark.parametrize("names", [{"symbols": ("S", 1)}, {"terminals": ("a", "\ud800")}, {"labels": (None, "A")}])
+@pytest.mark.parametrize("names", [{"symbols": ("S", 1)}, {"vocabulary": ("a", "\ud800")}, {"labels": (None, "A")}])
 def test_names_that_are_not_texts_never_make_a_grammar(names: dict[str, Any]) -> None:
     parts = {part.name: getattr(TOY, part.name) for part in fields(TOY)}
     with pytest.raises(InputError, match="the name of a symbol"):
@@ -538,8 +539,8 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
 def spelled(pcfg: PCFG) -> PCFG:
     """The names that hypothesis draws are plain; these need care in one format or another."""
     symbols = tuple({"S": "S", "A": "PRP$", "B": "@NP", "C": "-LRB-", "D": "''"}[name] for name in pcfg.symbols)
-    words = tuple({"a": "a", "b": "it's", "c": '"', "d": "->["}[word] for word in pcfg.terminals)
-    return replace(pcfg, symbols=symbols, terminals=words, labels=symbols)
+    words = tuple({"a": "a", "b": "it's", "c": '"', "d": "->["}[word] for word in pcfg.vocabulary)
+    return replace(pcfg, symbols=symbols, vocabulary=words, labels=symbols)
 
 
 @pytest.mark.parametrize("format_name", names())
@@ -602,7 +603,7 @@ def test_nltk_itself_reads_what_is_written_for_it(pcfg: PCFG) -> None:
     """Rules, start and probabilities, any spelling that NLTK can quote."""
     import nltk
 
-    if any("'" in word and '"' in word for word in pcfg.terminals):
+    if any("'" in word and '"' in word for word in pcfg.vocabulary):
         with pytest.raises(InputError, match="both kinds of quotes"):
             format_nltk(pcfg)
         return
@@ -670,11 +671,11 @@ def test_backslashes_are_nothing_special_to_nltk() -> None:
     assert ours.log_prob(["a", "\\", "it's", '"']) == pytest.approx(math.log(0.25 * 0.5 * 0.25))
     assert {
         word for rule in nltk.PCFG.fromstring(text).productions() for word in rule.rhs() if isinstance(word, str)
-    } == (set(ours.terminals))
+    } == (set(ours.vocabulary))
 
 
 def test_words_that_nltk_cannot_quote_are_refused() -> None:
-    pcfg = replace(TOY, terminals=('it\'s"so"', *TOY.terminals[1:]))
+    pcfg = replace(TOY, vocabulary=('it\'s"so"', *TOY.vocabulary[1:]))
     with pytest.raises(InputError, match="NLTK text cannot hold the word"):
         format_nltk(pcfg)
 
@@ -798,7 +799,7 @@ def test_an_unquoted_name_without_rules_is_a_mistake_where_words_are_quoted(tmp_
     assert caught.value.line == 3
     pcfg = PCFG.load(tmp_path / "g.txt", lenient=True)
     assert pcfg.meta["unquoted"] == {"Vt": 3}
-    assert "Vt" in pcfg.terminals
+    assert "Vt" in pcfg.vocabulary
     assert PCFG.from_text(text.replace("Vt NP", "'Vt' NP")).log_prob(["dogs", "Vt", "cats"]) == pytest.approx(
         math.log(0.125)
     )

@@ -73,7 +73,7 @@ def test_conditioned_scores_of_a_sentence_sum_to_its_probability_over_z(pcfg: PC
     rules = rules_of(pcfg)
     strings = all_strings(rules, 4)[rules.start]
     z = math.fsum(p for table in strings[lengths.low : lengths.high + 1] for p in table.values())
-    asked = [s for m in range(1, 4) for s in itertools.product(pcfg.terminals, repeat=m)] + list(strings[4])
+    asked = [s for m in range(1, 4) for s in itertools.product(pcfg.vocabulary, repeat=m)] + list(strings[4])
     if z == 0.0:
         with pytest.raises(InputError, match="no sentence of this grammar has a length in"):
             pcfg.exact.string_log_probs(asked, lengths)

@@ -35,7 +35,7 @@ AMBIGUOUS = PCFG.from_text("S -> S S 0.25 | A S 0.2 | a 0.3 | b 0.25\nA -> A A 0
 
 
 def every_string(pcfg: PCFG, high: int) -> list[tuple[str, ...]]:
-    return [s for m in range(1, high + 1) for s in itertools.product(pcfg.terminals, repeat=m)]
+    return [s for m in range(1, high + 1) for s in itertools.product(pcfg.vocabulary, repeat=m)]
 
 
 def possible_prefixes(pcfg: PCFG, high: int) -> list[tuple[str, ...]]:
@@ -154,7 +154,7 @@ def test_next_token_distribution_is_the_ratio_of_prefix_probabilities(pcfg: PCFG
 def test_prefix_probability_is_the_sum_over_its_continuations(pcfg: PCFG) -> None:
     """P(prefix) = P(prefix as a sentence) + sum over words of P(prefix word), all by our own inference."""
     for prefix in possible_prefixes(pcfg, 2):
-        parts = [pcfg.prefix_log_prob([*prefix, w]) for w in pcfg.terminals]
+        parts = [pcfg.prefix_log_prob([*prefix, w]) for w in pcfg.vocabulary]
         if prefix:
             parts.append(pcfg.log_prob(prefix))
         assert np.exp(parts).sum() == pytest.approx(math.exp(pcfg.prefix_log_prob(prefix)), rel=1e-10)
@@ -201,7 +201,7 @@ def test_expected_symbols_that_start_next_count_every_left_corner(pcfg: PCFG) ->
 @given(small_pcfgs())
 def test_expected_words_and_mean_length_are_those_of_iteration(pcfg: PCFG) -> None:
     rules = rules_of(pcfg)
-    for word, found in zip(pcfg.terminals, pcfg.exact.expected_words, strict=True):
+    for word, found in zip(pcfg.vocabulary, pcfg.exact.expected_words, strict=True):
         gain = {a: math.fsum(p for left, w, p in rules.lexical if (left, w) == (a, word)) for a in rules.symbols}
         assert found == pytest.approx(expected(rules, gain), rel=1e-10, abs=1e-300)
     gain = {a: math.fsum(p for left, _, p in rules.lexical if left == a) for a in rules.symbols}
@@ -211,7 +211,7 @@ def test_expected_words_and_mean_length_are_those_of_iteration(pcfg: PCFG) -> No
 def test_expected_words_are_the_sum_over_all_strings_of_a_finite_language() -> None:
     strings = {s: p for table in all_strings(rules_of(FINITE), 4)["S"] for s, p in table.items()}
     assert math.fsum(strings.values()) == pytest.approx(1.0, rel=1e-12)
-    for word, found in zip(FINITE.terminals, FINITE.exact.expected_words, strict=True):
+    for word, found in zip(FINITE.vocabulary, FINITE.exact.expected_words, strict=True):
         assert found == pytest.approx(math.fsum(p * s.count(word) for s, p in strings.items()), rel=1e-12)
     assert FINITE.exact.mean_length == pytest.approx(math.fsum(p * len(s) for s, p in strings.items()), rel=1e-12)
 
@@ -324,7 +324,7 @@ def test_no_sentences_give_no_scores(method: str) -> None:
 
 def test_top_lists_the_most_probable_words_first() -> None:
     top = AMBIGUOUS.next_token([]).top(2)
-    probability = dict(zip(AMBIGUOUS.terminals, AMBIGUOUS.next_token([]).probability, strict=True))
+    probability = dict(zip(AMBIGUOUS.vocabulary, AMBIGUOUS.next_token([]).probability, strict=True))
     assert [word for word, _ in top] == sorted(probability, key=lambda w: -probability[w])[:2]
     assert top[0][1] == probability[top[0][0]]
 

@@ -85,7 +85,7 @@ def probability(pcfg: PCFG, factor: NDArray[np.complex128], sentence: list[str],
             bare = np.zeros(size, dtype=complex)
             if not any(crosses((i, j), bracket) for bracket in brackets):
                 for (a, w), p in zip(pcfg.lexical.tolist(), lexical, strict=True):
-                    bare[a] += p if length == 1 and pcfg.terminals[w] == sentence[i] else 0.0
+                    bare[a] += p if length == 1 and pcfg.vocabulary[w] == sentence[i] else 0.0
                 for k in range(i + 1, j):
                     for (a, b, c), p in zip(pcfg.binary.tolist(), binary, strict=True):
                         bare[a] += p * chart[i, k][b] * chart[k, j][c]
@@ -130,7 +130,7 @@ def test_counts_without_unary_cycles_are_sums_over_derivations(
             for node in tree.subtrees():
                 wanted[node.label, *(c.label if isinstance(c, Tree) else f"'{c}" for c in node.children)] += p / total
     found = flat(expected_rule_counts(pcfg, text, brackets=brackets))
-    names, words = pcfg.symbols, [f"'{word}" for word in pcfg.terminals]
+    names, words = pcfg.symbols, [f"'{word}" for word in pcfg.vocabulary]
     rules = [tuple(names[s] for s in rule) for table in (pcfg.binary, pcfg.unary) for rule in table.tolist()]
     rules += [(names[a], words[w]) for a, w in pcfg.lexical.tolist()]
     assert found == pytest.approx([wanted[rule] for rule in rules], **CLOSE)

@@ -41,7 +41,7 @@ def bank() -> list[Tree]:
 
 def lexicon(pcfg: PCFG) -> dict[tuple[str, str], float]:
     return {
-        (pcfg.symbols[a], pcfg.terminals[w]): math.exp(p)
+        (pcfg.symbols[a], pcfg.vocabulary[w]): math.exp(p)
         for (a, w), p in zip(pcfg.lexical, pcfg.lexical_logp, strict=True)
     }
 
@@ -267,7 +267,7 @@ def test_likelihood_in_the_meta_is_of_the_words_themselves() -> None:
 def test_mode_generate_knows_no_classes() -> None:
     pcfg = split_merge(bank(), replace(QUICK, lexicon="generate"), seed=1).pcfg
     assert "unknown_words" not in pcfg.meta
-    assert set(pcfg.terminals) == {*NOUNS, *VERBS}
+    assert set(pcfg.vocabulary) == {*NOUNS, *VERBS}
     assert read_words(pcfg, ["Fox", "sees"]) == ["Fox", "sees"]
     assert pcfg.log_prob(["Fox", "sees"]) == -math.inf
 

@@ -25,10 +25,10 @@ ORDER = PCFG.from_text("S -> A B 1.0\nA -> a 1.0\nB -> b 0.5 | c 0.5")
 def check(truth: Truth, sentences: list[list[str]], lengths: LengthRange | None) -> None:
     """Every row is that of its beginning alone."""
     found = truth.next_words(sentences, lengths)
-    assert found.words == truth.terminals
+    assert found.words == truth.vocabulary
     assert found.lengths.tolist() == [len(sentence) for sentence in sentences]
     assert found.probability.dtype == np.float64
-    assert found.probability.shape == (*found.possible.shape, len(truth.terminals) + 1)
+    assert found.probability.shape == (*found.possible.shape, len(truth.vocabulary) + 1)
     for i, sentence in enumerate(sentences):
         for j in range(found.possible.shape[1]):
             row = found.probability[i, j]
@@ -60,7 +60,7 @@ def test_rows_are_those_of_one_beginning(
 @pytest.mark.parametrize("name", ["shuffle-dyck:k=2,depth=2,p_open=0.6", "copy:vocabulary=2,longest=3,p=0.6"])
 def test_a_process_has_them_too(name: str, lengths: LengthRange | None) -> None:
     truth = process(name)
-    words = (*truth.terminals, "elsewhere")
+    words = (*truth.vocabulary, "elsewhere")
     check(truth, [list(text) for n in range(4) for text in itertools.product(words, repeat=n)], lengths)
 
 

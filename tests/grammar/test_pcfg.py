@@ -90,7 +90,7 @@ def test_bad_rules_are_refused(rules: list[tuple[str, tuple[str, ...], float]], 
     [
         ({"symbols": ()}, "at least one symbol"),
         ({"symbols": ("S", "S")}, "distinct symbols"),
-        ({"terminals": ("a", "b", "b")}, "a word is twice"),
+        ({"vocabulary": ("a", "b", "b")}, "a word is twice"),
         ({"labels": ("S",)}, "expecting 2 labels"),
         ({"start": 2}, r"not in 0\.\.1"),
         ({"start": -1}, r"not in 0\.\.1"),
@@ -161,7 +161,7 @@ def test_equality_is_that_of_rules_and_not_of_their_order_or_history() -> None:
     "changes",
     [
         {"symbols": ("S", "B")},
-        {"terminals": ("a", "b", "x")},
+        {"vocabulary": ("a", "b", "x")},
         {"labels": ("S", "B")},
         {"binary_logp": np.log([0.2]), "unary_logp": np.log([0.3])},
     ],
@@ -195,7 +195,7 @@ def test_collapsing_adds_the_probabilities_of_the_words_left_out() -> None:
 
 
 def test_collapsing_to_the_whole_vocabulary_changes_no_probability() -> None:
-    whole = TOY.collapse(TOY.terminals)
+    whole = TOY.collapse(TOY.vocabulary)
     assert whole.log_prob(["a", "b"]) == pytest.approx(TOY.log_prob(["a", "b"]), rel=1e-12)
     assert whole.log_prob(["<unk>"]) == -math.inf
 

@@ -35,7 +35,7 @@ RANGES = (None, LengthRange(2, 6), LengthRange(4, 7), LengthRange(1, 12))
 
 
 def strings(truth: Truth, longest: int, most: int = 1500) -> list[tuple[str, ...]]:
-    words = (*truth.terminals, "elsewhere")
+    words = (*truth.vocabulary, "elsewhere")
     every = [s for n in range(1, longest + 1) for s in itertools.product(words, repeat=n)]
     kept = np.random.default_rng(1).choice(len(every), min(most, len(every)), replace=False)
     return [every[i] for i in sorted(kept)]
@@ -57,7 +57,7 @@ def test_a_process_is_the_grammar_of_the_same_settings(name: str, lengths: Lengt
         one.exact.string_log_probs(asked, lengths), grammar.exact.string_log_probs(asked, lengths), rtol=0, atol=1e-11
     )
     np.testing.assert_allclose(one.exact.length_pmf(15, lengths), grammar.exact.length_pmf(15, lengths), atol=1e-13)
-    order = [one.word_ids[word] for word in grammar.terminals]
+    order = [one.word_ids[word] for word in grammar.vocabulary]
     np.testing.assert_allclose(word_counts(one, lengths)[order], word_counts(grammar, lengths), rtol=1e-10)
     if lengths is None:
         assert one.exact.mean_length == pytest.approx(grammar.exact.mean_length, rel=1e-12)
@@ -73,7 +73,7 @@ def laws(
     truth: Truth, asked: Sequence[Sequence[str]], lengths: LengthRange | None
 ) -> dict[tuple[int, int], FloatArray]:
     """The law at each position of each string by words, the end last; and what stands there."""
-    columns = [truth.word_ids[word] for word in sorted(truth.terminals)] + [len(truth.terminals)]
+    columns = [truth.word_ids[word] for word in sorted(truth.vocabulary)] + [len(truth.vocabulary)]
     found: dict[tuple[int, int], FloatArray] = {}
 
     def keep(block: Distributions) -> None:
@@ -216,7 +216,7 @@ def test_a_truth_is_a_grammar_where_it_fits_and_comes_back_from_its_file(tmp_pat
     assert isinstance(large, Process) and large.meta["language"]["name"] == "copy"
     large.save(tmp_path / "c.npz")
     again = load_truth(tmp_path / "c.npz")
-    assert again.digest == large.digest and again.terminals == large.terminals and again.meta == large.meta
+    assert again.digest == large.digest and again.vocabulary == large.vocabulary and again.meta == large.meta
     assert process_at(tmp_path / "c.npz") == "copy:vocabulary=100,longest=20,p=0.9,times=2,marker=true"
     language("dyck").save(tmp_path / "d.npz")
     assert process_at(tmp_path / "d.npz") is None and isinstance(load_truth(tmp_path / "d.npz"), PCFG)
@@ -238,11 +238,11 @@ def test_a_truth_is_a_grammar_where_it_fits_and_comes_back_from_its_file(tmp_pat
 
 def test_what_a_process_cannot_do_is_said_in_one_sentence() -> None:
     one = process("shuffle-dyck", k=3, depth=50)
-    assert one.collapse([*one.terminals, "more"]) is one
+    assert one.collapse([*one.vocabulary, "more"]) is one
     with pytest.raises(
         InputError, match=r"whose words cannot be merged into <unk>: the model lacks \(1, 1\)"
     ) as caught:
-        one.collapse(one.terminals[1:3])
+        one.collapse(one.vocabulary[1:3])
     assert caught.value.code == "missing-ability"
     with pytest.raises(InputError, match="no string starts with '1\\)'"):
         one.next_token(["1)"])

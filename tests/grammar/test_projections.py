@@ -35,7 +35,7 @@ def rule_counts(pcfg: PCFG, name: dict[str, str]) -> dict[Rule, float]:
     ):
         for rule, n in zip(rules.tolist(), uses.tolist(), strict=True):
             symbols = [name[pcfg.symbols[i]] for i in (rule[:1] if lexical else rule)]
-            found[*symbols, *([repr(pcfg.terminals[rule[1]])] if lexical else [])] += n
+            found[*symbols, *([repr(pcfg.vocabulary[rule[1]])] if lexical else [])] += n
     return {rule: n for rule, n in found.items() if n > 0.0}
 
 
@@ -45,7 +45,7 @@ def probabilities(pcfg: PCFG) -> dict[Rule, float]:
         for rule, p in zip(rules.tolist(), logp.tolist(), strict=True):
             found[tuple(pcfg.symbols[i] for i in rule)] = math.exp(p)
     for (a, w), p in zip(pcfg.lexical.tolist(), pcfg.lexical_logp.tolist(), strict=True):
-        found[pcfg.symbols[a], repr(pcfg.terminals[w])] = math.exp(p)
+        found[pcfg.symbols[a], repr(pcfg.vocabulary[w])] = math.exp(p)
     return found
 
 

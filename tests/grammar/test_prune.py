@@ -26,7 +26,7 @@ def rules(pcfg: PCFG) -> dict[Rule, float]:
         for rule, p in zip(table.tolist(), logp.tolist(), strict=True):
             found[tuple(pcfg.symbols[i] for i in rule)] = math.exp(p)
     for (a, w), p in zip(pcfg.lexical.tolist(), pcfg.lexical_logp.tolist(), strict=True):
-        found[pcfg.symbols[a], repr(pcfg.terminals[w])] = math.exp(p)
+        found[pcfg.symbols[a], repr(pcfg.vocabulary[w])] = math.exp(p)
     return found
 
 
@@ -103,11 +103,11 @@ def test_what_is_left_and_what_it_cost(pcfg: PCFG, threshold: float) -> None:
     assume(cost.spectral_radius < 0.97)  # the plain sums below converge
     assert rules(pruned) == pytest.approx(expected, rel=1e-12)
     assert set(pruned.symbols) == reached
-    assert set(map(repr, pruned.terminals)) == {rule[1] for rule in kept if len(rule) == 2 and rule[1][0] == "'"}
+    assert set(map(repr, pruned.vocabulary)) == {rule[1] for rule in kept if len(rule) == 2 and rule[1][0] == "'"}
     np.testing.assert_allclose(pruned.row_sums, 1.0, rtol=0, atol=1e-12)
     assert not diagnose(pruned).problems
     assert (cost.rules, cost.symbols) == (len(whole) - len(kept), len(pcfg.symbols) - len(reached))
-    assert cost.words == len(pcfg.terminals) - len(pruned.terminals)
+    assert cost.words == len(pcfg.vocabulary) - len(pruned.vocabulary)
     assert cost.largest_row_loss == pytest.approx(1.0 - min(sums.values()), abs=1e-12)
     names = tuple(sorted(reached))
     assert cost.mass_lost == pytest.approx(1.0 - ending(kept, names)[start], abs=1e-10)
@@ -125,7 +125,7 @@ def test_the_price_by_hand() -> None:
     pcfg = PCFG.from_text("S -> B B 0.9 | A C 0.1\nA -> a 1.0\nB -> a 1.0\nC -> b 1.0")
     pruned, cost = prune(pcfg, 0.2)
     assert pruned.symbols == ("S", "B")
-    assert pruned.terminals == ("a",)
+    assert pruned.vocabulary == ("a",)
     assert (cost.rules, cost.symbols, cost.words) == (3, 2, 1)
     assert cost.mass_lost == pytest.approx(0.1, abs=1e-14)
     assert cost.kl_per_sentence == pytest.approx(math.log(1 / 0.9), abs=1e-14)

@@ -150,8 +150,8 @@ def wide_pcfgs(draw: st.DrawFn) -> PCFG:
 @given(wide_pcfgs(), st.lists(st.integers(0, 2), min_size=1, max_size=5), st.sampled_from(PRECISIONS))
 def test_scores_are_those_of_fractions(pcfg: PCFG, ids: list[int], dtype: type) -> None:
     truth = FractionGrammar(pcfg)
-    ids = [min(w, len(pcfg.terminals) - 1) for w in ids]
-    sentence = [pcfg.terminals[w] for w in ids]
+    ids = [min(w, len(pcfg.vocabulary) - 1) for w in ids]
+    sentence = [pcfg.vocabulary[w] for w in ids]
     (causal,) = pcfg.exact.causal_log_probs([sentence], dtype=dtype)
     prefixes = np.array([0.0, *(log(truth.prefix(ids[:j])) for j in range(1, len(ids) + 1)), log(truth.joint(ids))])
     near = {"rtol": 1e-11, "atol": 1e-10 if dtype == np.float64 else 1e-4 * len(ids)}
@@ -168,10 +168,10 @@ def test_scores_are_those_of_fractions(pcfg: PCFG, ids: list[int], dtype: type) 
 @given(wide_pcfgs(), st.lists(st.integers(0, 2), min_size=1, max_size=4), st.integers(1, 4), st.integers(0, 3))
 def test_scores_given_lengths_are_those_of_fractions(pcfg: PCFG, ids: list[int], low: int, more: int) -> None:
     truth, lengths = FractionGrammar(pcfg), LengthRange(low, low + more)
-    ids = [min(w, len(pcfg.terminals) - 1) for w in ids]
+    ids = [min(w, len(pcfg.vocabulary) - 1) for w in ids]
     z = truth.given_lengths([], lengths.low, lengths.high)[1]
     assume(z > 1e-250)
-    (row,) = pcfg.exact.causal_log_probs([[pcfg.terminals[w] for w in ids]], lengths)
+    (row,) = pcfg.exact.causal_log_probs([[pcfg.vocabulary[w] for w in ids]], lengths)
     for j in range(1, len(ids) + 1):
         wanted = log(truth.given_lengths(ids[:j], lengths.low, lengths.high)[0]) - log(z)
         assert row[:j].sum() == pytest.approx(wanted, rel=1e-11, abs=1e-10)

@@ -49,7 +49,7 @@ def test_probabilities_are_the_counts_made_by_hand() -> None:
         for rule, p in zip(table, np.exp(logp), strict=True):
             rules[tuple(pcfg.symbols[i] for i in rule)] = p
     for (parent, word), p in zip(pcfg.lexical, np.exp(pcfg.lexical_logp), strict=True):
-        rules[pcfg.symbols[parent], repr(pcfg.terminals[word])] = p
+        rules[pcfg.symbols[parent], repr(pcfg.vocabulary[word])] = p
     assert rules == pytest.approx(
         {
             ("ROOT", "S"): 1,
@@ -75,7 +75,7 @@ def test_wide_nodes_are_binarised_and_reported() -> None:
 
 def test_a_word_spelt_like_a_label_stays_a_word() -> None:
     pcfg = relative_frequency([node("ROOT", node("A", leaf("B", "B"))), node("ROOT", leaf("A", "B"))])
-    assert pcfg.terminals == ("B",)
+    assert pcfg.vocabulary == ("B",)
     assert [pcfg.symbols[i] for i in pcfg.lexical[:, 0]] == ["A", "B"]
     np.testing.assert_allclose(np.exp(pcfg.unary_logp), [1.0, 0.5])  # ROOT -> A, A -> B
 

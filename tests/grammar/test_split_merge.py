@@ -658,7 +658,7 @@ def tree_prob(pcfg: PCFG, tree: Tree) -> float:
     for (a, b), logp in zip(pcfg.unary, pcfg.unary_logp, strict=True):
         rules[names[a], names[b]] = math.exp(logp)
     for (a, w), logp in zip(pcfg.lexical, pcfg.lexical_logp, strict=True):
-        rules[names[a], repr(pcfg.terminals[w])] = math.exp(logp)
+        rules[names[a], repr(pcfg.vocabulary[w])] = math.exp(logp)
     states = defaultdict(list)
     for name, label in zip(pcfg.symbols, pcfg.labels, strict=True):
         states[label].append(name)

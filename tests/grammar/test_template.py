@@ -54,7 +54,7 @@ def compiled(folder: Path, grammar: str, words: str = WORDS) -> PCFG:
 
 def rules_of(pcfg: PCFG) -> dict[tuple[str, tuple[str, ...]], float]:
     """Every rule and its probability, by names."""
-    names, words = pcfg.symbols, pcfg.terminals
+    names, words = pcfg.symbols, pcfg.vocabulary
     rules = {
         (names[a], (names[b], names[c])): math.exp(p)
         for (a, b, c), p in zip(pcfg.binary, pcfg.binary_logp, strict=True)
@@ -89,7 +89,7 @@ def test_a_tiny_template_against_its_rules_written_out(tmp_path: Path) -> None:
         }
     )
     assert pcfg.symbols[pcfg.start] == "ROOT"
-    assert "rock" not in pcfg.terminals  # a dead singular is never asked for: unreachable
+    assert "rock" not in pcfg.vocabulary  # a dead singular is never asked for: unreachable
 
 
 def test_shares_are_divided_among_the_instances_that_can_derive_words(tmp_path: Path) -> None:

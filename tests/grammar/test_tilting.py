@@ -51,7 +51,7 @@ class Drawn(Reward):
 
     def automaton(self, pcfg: GrammarRules) -> RewardAutomaton:
         rng = np.random.default_rng(self.seed)
-        shape = self.states, len(pcfg.terminals)
+        shape = self.states, len(pcfg.vocabulary)
         step = rng.integers(0, self.states, shape).astype(np.int32)
         return RewardAutomaton(
             int(rng.integers(self.states)),
@@ -123,7 +123,7 @@ def test_a_length_is_an_event_like_any_other(pcfg: PCFG, lengths: LengthRange):
 
 @given(small_pcfgs(), st.integers(0, 2), st.integers(0, 2))
 def test_an_event_and_its_opposite_share_all_sentences(pcfg: PCFG, low: int, more: int):
-    tilting = Tilting(pcfg, Count((pcfg.terminals[0],), low, low + more))
+    tilting = Tilting(pcfg, Count((pcfg.vocabulary[0],), low, low + more))
     masses = []
     for holds in (True, False):
         try:
@@ -147,9 +147,9 @@ def test_an_event_gets_the_probability_that_is_asked_for():
 @pytest.mark.long
 @given(small_pcfgs(), length_ranges(), st.floats(0.01, 0.99))
 def test_an_event_gets_its_probability_in_sentences_of_a_range_of_lengths(pcfg, lengths, wanted):
-    event = Count((pcfg.terminals[0],), 1, None)
+    event = Count((pcfg.vocabulary[0],), 1, None)
     texts = [(s, p) for s, p in strings_of(pcfg, lengths.high).items() if len(s) in lengths]
-    shares = [math.fsum(p for s, p in texts if (pcfg.terminals[0] in s) == holds) for holds in (True, False)]
+    shares = [math.fsum(p for s, p in texts if (pcfg.vocabulary[0] in s) == holds) for holds in (True, False)]
     assume(min(shares) > 1e-6)
     before = shares[0] / sum(shares)
     assert Tilting(pcfg, event).event_probability(lengths) == pytest.approx(before, abs=1e-10)
@@ -160,7 +160,7 @@ def test_an_event_gets_its_probability_in_sentences_of_a_range_of_lengths(pcfg, 
     odds = wanted / before, (1.0 - wanted) / (1.0 - before)  # all else stays in proportion
     total = pcfg.exact.range_mass(lengths)
     some = [text for text, _ in texts][:20]
-    expected = [math.log(p * odds[pcfg.terminals[0] not in s] / total) for s, p in texts][:20]
+    expected = [math.log(p * odds[pcfg.vocabulary[0] not in s] / total) for s, p in texts][:20]
     found = tilted.pcfg.exact.string_log_probs(some, lengths)
     np.testing.assert_allclose(found, expected, atol=1e-10)
 

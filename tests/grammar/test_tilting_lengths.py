@@ -37,8 +37,8 @@ def strings_of(pcfg: PCFG, lengths: LengthRange) -> dict[tuple[str, ...], float]
 def test_tilts_given_lengths_are_those_of_all_strings_of_the_range(pcfg, rewards, least, lengths) -> None:
     strings = strings_of(pcfg, lengths)
     assume(strings)
-    words = Words(dict(zip(pcfg.terminals, rewards, strict=False)))
-    reward = Sum((words, Count((pcfg.terminals[0],), least, least + 1)))
+    words = Words(dict(zip(pcfg.vocabulary, rewards, strict=False)))
+    reward = Sum((words, Count((pcfg.vocabulary[0],), least, least + 1)))
     earned = dict(zip(strings, reward(pcfg, list(strings)).tolist(), strict=True))
     tilted = Tilting(pcfg, reward).at(0.7, lengths)
     weight = {s: p * math.exp(earned[s] / 0.7) for s, p in strings.items()}

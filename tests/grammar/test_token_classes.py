@@ -45,7 +45,7 @@ def test_joint_and_shares_are_those_of_all_strings(
         assert found.pooled == pytest.approx((wanted.sum(axis=0) * np.arange(high + 1)).sum() / tokens, rel=1e-10)
     else:
         found = token_class(pcfg, members, high=high)
-        counts = dict(zip(pcfg.terminals, pcfg.exact.expected_words, strict=True))
+        counts = dict(zip(pcfg.vocabulary, pcfg.exact.expected_words, strict=True))
         pooled = sum(c for w, c in counts.items() if w in members) / sum(counts.values())
         assert found.pooled == pytest.approx(pooled, rel=1e-10, abs=1e-14)
     assert found.covered == pytest.approx(1.0 if conditioned else z, rel=1e-10)

@@ -452,20 +452,20 @@ def test_a_smaller_vocabulary_keeps_the_trees(pcfg: PCFG, size: int) -> None:
         assert "would have none" in str(error)
         assert size < len(np.unique(pcfg.lexical[:, 0]))
         return
-    assert len(v.pcfg.terminals) == min(size, len(pcfg.terminals))
+    assert len(v.pcfg.vocabulary) == min(size, len(pcfg.vocabulary))
     assert v.pcfg.symbols == pcfg.symbols
     np.testing.assert_allclose(v.pcfg.exact.lexical_sums, pcfg.exact.lexical_sums, rtol=1e-12)
     counts = pcfg.exact.expected_words
-    kept = [pcfg.word_ids[word] for word in v.pcfg.terminals]
+    kept = [pcfg.word_ids[word] for word in v.pcfg.vocabulary]
     if not v.description["details"].get("kept_for_a_preterminal"):
         dropped = np.setdiff1d(np.arange(len(counts)), kept)
         assert counts[dropped].max(initial=0.0) <= counts[kept].min()
         if len(dropped):
             assert v.description["details"]["tokens_kept"] == pytest.approx(counts[kept].sum() / counts.sum())
     for a in np.unique(pcfg.lexical[:, 0]):
-        old = {pcfg.terminals[w]: p for (b, w), p in zip(pcfg.lexical, pcfg.lexical_logp, strict=True) if b == a}
-        new = {v.pcfg.terminals[w]: p for (b, w), p in zip(v.pcfg.lexical, v.pcfg.lexical_logp, strict=True) if b == a}
-        assert set(new) == set(old) & set(v.pcfg.terminals)
+        old = {pcfg.vocabulary[w]: p for (b, w), p in zip(pcfg.lexical, pcfg.lexical_logp, strict=True) if b == a}
+        new = {v.pcfg.vocabulary[w]: p for (b, w), p in zip(v.pcfg.lexical, v.pcfg.lexical_logp, strict=True) if b == a}
+        assert set(new) == set(old) & set(v.pcfg.vocabulary)
         np.testing.assert_allclose(np.ptp([new[word] - old[word] for word in new]), 0.0, atol=1e-12)
 
 
@@ -473,7 +473,7 @@ def test_a_preterminal_keeps_its_last_word() -> None:
     """The three most frequent words are a, b and c; N makes only y and z, so y takes the place of c."""
     pcfg = PCFG.from_text("S -> a 0.5 | b 0.2 | c 0.15 | N 0.15\nN -> y 0.6 | z 0.4")
     v = Vocabulary(3)(pcfg)
-    assert set(v.pcfg.terminals) == {"a", "b", "y"}
+    assert set(v.pcfg.vocabulary) == {"a", "b", "y"}
     assert v.description["details"]["kept_for_a_preterminal"] == 1
     assert v.pcfg.log_prob(["y"]) == pytest.approx(math.log(0.15), abs=1e-12)
     assert v.pcfg.log_prob(["a"]) == pytest.approx(math.log(0.5 * 0.85 / 0.7), abs=1e-12)
@@ -517,7 +517,7 @@ def test_a_rule_goes_with_all_its_substates() -> None:
     assert parse_variant("ablate=PP")(pcfg).pcfg == v.pcfg
     assert parse_variant("ablate=NP -> * PP")(pcfg).pcfg == v.pcfg
     word = parse_variant("ablate=NP -> 'he'")(pcfg)
-    assert "he" not in word.pcfg.terminals
+    assert "he" not in word.pcfg.vocabulary
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_every_notation(text: str) -> None:
 def test_what_is_written_is_read_back(pcfg: PCFG) -> None:
     again = PCFG.of(parse_weight_first(format_weight_first(pcfg)))
     for length in (1, 2, 3):
-        for word in pcfg.terminals:
+        for word in pcfg.vocabulary:
             sentence = [word] * length
             assert again.log_prob(sentence) == pytest.approx(pcfg.log_prob(sentence), rel=1e-12, abs=1e-12)
 
@@ -64,7 +64,7 @@ def test_what_is_written_is_read_back(pcfg: PCFG) -> None:
 def test_words_that_look_like_symbols_or_signs_are_quoted() -> None:
     pcfg = PCFG.from_text("S -> 'S' 0.25 | 'ε' 0.25 | '#' 0.25 | \"it's\" 0.25")
     again = PCFG.of(parse_weight_first(format_weight_first(pcfg)))
-    assert set(again.terminals) == set(pcfg.terminals)
+    assert set(again.vocabulary) == set(pcfg.vocabulary)
 
 
 @pytest.mark.parametrize(

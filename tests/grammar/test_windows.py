@@ -69,8 +69,8 @@ GRAMMARS = small_pcfgs() | linear_pcfgs()
 @given(GRAMMARS, length_ranges(5))
 def test_strings_are_expected_as_often_as_in_all_sentences(pcfg: PCFG, lengths: LengthRange) -> None:
     counted = occurrences(strings_of(pcfg, lengths), range(1, 5))
-    asked = [s for size in range(1, 4) for s in itertools.product(pcfg.terminals, repeat=size)]
-    asked += [s for s in counted if len(s) == 4] + [(pcfg.terminals[0], NOT_THERE)]
+    asked = [s for size in range(1, 4) for s in itertools.product(pcfg.vocabulary, repeat=size)]
+    asked += [s for s in counted if len(s) == 4] + [(pcfg.vocabulary[0], NOT_THERE)]
     found = Windows(pcfg, lengths).counts(asked)
     np.testing.assert_allclose(found, [counted.get(s, 0.0) for s in asked], rtol=1e-10, atol=0.0)
 
@@ -79,7 +79,7 @@ def test_strings_are_expected_as_often_as_in_all_sentences(pcfg: PCFG, lengths: 
 @given(small_pcfgs())
 def test_without_a_range_they_are_those_of_all_lengths(pcfg: PCFG) -> None:
     free = Windows(pcfg)
-    words = pcfg.terminals
+    words = pcfg.vocabulary
     pairs = [(v, w) for v in words for w in words]
     np.testing.assert_allclose(free.counts(pairs), bigrams(pcfg).counts(pairs), rtol=1e-10, atol=1e-300)
     for size in (1, 2, 3):  # every occurrence has one word before it, or begins the sentence, and likewise after it
@@ -98,7 +98,7 @@ def test_without_a_range_they_are_those_of_all_lengths(pcfg: PCFG) -> None:
 def test_a_finite_language_needs_no_range(pcfg: PCFG) -> None:
     masses = pcfg.exact.length_masses(LONGEST)[:, pcfg.start]
     assume(abs(masses.sum() - 1.0) < 1e-14 and masses[LONGEST] == 0.0)
-    strings = list(itertools.product(pcfg.terminals, repeat=3))
+    strings = list(itertools.product(pcfg.vocabulary, repeat=3))
     ranged = Windows(pcfg, LengthRange(1, LONGEST)).counts(strings)
     np.testing.assert_allclose(Windows(pcfg).counts(strings), ranged, rtol=1e-10, atol=0.0)
 
@@ -173,9 +173,9 @@ def test_no_word_is_the_unigram_and_one_word_the_bigram(lengths: LengthRange | N
     np.testing.assert_allclose(
         np.exp(row), [*(law.words[pcfg.word_ids[w]] for w in known), law.end], rtol=1e-12, atol=0.0
     )
-    after = windows.following(np.arange(len(pcfg.terminals))[:, None])
-    for w in (0, 7, len(pcfg.terminals) - 1):
-        next_word, end = pairs.next_word(pcfg.terminals[w])
+    after = windows.following(np.arange(len(pcfg.vocabulary))[:, None])
+    for w in (0, 7, len(pcfg.vocabulary) - 1):
+        next_word, end = pairs.next_word(pcfg.vocabulary[w])
         total = float(pcfg.exact.lexical_sums @ after.states[:, w] + after.end[w])
         found = np.asarray(after.states[:, w] @ pcfg.exact.emission) / total
         np.testing.assert_allclose(found, next_word, rtol=1e-10)
@@ -186,7 +186,7 @@ def test_any_word_may_stand_for_one() -> None:
     pcfg = PCFG.load("english:size=small")
     lengths = LengthRange(2, 7)
     windows = Windows(pcfg, lengths)
-    words = np.arange(len(pcfg.terminals))
+    words = np.arange(len(pcfg.vocabulary))
     given_one = expected(windows.following(np.stack([np.full(1, 3), np.full(1, ANY)], axis=1)))[:, 0]
     each = expected(windows.following(np.stack([np.full(len(words), 3), words], axis=1))).sum(axis=1)
     np.testing.assert_allclose(given_one, each, rtol=1e-10, atol=1e-300)
@@ -256,7 +256,7 @@ def test_bad_requests_are_refused() -> None:
     with pytest.raises(InputError, match="expected counts are infinite"):
         Windows(PCFG.from_text("S -> S S 0.5 | a 0.5"))
     assert expected_counts(pcfg, LengthRange(2, 6)).words.sum() == pytest.approx(
-        float(windows.counts([(w,) for w in pcfg.terminals]).sum()), abs=1e-12
+        float(windows.counts([(w,) for w in pcfg.vocabulary]).sum()), abs=1e-12
     )
 
 
@@ -295,14 +295,14 @@ def test_the_last_token_of_a_random_hierarchy_depends_on_its_block_as_the_produc
 @given(small_pcfgs(), length_ranges())
 def test_the_law_after_a_window_is_that_of_all_sentences(pcfg: PCFG, lengths: LengthRange) -> None:
     strings = strings_of(pcfg, lengths)
-    n_words, windows = len(pcfg.terminals), Windows(pcfg, lengths)
+    n_words, windows = len(pcfg.vocabulary), Windows(pcfg, lengths)
     for k in (1, 2):
         counts = occurrences({(*s, "<eos>"): p for s, p in strings.items()}, range(k + 1, k + 2))
         seen = np.array(list(itertools.product(range(n_words), repeat=k)))
         found = windows.next_words(seen)
         for row, ids in zip(found, seen.tolist(), strict=True):
-            window = tuple(pcfg.terminals[i] for i in ids)
-            wanted = np.array([counts.get((*window, word), 0.0) for word in (*pcfg.terminals, "<eos>")])
+            window = tuple(pcfg.vocabulary[i] for i in ids)
+            wanted = np.array([counts.get((*window, word), 0.0) for word in (*pcfg.vocabulary, "<eos>")])
             assert row == pytest.approx(wanted / (wanted.sum() or 1.0), rel=1e-8, abs=1e-12)
 
 

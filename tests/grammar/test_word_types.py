@@ -46,10 +46,10 @@ def without(pcfg: PCFG, word: str) -> float:
 @given(small_pcfgs(), length_ranges(4))
 def test_occurrence_given_a_range_is_that_of_all_strings(pcfg: PCFG, lengths: LengthRange) -> None:
     strings = strings_of(pcfg, lengths)
-    wanted = [math.fsum(p for s, p in strings.items() if w in s) for w in pcfg.terminals]
+    wanted = [math.fsum(p for s, p in strings.items() if w in s) for w in pcfg.vocabulary]
     np.testing.assert_allclose(occurrence_probabilities(pcfg, lengths), wanted, rtol=1e-10, atol=0.0)
-    pairs = [math.fsum(p * math.comb(s.count(w), 2) for s, p in strings.items()) for w in pcfg.terminals]
-    once = [math.fsum(p * s.count(w) for s, p in strings.items()) for w in pcfg.terminals]
+    pairs = [math.fsum(p * math.comb(s.count(w), 2) for s, p in strings.items()) for w in pcfg.vocabulary]
+    once = [math.fsum(p * s.count(w) for s, p in strings.items()) for w in pcfg.vocabulary]
     bounds = occurrence_bounds(pcfg, lengths)
     lower = np.maximum(np.array(once) - pairs, 0.0)
     np.testing.assert_allclose(bounds.lower, lower, rtol=1e-10, atol=1e-13)
@@ -58,7 +58,7 @@ def test_occurrence_given_a_range_is_that_of_all_strings(pcfg: PCFG, lengths: Le
 
 @given(small_pcfgs())
 def test_unconditioned_occurrence_is_what_removing_the_word_takes(pcfg: PCFG) -> None:
-    wanted = [1.0 - without(pcfg, w) / total_mass(rules_of(pcfg))[pcfg.symbols[pcfg.start]] for w in pcfg.terminals]
+    wanted = [1.0 - without(pcfg, w) / total_mass(rules_of(pcfg))[pcfg.symbols[pcfg.start]] for w in pcfg.vocabulary]
     found = occurrence_probabilities(pcfg)
     np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-12)
     bounds = occurrence_bounds(pcfg)
@@ -68,7 +68,7 @@ def test_unconditioned_occurrence_is_what_removing_the_word_takes(pcfg: PCFG) ->
 
 def test_a_grammar_that_leaks_is_conditioned_on_derivations_that_end() -> None:
     t = total_mass(rules_of(LEAKING))["S"]
-    wanted = [1.0 - without(LEAKING, w) / t for w in LEAKING.terminals]
+    wanted = [1.0 - without(LEAKING, w) / t for w in LEAKING.vocabulary]
     np.testing.assert_allclose(occurrence_probabilities(LEAKING), wanted, rtol=1e-10)
     with pytest.raises(InputError, match="no derivation"):
         occurrence_probabilities(PCFG.from_text("S -> S S 1.0\nA -> a 1.0"))
@@ -106,11 +106,11 @@ def test_types_per_length_are_those_of_all_strings_of_the_length(pcfg: PCFG) -> 
     rules = rules_of(pcfg)
     tables = all_strings(rules, 4)[rules.start]
     mass = length_mass(rules, 4)
-    found, joint = types_per_length(pcfg, 4), occurrence_by_length(pcfg, 4, [*pcfg.terminals, "nothing"])
+    found, joint = types_per_length(pcfg, 4), occurrence_by_length(pcfg, 4, [*pcfg.vocabulary, "nothing"])
     for m, table in enumerate(tables):
         types = math.fsum(p * len(set(s)) for s, p in table.items())
         assert found[m] == pytest.approx(types / mass[m] if mass[m] > 0.0 else 0.0, rel=1e-10)
-        for i, word in enumerate([*pcfg.terminals, "nothing"]):
+        for i, word in enumerate([*pcfg.vocabulary, "nothing"]):
             assert joint[i, m] == pytest.approx(math.fsum(p for s, p in table.items() if word in s), rel=1e-10)
 
 

@@ -72,7 +72,7 @@ def test_scores_are_those_of_the_model(kind: Smoothing) -> None:
     corpus = [[f"w{i}" for i in (12 * rng.random(rng.integers(1, 8)) ** 3).astype(int)] for _ in range(300)]
     model = fit(corpus, 3, kind, min_count=2)
     grammar = PCFG.of(as_grammar(model))
-    assert (UNK in grammar.terminals) or kind == "mle"
+    assert (UNK in grammar.vocabulary) or kind == "mle"
     read = [[w if w in model.vocabulary else UNK for w in sentence] for sentence in corpus[:150]]
     frame = ScoringFrame()
     of_model, of_grammar = model.score(read, frame), Oracle(grammar).score(read, frame)

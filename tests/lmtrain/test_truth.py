@@ -52,7 +52,7 @@ def test_targets_in_the_order_of_the_truth(truth: PCFG, seed: int) -> None:
     assume(truth.exact.length_pmf(6)[1:].sum() > 0.0)
     sentences = next(endless(truth, batch=4, seed=seed, lengths=lengths))
     data = ExactTargets(truth, sentences, dtype=torch.float64)
-    end = len(truth.terminals)
+    end = len(truth.vocabulary)
     (batch,) = DataLoader(data, batch_size=4, collate_fn=data.collate)
     assert batch["target_probs"].shape == (*batch["input_ids"].shape, end + 1)
     for i, sentence in enumerate(sentences):
@@ -122,7 +122,7 @@ def test_kl_of_the_truth_itself_is_zero_and_its_gradient_is_finite() -> None:
 def test_a_model_of_transformers_takes_a_batch_as_it_is() -> None:
     """Its own loss is the mean of -ln of each word and of the end, whatever the padding."""
     sentences = [["the", "dog", "sleeps"], ["the", "cat", "sees", "the", "dog"]]
-    targets, model = ExactTargets(GRAMMAR), gpt2(len(GRAMMAR.terminals) + 1)
+    targets, model = ExactTargets(GRAMMAR), gpt2(len(GRAMMAR.vocabulary) + 1)
     model.eval()
     batch = targets.batch(sentences)
     probs = batch.pop("target_probs")
@@ -200,7 +200,7 @@ def test_the_trainer_learns_words_and_ends_from_hard_labels(tmp_path: Any) -> No
 
 
 def test_the_callback_measures_what_enumeration_gives() -> None:
-    model = gpt2(len(GRAMMAR.terminals) + 1)
+    model = gpt2(len(GRAMMAR.vocabulary) + 1)
     callback = TruthCallback(None, GRAMMAR, steps=1, sentences=40, seed=2)
     model.train()
     found = callback.measure(model)

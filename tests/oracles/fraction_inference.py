@@ -41,7 +41,7 @@ class FractionGrammar:
             return [(tuple(r), Fraction(math.exp(p))) for r, p in zip(table.tolist(), logp.tolist(), strict=True)]
 
         self.start, self.states = pcfg.start, range(len(pcfg.symbols))
-        self.words = range(len(pcfg.terminals))
+        self.words = range(len(pcfg.vocabulary))
         self.binary = rules(pcfg.binary, pcfg.binary_logp)
         self.unary = rules(pcfg.unary, pcfg.unary_logp)
         self.lexical = rules(pcfg.lexical, pcfg.lexical_logp)

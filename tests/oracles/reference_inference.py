@@ -32,7 +32,7 @@ class Rules:
 
 
 def rules_of(pcfg: PCFG) -> Rules:
-    names, words = pcfg.symbols, pcfg.terminals
+    names, words = pcfg.symbols, pcfg.vocabulary
     return Rules(
         names[pcfg.start],
         names,

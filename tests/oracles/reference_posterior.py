@@ -51,7 +51,7 @@ class Reference:
                 bare = np.zeros(size, dtype=complex)
                 if length == 1:
                     for (a, w), p in zip(pcfg.lexical.tolist(), np.exp(pcfg.lexical_logp), strict=True):
-                        if pcfg.terminals[w] == self.sentence[i]:
+                        if pcfg.vocabulary[w] == self.sentence[i]:
                             bare[a] += p
                 for k in range(i + 1, j):
                     for r, (a, b, c) in enumerate(pcfg.binary.tolist()):

@@ -23,7 +23,7 @@ from truesource import PCFG, Oracle, compare, english
 grammar = PCFG.load("toy.txt")
 truth = Oracle(grammar, "causal")
 assert compare(truth, truth.sample(50, seed=1), grammar)["relative_ppl"].value == 1
-assert len(english().terminals) > 100
+assert len(english().vocabulary) > 100
 """
 CALLS = [
     "--version",

@@ -58,7 +58,7 @@ def test_every_format_has_the_sentences(here: Path, command: Command) -> None:
     for to in ("bin", "jsonl", "ids"):
         assert command("convert", "corpus", to, "--to", to, "--no-bound").code == 0
     meta = read(here / "ids")
-    assert meta["itos"] == [*PCFG.load("toy.npz").terminals, "<end>"]
+    assert meta["itos"] == [*PCFG.load("toy.npz").vocabulary, "<end>"]
     assert [meta["stoi"][word] for word in meta["itos"]] == list(range(meta["vocab_size"]))
     for name in corpus.splits:
         wanted = corpus.sentences(name)

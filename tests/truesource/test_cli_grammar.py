@@ -73,7 +73,7 @@ def test_any_format_becomes_any_other(source: str, target: str, here: Path, comm
     assert out.splitlines()[-1].endswith(f"Next: truesource inspect {written}")
     assert command("convert", "new", "back.npz", "--from", target).code == 0
     first, back = PCFG.load(here / source), PCFG.load(here / "back.npz")
-    words = [[word] for word in first.terminals] + [[first.terminals[0], first.terminals[-1]]]
+    words = [[word] for word in first.vocabulary] + [[first.vocabulary[0], first.vocabulary[-1]]]
     assert back.exact.string_log_probs(words) == pytest.approx(first.exact.string_log_probs(words), abs=1e-12)
     assert PCFG.load(here / "new").n_rules == back.n_rules
 

@@ -209,7 +209,7 @@ def test_reestimation_scores_what_is_held_out_and_forgets_idle_words(here: Path,
     code, out, _ = command(*arguments, "-o", "new.npz")
     assert code == 0
     pcfg = PCFG.load(here / "new.npz")
-    assert pcfg.terminals == ("x", "y")
+    assert pcfg.vocabulary == ("x", "y")
     assert pcfg.meta["license"] == "CC0"
     assert "filter" not in pcfg.meta
     value = math.log(3 / 4 * 1 / 3)
@@ -338,7 +338,7 @@ def test_conventions_of_treebanks(here: Path, command: Command) -> None:
     code, out, err = command(*call, "new.npz", "--convention", "switchboard")
     assert (code, err) == (0, "")
     assert "convention switchboard: dropped 12 words (CODE 6, -NONE- 3, -DFL- 3); cut 3 labels" in out
-    assert PCFG.load(here / "new.npz").terminals == ("he", "walks")
+    assert PCFG.load(here / "new.npz").vocabulary == ("he", "walks")
     assert "'nega' is not one of" in command(*call, "x.npz", "--convention", "nega").err
     assert "--convention" in command("parse", "new.npz", "text.txt", "-o", "t.mrg", "--convention", "negra").err
     brackets = ("induce", "--start-from", "new.npz", "--brackets", "swb.mrg", "--convention", "switchboard")

@@ -59,7 +59,7 @@ def test_a_language_is_written_with_its_settings(command: Command, folder: Path)
     assert command("language", "dyck", "-o", "dyck.npz", "--force").code == 0
     assert PCFG.load("dyck.npz") == language("dyck")
     assert command("language", "dyck", "-o", "dyck.txt").code == 0
-    assert PCFG.load("dyck.txt").terminals == language("dyck").terminals
+    assert PCFG.load("dyck.txt").vocabulary == language("dyck").vocabulary
 
 
 def test_samples_are_strings_of_the_language_with_a_tree(command: Command) -> None:

@@ -36,7 +36,7 @@ def score(sentences):
 def short(sentences):
     return [row if len(row) < 7 else np.full(len(row), -np.inf) for row in score(sentences)]
 
-words = pcfg.terminals
+words = pcfg.vocabulary
 truth = FunctionModel(score, vocabulary=words, name="truth")
 lossy = FunctionModel(short, vocabulary=words, name="lossy", unchecked=True)
 """

@@ -103,7 +103,7 @@ def test_a_monitor_of_a_training_sees_the_truth(here: Path) -> None:
     truth = load_truth("copies/grammar.npz")
     corpus = Corpus.load("copies")
     monitor = OracleMonitor.on_corpus(truth, corpus, sentences=20)
-    oracle = Oracle(truth, lengths=corpus.lengths, vocabulary=truth.terminals)
+    oracle = Oracle(truth, lengths=corpus.lengths, vocabulary=truth.vocabulary)
     found = monitor(oracle)
     assert found["kl"] == pytest.approx(0.0, abs=1e-6) and found["relative_ppl"] == pytest.approx(1.0)
 

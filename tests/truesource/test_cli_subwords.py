@@ -143,7 +143,7 @@ def test_sentences_drawn_piece_by_piece_are_words(trained: Path, command: Comman
     assert done.code == 0, done.err
     drawn = SampleFolder.load(tmp_path / "samples")
     assert drawn.n_sentences == 300
-    known = set(PCFG.from_text(GRAMMAR).terminals)
+    known = set(PCFG.from_text(GRAMMAR).vocabulary)
     words = [word for sentence in drawn.sentences() for word in sentence]
     assert np.mean([word in known for word in words]) > 0.5
 

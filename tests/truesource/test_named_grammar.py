@@ -80,12 +80,12 @@ def test_verbs_take_a_language_and_explain_one_that_is_misspelt(line: str, folde
 
 def test_a_file_comes_before_the_language_of_its_name(folder: Path) -> None:
     PCFG.from_text("S -> a 1").save(folder / "dyck")
-    assert PCFG.load("dyck").terminals == ("a",)
+    assert PCFG.load("dyck").vocabulary == ("a",)
     assert config_of(folder, "{language: dyck}").grammar.language == "dyck:k=2,depth=4"
     made(folder, "{language: dyck}")
     assert PCFG.load(folder / "runs" / "toy" / "grammar" / "grammar.npz") == language("dyck")
     made(folder, "{method: file, file: dyck}")
-    assert PCFG.load(folder / "runs" / "toy" / "grammar" / "grammar.npz").terminals == ("a",)
+    assert PCFG.load(folder / "runs" / "toy" / "grammar" / "grammar.npz").vocabulary == ("a",)
 
 
 def test_a_language_has_no_format_and_one_start(folder: Path, command: Command) -> None:

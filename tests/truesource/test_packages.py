@@ -27,7 +27,7 @@ from truesource import PCFG, Corpus, Oracle, compare, english
 from truesource.evaluation.core.oracle import Oracle as Same
 import truesource.generator.sampler, truesource.grammar.estimate._kernels, truesource.lmtrain.pieces.inventory
 import evaluation, generator, grammar, lmtrain, tests  # those of the working folder
-assert Same is Oracle and PCFG.from_text("S -> 'a' 1").terminals == ("a",)  # no kernel, which would be compiled anew
+assert Same is Oracle and PCFG.from_text("S -> 'a' 1").vocabulary == ("a",)  # no kernel, which would be compiled anew
 assert {evaluation.OWN, generator.OWN, grammar.OWN, lmtrain.OWN, tests.OWN} == {1}
 print(truesource.__file__)
 """

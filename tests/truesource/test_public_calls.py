@@ -186,7 +186,7 @@ def test_the_evaluators_of_other_inputs_are_calls_too(
     assert natural.records() == written("naturalness", "c", "g.npz", "--reference", "bank.mrg", "--sentences", 200)
     by_name = ts.evaluate("naturalness", {"c": corpus, "g": grammar}, "bank.mrg", sentences=200)
     assert [each["value"] for each in by_name.records()] == [each["value"] for each in natural.records()]
-    save_piece_model(tmp_path / "pieces", [grammar.terminals], "unigram", 60, max_positions=200)
+    save_piece_model(tmp_path / "pieces", [grammar.vocabulary], "unigram", 60, max_positions=200)
     some: dict[str, Any] = {"sentences": 5, "estimators": ("nbest", "wr"), "samples": 8}
     sums = ts.evaluate("tokenisation", "pieces", corpus, **some)
     call = ("tokenisation", "pieces", "c", "--sentences", 5, "--estimators", "nbest,wr", "--samples", 8)
@@ -325,7 +325,7 @@ def test_lines_of_exported_classes_are_short(model: ts.FunctionModel, corpus: ts
         "a long text": long,
         "Setting": ts.Setting.of(text),
         "a long setting": ts.Setting(english, long.sentences, "1..9"),
-        "Oracle": ts.Oracle(english, vocabulary=english.terminals),
+        "Oracle": ts.Oracle(english, vocabulary=english.vocabulary),
         "FunctionModel": model,
         "Comparison": ts.compare(model, corpus).detail,
         "Score": ts.compare(model, corpus)["kl"],

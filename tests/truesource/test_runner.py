@@ -311,7 +311,7 @@ def test_all_files_of_a_berkeley_grammar_count(fresh: Path) -> None:
     assert made(fresh / "runs" / "pair") == ["grammar", "corpus", "score:oracle", "report"]
     (fresh / "runs").joinpath("pair", "stages.json").unlink()
     execute(load_config(config, ["grammar.file=b"]), **where, force=True)
-    assert PCFG.load(fresh / "runs" / "pair" / "grammar" / "grammar.npz").terminals
+    assert PCFG.load(fresh / "runs" / "pair" / "grammar" / "grammar.npz").vocabulary
 
 
 def test_other_snapshots_are_measured_anew(fresh: Path) -> None:

@@ -33,7 +33,7 @@ def export_corpus(source: Path, target: Path, to: ExportFormat, split: str | Non
     if grammar is None and bound:
         echo(f"{source} has no grammar inside, so the bound is not known.", err=True)
     bounds = {name: _bound(corpus, name, grammar) for name in names} if bound and grammar is not None else {}
-    words = () if grammar is None else load_truth(grammar).terminals
+    words = () if grammar is None else load_truth(grammar).vocabulary
     meta = export(corpus, target, to, splits=names, words=words, bounds=bounds)
     for name, part in meta["splits"].items():
         known = "" if part["bound"] is None else f", exact bound {part['bound']:.4f} nats per token"

@@ -233,5 +233,5 @@ def show_strings(sentences: list[list[str]]) -> None:
 
 def show_words(pcfg: PCFG) -> None:
     """Print the words of a small grammar, so that a misspelt symbol is seen among them."""
-    if len(pcfg.terminals) <= MOST_WORDS:
-        echo(f"the words: {' '.join(pcfg.terminals)}")
+    if len(pcfg.vocabulary) <= MOST_WORDS:
+        echo(f"the words: {' '.join(pcfg.vocabulary)}")

@@ -201,7 +201,7 @@ def _show_figures(pcfg: PCFG) -> dict[str, Any]:
 def _show_process(process: Process) -> dict[str, Any]:
     """Print what is known of a process; the same for JSON."""
     length = process.exact.mean_length
-    echo(f"process    {len(process.terminals):,} words; there are no rules, but the law of the next word is exact")
+    echo(f"process    {len(process.vocabulary):,} words; there are no rules, but the law of the next word is exact")
     echo(f"mean length {length:.3f} tokens")
     return {"digest": process.digest, "sizes": process.sizes(), "mean_length": length}
 

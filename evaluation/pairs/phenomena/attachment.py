@@ -67,7 +67,7 @@ class Attachment(Phenomenon):
         if not changes:
             return None
         at, name, word, noun, moved = changes[int(rng.integers(len(changes)))]
-        words_changed = sentence.with_word(at, sentence.lexicon.pcfg.terminals[word])
+        words_changed = sentence.with_word(at, sentence.lexicon.pcfg.vocabulary[word])
         return PairChange(words_changed, (at,), {"exchanged": name}, {"noun_drawn": noun, "noun_changed": moved})
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:

@@ -48,14 +48,14 @@ class Subcategorisation(Phenomenon):
             tag = tags[at]
             assert tag is not None
             near = lexicon.alike(sentence.words[at], tag, settings.tolerance)
-            near = near[[lexicon.pcfg.terminals[i].lower() not in AUXILIARIES for i in near]]
+            near = near[[lexicon.pcfg.vocabulary[i].lower() not in AUXILIARIES for i in near]]
             own = lexicon.unigram[lexicon.pcfg.word_ids[sentence.words[at]]]
             odds = sentence.log_odds(at)[near]
             unfit = odds - (own - lexicon.unigram[near]) >= FRAME_MARGIN
             if settings.possible:
                 unfit &= np.isfinite(odds)
             if unfit.any():
-                other = lexicon.pcfg.terminals[int(rng.choice(near[unfit]))]
+                other = lexicon.pcfg.vocabulary[int(rng.choice(near[unfit]))]
                 return PairChange(sentence.with_word(at, other), (at,), {"tag": tag})
         return None
 

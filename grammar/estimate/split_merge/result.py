@@ -115,7 +115,7 @@ def to_pcfg(rules: SparseRules, meta: Mapping[str, Any]) -> PCFG:
     unreached = [name for name, reached in zip(symbols, state, strict=True) if not reached]
     return PCFG(
         symbols=tuple(symbols[i] for i in keep),
-        terminals=table.words,
+        vocabulary=table.words,
         start=0,
         binary=arrays[0],
         binary_logp=arrays[1],

@@ -21,7 +21,7 @@ def simulation() -> ModuleType:
 
 def with_probabilities(pcfg: PCFG, log_q: np.ndarray) -> PCFG:
     binary, unary, lexical = np.split(log_q, np.cumsum([len(pcfg.binary), len(pcfg.unary)]))
-    heads = pcfg.symbols, pcfg.terminals, pcfg.start
+    heads = pcfg.symbols, pcfg.vocabulary, pcfg.start
     return PCFG(*heads, pcfg.binary, binary, pcfg.unary, unary, pcfg.lexical, lexical, pcfg.labels)
 
 

@@ -86,7 +86,7 @@ def test_bigrams_are_those_of_all_possible_strings() -> None:
     marked = [
         ("<", *words, ">")
         for n in range(lengths.low, lengths.high + 1)
-        for words in product(pcfg.terminals, repeat=n)
+        for words in product(pcfg.vocabulary, repeat=n)
         if pcfg.log_prob(words) > -math.inf
     ]
     known = {pair for words in marked for pair in pairwise(words)}
@@ -99,7 +99,7 @@ def test_bigrams_are_those_of_all_possible_strings() -> None:
 @pytest.mark.parametrize("name", ["agreement", "anbn", "arithmetic", "balanced", "dyck:k=2,depth=3", "palindrome"])
 def test_neighbours_are_the_bigrams_that_are_expected_at_all(name: str) -> None:
     pcfg = language(name)
-    words = pcfg.terminals[:40]
+    words = pcfg.vocabulary[:40]
     pairs, neighbours = list(product(words, repeat=2)), Neighbours(pcfg)
     expected = bigrams(pcfg)
     assert [neighbours.can_follow(v, w) for v, w in pairs] == (expected.counts(pairs) > 1e-14).tolist()
@@ -143,7 +143,7 @@ def test_the_truth_prefers_every_good_sentence(pcfg: PCFG, pairs: list[Pair]) ->
 
 def test_rare_words_are_left_out() -> None:
     pcfg = PCFG.from_text("S -> A S 0.6 | A B 0.4\nA -> a 0.55 | b 0.4 | rare 0.05\nB -> c 0.8 | d 0.15 | e 0.05")
-    share = dict(zip(pcfg.terminals, np.exp(Lexicon(pcfg, LENGTHS).unigram).tolist(), strict=True))
+    share = dict(zip(pcfg.vocabulary, np.exp(Lexicon(pcfg, LENGTHS).unigram).tolist(), strict=True))
     every = {word for pair in edited_pairs(pcfg, LENGTHS, number=80, seed=1) for word in (*pair.a, *pair.b)}
     some = {word for pair in edited_pairs(pcfg, LENGTHS, number=80, seed=1, rarest=0.05) for word in (*pair.a, *pair.b)}
     assert every == set(share)

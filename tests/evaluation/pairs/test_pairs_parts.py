@@ -209,7 +209,7 @@ def test_pairs_come_back_from_their_file(tmp_path: Path) -> None:
     assert first["sentence_good"] == " ".join(pairs[0].a)
     assert first["log_odds"] == pairs[0].log_odds
     assert {json.loads(line)["impossible"] for line in lines} == {None, "bad"}
-    assert with_truth(read_pairs(tmp_path / "pairs.jsonl", toy.terminals, lengths), Lexicon(toy, lengths)) == pairs
+    assert with_truth(read_pairs(tmp_path / "pairs.jsonl", toy.vocabulary, lengths), Lexicon(toy, lengths)) == pairs
 
 
 def beside(bad: str | None) -> str:
@@ -248,7 +248,7 @@ def test_bad_lines_are_named(tmp_path: Path, line: str, message: str) -> None:
     file = tmp_path / "pairs.jsonl"
     file.write_text(f"{GOOD}\n\n{line}\n", "utf-8")
     with pytest.raises(InputError) as caught:
-        read_pairs(file, agreement_grammar().terminals, LengthRange(3, 9))
+        read_pairs(file, agreement_grammar().vocabulary, LengthRange(3, 9))
     assert message in str(caught.value)
     assert str(caught.value).endswith(f"({file}:3)")
 

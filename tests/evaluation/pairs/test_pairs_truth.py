@@ -147,7 +147,7 @@ def test_log_odds_of_all_words_at_once(pcfg: PCFG, random: object) -> None:
     words = tuple(random.choice(strings))  # type: ignore[attr-defined]
     drawn = SampledSentence(Lexicon(pcfg, None), words)
     for at in range(len(words)):
-        for number, word in enumerate(pcfg.terminals):
+        for number, word in enumerate(pcfg.vocabulary):
             other = pcfg.log_prob(drawn.with_word(at, word))
             found = drawn.log_odds(at)[number]
             assert found == (math.inf if other == -math.inf else pytest.approx(pcfg.log_prob(words) - other, abs=1e-9))
@@ -230,7 +230,7 @@ def test_masked_odds_are_sums_over_substitutions(toy: PCFG, made: GeneratedPairs
     def pseudo(words: Sequence[str]) -> float:
         total = 0.0
         for i, word in enumerate(words):
-            joint = {w: probability(toy, (*words[:i], w, *words[i + 1 :])) for w in toy.terminals}
+            joint = {w: probability(toy, (*words[:i], w, *words[i + 1 :])) for w in toy.vocabulary}
             total += math.log(joint[word] / math.fsum(joint.values()))
         return total
 

@@ -25,8 +25,8 @@ def check(pcfg: PCFG, words: Sequence[str], at: int, begin: int, end: int) -> No
     found = WordPosteriors(posterior(pcfg, words), at)
     for label in dict.fromkeys(pcfg.labels):
         probs = found.label_probs(label, begin, end)
-        assert probs.shape == (len(pcfg.terminals),)
-        for word, p in zip(pcfg.terminals, probs.tolist(), strict=True):
+        assert probs.shape == (len(pcfg.vocabulary),)
+        for word, p in zip(pcfg.vocabulary, probs.tolist(), strict=True):
             changed = [*words[:at], word, *words[at + 1 :]]
             if pcfg.log_prob(changed) == -math.inf:
                 assert math.isnan(p)

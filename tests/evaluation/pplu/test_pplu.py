@@ -298,7 +298,7 @@ W -> run 0.5 | N 0.5
 def test_words_with_their_tags() -> None:
     pcfg = PCFG.from_text(SENSES)
     fine, spelling = sense_grammar(pcfg)
-    assert set(fine.terminals) == {"can/N", "can/M", "dog", "will", "run/V", "run/W"}
+    assert set(fine.vocabulary) == {"can/N", "can/M", "dog", "will", "run/V", "run/W"}
     assert spelling["can/N"] == spelling["can/M"] == "can"
     for sentence, marked in (
         (["can", "run"], [["can/N", "run/V"], ["can/M", "run/W"]]),

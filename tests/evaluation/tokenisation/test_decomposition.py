@@ -71,7 +71,7 @@ class GrammarModel:
         self.name, self.around = "grammar", (1, int(end))
         self.chosen_before = None
         self._oracle, self._end = Oracle(grammar, lengths=lengths), end
-        words = sorted(set(WORDS) | set(grammar.terminals))
+        words = sorted(set(WORDS) | set(grammar.vocabulary))
         spelt = [*(MARKER + w for w in words), *(MARKER + w[0] for w in words), *(w[1:] for w in words)]
         scores = [-1.0] * len(words) + [-2.0] * (len(spelt) - len(words))
         self._words, self._whole, self._halves = words, whole, halves
@@ -356,10 +356,10 @@ def test_growth_is_that_of_the_later_set_over_the_first() -> None:
 def test_respelt_words_keep_the_truth(share: float) -> None:
     grammar = PCFG.from_text("S -> A B 0.5 | A S 0.5\nA -> abba 0.5 | baab 0.25 | , 0.25\nB -> acba 0.75 | caba 0.25")
     inside, outside = shifted_sets(grammar, SHORT, [f"respell={share}"], 30, seed=5)
-    new = dict(zip(grammar.terminals, outside.grammar.terminals, strict=True))
+    new = dict(zip(grammar.vocabulary, outside.grammar.vocabulary, strict=True))
     assert sum(old != word for old, word in new.items()) == round(4 * share)
     assert new[","] == ","
-    assert not {word for old, word in new.items() if old != word} & set(grammar.terminals)
+    assert not {word for old, word in new.items() if old != word} & set(grammar.vocabulary)
     assert set("".join(new.values())) <= set("abc,")
     assert [[new[w] for w in s] for s in inside.sentences] == outside.sentences
     truth = [true_log_probs(s.sentences, s.grammar, SHORT, end=True) for s in (inside, outside)]
@@ -371,7 +371,7 @@ def test_respelt_words_are_all_different() -> None:
     words = ["".join(letters) for n in (2, 3) for letters in itertools.product("ab", repeat=n)]
     grammar = PCFG.from_text("S -> " + " | ".join(f"{word} {1 / len(words)}" for word in words))
     for seed in range(5):
-        assert len({*respell(grammar, 1.0, seed).terminals, *words}) == 2 * len(words)
+        assert len({*respell(grammar, 1.0, seed).vocabulary, *words}) == 2 * len(words)
 
 
 def test_respelling_that_cannot_be_done_is_refused() -> None:

@@ -96,9 +96,9 @@ def test_only_verbs_of_the_right_number_follow(plural: bool, kind: str, phrase: 
     noun, verb = ("noun2s", "verb2") if plural == (kind == "same") else ("noun2", "verb2s")
     prefix = ["the", "noun1s" if plural else "noun1"]
     for j in range(4):
-        found = dict(zip(grammar.terminals, grammar.next_token(prefix).probability, strict=True))
+        found = dict(zip(grammar.vocabulary, grammar.next_token(prefix).probability, strict=True))
         stops = 0.4 if j < 3 else 1.0
-        expected = dict.fromkeys(grammar.terminals, 0.0)
+        expected = dict.fromkeys(grammar.vocabulary, 0.0)
         expected |= {word: stops * p for word, p in zip(right, zipf(3, 1.5), strict=True)}
         if j < 3:
             expected |= {f"prep{i}": 0.6 * 0.75 * p for i, p in enumerate(zipf(5, 1.5), start=1)} | {"that": 0.6 * 0.25}
@@ -112,6 +112,6 @@ def test_the_verb_of_a_relative_clause_agrees_with_its_own_subject() -> None:
     grammar = language("agreement", verbs=2)
     for noun, right in (("noun3", ["verb1s", "verb2s"]), ("noun3s", ["verb1", "verb2"])):
         found = dict(
-            zip(grammar.terminals, grammar.next_token(["the", "noun1", "that", "the", noun]).probability, strict=True)
+            zip(grammar.vocabulary, grammar.next_token(["the", "noun1", "that", "the", noun]).probability, strict=True)
         )
         assert sum(found[word] for word in right) == pytest.approx(1.0, rel=1e-10)

@@ -38,7 +38,7 @@ def test_strings_have_the_sum_over_all_states_of_the_tree(states: int, depth: in
     grammar = language("broadcast", states=states, depth=depth, children=children, flip=flip)
     wanted = leaves(states, depth, children, flip)
     assert sum(wanted.values()) == pytest.approx(1.0)
-    strings = [string for string, p in wanted.items() if set(string) <= set(grammar.terminals)]
+    strings = [string for string, p in wanted.items() if set(string) <= set(grammar.vocabulary)]
     found = np.exp(grammar.exact.string_log_probs(strings))
     assert found == pytest.approx([wanted[string] for string in strings], rel=1e-10, abs=1e-300)
     tokens = children**depth
@@ -69,7 +69,7 @@ def test_the_variance_of_the_sum_of_spins_is_its_closed_form(depth: int, childre
     ]
     assert wanted == pytest.approx(sum(theta**distance for distance in distances) / n)
     grammar = language("broadcast", depth=depth, children=children, flip=flip)
-    spin = np.array([1.0 if word == "1" else -1.0 for word in grammar.terminals])
+    spin = np.array([1.0 if word == "1" else -1.0 for word in grammar.vocabulary])
     found = 1.0 + 2.0 / n * sum(spin @ pairs(grammar, apart) @ spin for apart in range(1, n))
     assert found == pytest.approx(wanted, rel=1e-8)
 

@@ -46,7 +46,7 @@ def test_lengths_words_and_entropy_are_the_same(depth: int, more: float, plural:
     expected = np.zeros(3 * depth + 4)
     expected[2::3] = [more**j * (1 - more if j < depth else 1) for j in range(depth + 1)]
     assert lengths == pytest.approx(expected, abs=1e-12)
-    words = [dict(zip(each.terminals, each.exact.expected_words, strict=True)) for each in (centre, right)]
+    words = [dict(zip(each.vocabulary, each.exact.expected_words, strict=True)) for each in (centre, right)]
     assert words[0] == pytest.approx(words[1], rel=1e-10)
     mean_clauses = sum(more**j for j in range(depth + 1))
     assert derivational_entropy(centre) == pytest.approx(derivational_entropy(right), rel=1e-10, abs=1e-10)
@@ -94,7 +94,7 @@ def test_verbs_agree_in_reverse_order_where_clauses_are_nested() -> None:
     nouns = ["noun1", "noun2s", "noun1s", "noun2"]
     prefix = " that ".join(nouns).split()
     for noun in reversed(nouns):
-        found = dict(zip(grammar.terminals, grammar.next_token(prefix).probability, strict=True))
+        found = dict(zip(grammar.vocabulary, grammar.next_token(prefix).probability, strict=True))
         right, wrong = (["verb1", "verb2"], ["verb1s", "verb2s"])[:: 1 if noun.endswith("s") else -1]
         assert sum(found[word] for word in right) == pytest.approx(1.0, rel=1e-10)
         assert [found[word] for word in wrong] == [0.0, 0.0]

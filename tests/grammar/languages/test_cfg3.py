@@ -64,7 +64,7 @@ def table(grammar: PCFG) -> Triples:
     """Every rule with its probability, by the names of its symbols and words."""
     found: Triples = {}
     for (rules, logp), kind in zip(grammar.tables(), ("binary", "unary", "lexical"), strict=True):
-        names = grammar.terminals if kind == "lexical" else grammar.symbols
+        names = grammar.vocabulary if kind == "lexical" else grammar.symbols
         for (parent, *below), value in zip(rules.tolist(), np.exp(logp).tolist(), strict=True):
             found[grammar.symbols[parent], tuple(names[child] for child in below)] = value
     return found
@@ -153,7 +153,7 @@ def test_random_grammars_are_of_the_recipe(
             assert {level[child] for child in rule} == {level[parent] - 1}
             used[level[parent] - 1].update(rule)
     assert {key: len(found) for key, found in used.items()} == dict.fromkeys(range(levels - 1), symbols)
-    assert len(grammar.terminals) == symbols
+    assert len(grammar.vocabulary) == symbols
     tokens, entropy = recursion(rules)
     assert grammar.exact.mean_length == pytest.approx(float(tokens), rel=1e-12)
     assert derivational_entropy(grammar) == pytest.approx(entropy, rel=1e-12, abs=1e-12)

@@ -20,7 +20,7 @@ SMALLER = {name: size for name, size in SIZES.items() if name != "full"}
 
 def rules(grammar: PCFG) -> dict[tuple[str, ...], float]:
     """Every rule by the names of its parent and children."""
-    names, words = grammar.symbols, grammar.terminals
+    names, words = grammar.symbols, grammar.vocabulary
     return (
         {tuple(names[i] for i in rule): p for rule, p in zip(grammar.binary, grammar.binary_logp, strict=True)}
         | {tuple(names[i] for i in rule): p for rule, p in zip(grammar.unary, grammar.unary_logp, strict=True)}
@@ -57,7 +57,7 @@ def test_a_smaller_size_keeps_what_its_rule_says(name: str, size: tuple[float, i
     left = rules(part)
     for (a, w), logp in zip(full.lexical, full.lexical_logp, strict=True):
         if (symbol := full.symbols[a]) in part.symbol_ids:
-            inside = (symbol, f"'{full.terminals[w]}'") in left
+            inside = (symbol, f"'{full.vocabulary[w]}'") in left
             (kept if inside else lost).setdefault(symbol, []).append(logp)
     for symbol, found in kept.items():
         assert len(found) == min(size[1], len(found) + len(lost.get(symbol, []))), symbol

@@ -47,7 +47,7 @@ DEFAULTS = pytest.mark.parametrize("process", [of_mess3(), of_z1r(), of_rrxor()]
 def test_string_probabilities_are_products_of_matrices(process: Process) -> None:
     pcfg, matrices, _, initial = process
     end = 1.0 / pcfg.exact.mean_length
-    strings = [s for n in range(1, 6) for s in itertools.product(pcfg.terminals, repeat=n)]
+    strings = [s for n in range(1, 6) for s in itertools.product(pcfg.vocabulary, repeat=n)]
     for string, score in zip(strings, pcfg.exact.string_log_probs(strings), strict=True):
         wanted = end * (1.0 - end) ** (len(string) - 1)
         row = initial
@@ -75,7 +75,7 @@ def test_beliefs_follow_their_recursion(process: Process, data: st.DataObject) -
         seen = found.states[[pcfg.symbols.index(state) for state in states]] / (1.0 - found.stop)
         np.testing.assert_allclose(seen, belief, rtol=0.0, atol=1e-12)
         assert found.stop == pytest.approx(0.0 if step == 0 else 1.0 / pcfg.exact.mean_length, rel=1e-10)
-        possible = [word for word in pcfg.terminals if (belief @ matrices[word]).sum() > 1e-9]
+        possible = [word for word in pcfg.vocabulary if (belief @ matrices[word]).sum() > 1e-9]
         prefix.append(data.draw(st.sampled_from(possible)))
         belief = belief @ matrices[prefix[-1]]
         belief = belief / belief.sum()

@@ -64,7 +64,7 @@ def test_all_have_the_same_entropy_lengths_and_words() -> None:
         grammar = tiny(switches)
         assert derivational_entropy(grammar) == pytest.approx(entropy, rel=1e-10)
         np.testing.assert_allclose(grammar.exact.length_pmf(20), lengths, atol=1e-12)
-        assert set(grammar.terminals) == set(tiny("000000").terminals)
+        assert set(grammar.vocabulary) == set(tiny("000000").vocabulary)
     assert len({tiny(switches).digest for switches in ALL}) == 64
 
 
@@ -120,7 +120,7 @@ def test_each_switch_has_nodes_to_reverse() -> None:
 def test_orders_are_those_of_the_languages(name: str, sentences: list[str], wrong: str) -> None:
     grammar = language(name, **TINY)
     word = {
-        kind: next(grammar.terminals[w] for a, w in grammar.lexical if grammar.symbols[a].startswith(symbol))
+        kind: next(grammar.vocabulary[w] for a, w in grammar.lexical if grammar.symbols[a].startswith(symbol))
         for kind, symbol in (
             ("Adj", "Adj"),
             ("P", "P"),
@@ -135,7 +135,7 @@ def test_orders_are_those_of_the_languages(name: str, sentences: list[str], wron
 
 def test_verbs_agree_with_their_subjects() -> None:
     grammar = tiny("000000")
-    of = {grammar.symbols[a]: grammar.terminals[w] for a, w in grammar.lexical}
+    of = {grammar.symbols[a]: grammar.vocabulary[w] for a, w in grammar.lexical}
     for number, other in (("sg", "pl"), ("pl", "sg")):
         for tense in ("past", "pres"):
             right, wrong = ([of[f"N-{number}"], "ze", of[f"VI-{tense}-{n}"], "."] for n in (number, other))
@@ -147,7 +147,7 @@ def test_stems_and_words_are_all_different() -> None:
     largest = SwitchesSettings(nouns=1000, verbs=1000, adjectives=500, prepositions=100)
     assert largest.nouns + 3 * largest.verbs + largest.adjectives + largest.prepositions <= STEMS
     sizes = {"nouns": 30, "verbs": 20, "adjectives": 10, "prepositions": 5}
-    assert len(language("switches", **sizes).terminals) == 2 * 30 + 12 * 20 + 10 + 5 + len(
+    assert len(language("switches", **sizes).vocabulary) == 2 * 30 + 12 * 20 + 10 + 5 + len(
         ["ze", "lo", "dak", "rul", "nem", "em", "ent", "."]
     )
 
@@ -160,7 +160,7 @@ def test_switches_are_six_digits(wrong: Any) -> None:
 
 def test_probabilities_of_short_sentences_are_products_of_the_weights() -> None:
     """Weights of a noun phrase sum to 4.2, with coordination of two 4.3 in the plural; of a verb phrase, to 3."""
-    of = {tiny("000000").symbols[a]: tiny("000000").terminals[w] for a, w in tiny("000000").lexical}
+    of = {tiny("000000").symbols[a]: tiny("000000").vocabulary[w] for a, w in tiny("000000").lexical}
     noun, verb, adjective, preposition = of["N-sg"], of["VI-pres-sg"], of["Adj"], of["P"]
     alone = 0.5 * 0.5 / 3.0 * 0.98  # number, tense and kind of the verb, no coordination
     expected = {

@@ -48,7 +48,7 @@ def test_mean_length_and_shares_are_those_asked_for(chosen: dict[str, Any]) -> N
     assert grammar.exact.mean_length == pytest.approx(length, rel=1e-9)
     assert grammar.exact.total_mass == pytest.approx(1.0, abs=1e-9)
     assert grammar.exact.reached.all()
-    assert len(grammar.terminals) == chosen["vocabulary"]
+    assert len(grammar.vocabulary) == chosen["vocabulary"]
     assert grammar.n_rules <= ZipfPcfgSettings(**chosen).n_rules()
     found = branchings(grammar)
     assert sum(found.values()) == pytest.approx(length - 1.0, rel=1e-8), "a word more for each branching"
@@ -76,7 +76,7 @@ def test_words_follow_zipfs_law_in_each_class() -> None:
     sizes = []
     for symbol in (name for name in grammar.symbols if name.startswith("C")):
         rows = grammar.lexical[:, 0] == grammar.symbol_ids[symbol]
-        number = [int(grammar.terminals[w][1:]) for w in grammar.lexical[rows, 1]]
+        number = [int(grammar.vocabulary[w][1:]) for w in grammar.lexical[rows, 1]]
         p = np.exp(grammar.lexical_logp[rows][np.argsort(number)])
         sizes.append(len(p))
         np.testing.assert_allclose(p / p[0], np.arange(1.0, len(p) + 1.0) ** -1.3, rtol=1e-10)

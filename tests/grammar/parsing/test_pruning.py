@@ -76,7 +76,7 @@ def plain_inside(pcfg: PCFG, sentence: list[str], allowed: BoolArray) -> FloatAr
             j = i + length
             bare = np.zeros(size)
             for (a, word), logp in zip(pcfg.lexical, pcfg.lexical_logp, strict=True):
-                if length == 1 and pcfg.terminals[word] == sentence[i]:
+                if length == 1 and pcfg.vocabulary[word] == sentence[i]:
                     bare[a] += math.exp(logp)
             for (a, b, c), logp in zip(pcfg.binary, pcfg.binary_logp, strict=True):
                 for k in range(i + 1, j):

@@ -120,7 +120,7 @@ def test_the_truth_gets_every_pair_right_as_evaluate_reads_the_file(exported: Ha
     for language, (reference, _) in LANGUAGES.items():
         pcfg = PCFG.load(reference)
         path = folder_of(exported) / f"{exported.tasks[language]}.jsonl"
-        pairs = with_truth(read_pairs(path, pcfg.terminals), Lexicon(pcfg, None))
+        pairs = with_truth(read_pairs(path, pcfg.vocabulary), Lexicon(pcfg, None))
         found = evaluate_pairs(Oracle(pcfg), pairs, pcfg)
         assert (found.odds > 0.0).all() and len(found.pairs) == len(lines(exported, language))
 
@@ -232,7 +232,7 @@ def test_words_that_models_may_not_know_are_left_out(tmp_path: Path) -> None:
     suite = made_suite({"toy": (str(path), "3..9")})
     scarce = suite.model_copy(update={"training": suite.training.model_copy(update={"tokens": 1000, "min_count": 3})})
     lexicon = Lexicon(PCFG.load(path), suite.languages["toy"].range)
-    share = dict(zip(lexicon.pcfg.terminals, np.exp(lexicon.unigram).tolist(), strict=True))
+    share = dict(zip(lexicon.pcfg.vocabulary, np.exp(lexicon.unigram).tolist(), strict=True))
     for number, (each, rarest) in enumerate([(suite, 0.001), (scarce, 0.03)]):
         found = export_lm_eval(each, tmp_path / str(number), pairs=40).pairs["toy"]
         words = {word for pair in found for word in (*pair.a, *pair.b)}
@@ -272,7 +272,7 @@ def test_the_harness_scores_a_trained_model_as_we_do(exported: HarnessExport, tm
             log_samples=True,
         )
         if end:
-            pairs = read_pairs(folder_of(exported) / f"{task}.jsonl", pcfg.terminals)
+            pairs = read_pairs(folder_of(exported) / f"{task}.jsonl", pcfg.vocabulary)
             odds = model_log_odds(load_model(tmp_path / "model"), pairs)
             assert np.abs(odds).min() > 1e-4  # no ties, which the harness gives to the first choice
             assert harness_odds(found["samples"][task]) == pytest.approx(odds, abs=1e-3)

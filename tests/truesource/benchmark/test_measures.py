@@ -88,7 +88,7 @@ def test_longer_strings_are_compared_without_the_length_condition_beyond_the_lon
     """Uniform guesses over the six events, against prefix probabilities of the unconditioned grammar."""
     suite = mini_suite(folder)
     truth = LanguageTruth(suite, "brackets", folder / "results")
-    words = tuple(sorted(truth.distribution.terminals))
+    words = tuple(sorted(truth.distribution.vocabulary))
     found = MeasuredModel(ConstantModel("guesses", "causal", words, np.ones(len(words) + 2)), truth, None)
     kl, wrong, n = np.zeros(10), 0.0, 0
     for number, string in enumerate(longer_strings(folder / "results", "brackets")):
@@ -111,7 +111,7 @@ def test_longer_strings_are_compared_without_the_length_condition_beyond_the_lon
 def test_a_model_that_reads_few_tokens_has_no_longer_strings(folder: Path) -> None:
     suite = mini_suite(folder)
     truth = LanguageTruth(suite, "brackets", folder / "results")
-    words = tuple(sorted(truth.distribution.terminals))
+    words = tuple(sorted(truth.distribution.vocabulary))
     guesses = ConstantModel("guesses", "causal", words, np.ones(len(words) + 2))
     assert MeasuredModel(guesses, truth, 17).longer_refused is not None
     assert MeasuredModel(guesses, truth, 18).longer_refused is None
@@ -120,7 +120,7 @@ def test_a_model_that_reads_few_tokens_has_no_longer_strings(folder: Path) -> No
 def test_a_model_without_smoothing_is_refused(folder: Path) -> None:
     suite = mini_suite(folder)
     truth = LanguageTruth(suite, "brackets", folder / "results")
-    words = tuple(sorted(truth.distribution.terminals))
+    words = tuple(sorted(truth.distribution.vocabulary))
     with pytest.raises(InputError) as refused:
         MeasuredModel(ConstantModel("never", "causal", words, [*np.ones(len(words)), 1.0, 0.0]), truth, None)
     assert refused.value.code == "infinite-divergence"

@@ -78,7 +78,7 @@ def only(plan: SuitePlan) -> ModelPlan:
 
 def batch_of(reference: str) -> tuple[Batch, WordVocabulary]:
     """A batch of the shape that all batches of a language have; which words it holds does not change the count."""
-    vocabulary = WordVocabulary(build_tokenizer([PCFG.load(reference).terminals]))
+    vocabulary = WordVocabulary(build_tokenizer([PCFG.load(reference).vocabulary]))
     return causal_batch([np.arange(5, 5 + WORDS) % len(vocabulary)] * ROWS, vocabulary), vocabulary
 
 
@@ -194,7 +194,7 @@ def test_a_word_is_known_where_it_is_expected_often_enough() -> None:
         training = suite().training.model_copy(update={"min_count": least})
         asked = suite().model_copy(update={"training": training})
         sizes.append(len(planning._PlannedText.of(asked, english).words))
-    assert 0 < sizes[1] < sizes[0] < len(PCFG.load("english:size=small").terminals)
+    assert 0 < sizes[1] < sizes[0] < len(PCFG.load("english:size=small").vocabulary)
 
 
 def test_words_are_expected_under_the_lengths_of_a_language(tmp_path: Path) -> None:

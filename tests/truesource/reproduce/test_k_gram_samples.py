@@ -57,10 +57,10 @@ def first_words(grammar: PCFG, number: int) -> Int32Array:
 
 def chain(grammar: PCFG, k: int) -> dict[tuple[int, ...], float]:
     """P(string) of the predictor that sees k words, by enumeration of the truth and of what it makes."""
-    words = range(len(grammar.terminals))
+    words = range(len(grammar.vocabulary))
     tokens = round(grammar.exact.mean_length)
     strings = list(itertools.product(words, repeat=tokens))
-    truth = np.exp(grammar.exact.string_log_probs([[grammar.terminals[w] for w in s] for s in strings]))
+    truth = np.exp(grammar.exact.string_log_probs([[grammar.vocabulary[w] for w in s] for s in strings]))
     begin: Counter[tuple[int, ...]] = Counter()
     grams: Counter[tuple[int, ...]] = Counter()
     for string, p in zip(strings, truth.tolist(), strict=True):
@@ -171,7 +171,7 @@ def test_colours_are_impossible_as_often_as_the_chain_says(sampled: Sampled) -> 
     grammar = language("broadcast:states=3,depth=2,children=3,flip=1")
     for words in (1, 2, 4, 8):
         made = {s: p for s, p in chain(grammar, words).items() if p > 0.0}
-        logs = grammar.exact.string_log_probs([[grammar.terminals[w] for w in s] for s in made])
+        logs = grammar.exact.string_log_probs([[grammar.vocabulary[w] for w in s] for s in made])
         wanted = math.fsum(p for p, log in zip(made.values(), logs, strict=True) if log == -math.inf)
         assert value(found, name="impossible", words=words) == pytest.approx(wanted, abs=0.08)
 

@@ -99,7 +99,7 @@ def test_a_construction_has_the_frequency_of_the_configuration_and_kl_by_its_pla
     truth, model = PCFG.load(folder / "grammar" / "grammar.npz"), load_model(folder / "models" / "net")
     lengths = LengthRange(2, 8)
     given = Tilting(truth, event_of("c=1")).given().pcfg
-    words_and_end = [*map(list(model.vocabulary).index, truth.terminals), len(model.vocabulary) + 1]  # type: ignore
+    words_and_end = [*map(list(model.vocabulary).index, truth.vocabulary), len(model.vocabulary) + 1]  # type: ignore
     wanted: dict[str, list[float]] = {"kl_at": [], "kl_within": []}
     for words in next(endless(given, batch=40, seed=1, lengths=lengths)):
         expected = list(model.distributions([words]))  # type: ignore[attr-defined]
@@ -214,10 +214,10 @@ def test_pairs_of_words_in_another_order_are_counted_as_by_enumeration(transform
     sentences = {
         s: float(np.exp(pcfg.exact.string_log_probs([s])[0]))
         for n in range(2, 6)
-        for s in product(pcfg.terminals, repeat=n)
+        for s in product(pcfg.vocabulary, repeat=n)
     }
     total = sum(sentences.values())
-    size, place = len(pcfg.terminals), pcfg.word_ids
+    size, place = len(pcfg.vocabulary), pcfg.word_ids
     expected = np.zeros((size + 1, size + 1))
     for sentence, probability in sentences.items():
         numbers = [place[word] for word in (sentence if order is None else order.apply(sentence))]

@@ -333,7 +333,7 @@ def frequent_rules(pcfg: PCFG, kind: str, most: int = 15) -> list[FrequentRule]:
     if not len(rules):
         return []
     uses = states[rules[:, 0]] * np.exp(getattr(pcfg, f"{kind}_logp"))
-    right = len(pcfg.terminals) if kind == "lexical" else len(names)
+    right = len(pcfg.vocabulary) if kind == "lexical" else len(names)
     key = label[rules[:, 0]]
     for column in rules.T[1:]:
         key = key * right + (column if kind == "lexical" else label[column])
@@ -344,7 +344,7 @@ def frequent_rules(pcfg: PCFG, kind: str, most: int = 15) -> list[FrequentRule]:
         rest, children = int(keys[i]), []
         for _ in range(rules.shape[1] - 1):
             rest, child = divmod(rest, right)
-            children.append(pcfg.terminals[child] if kind == "lexical" else names[child])
+            children.append(pcfg.vocabulary[child] if kind == "lexical" else names[child])
         if total[i] > 0.0:
             share = float(total[i] / parents[rest])
             found.append(FrequentRule(names[rest], tuple(reversed(children)), float(total[i]), share))
@@ -443,7 +443,7 @@ def _of_process(process: Process) -> Part:
     content = {
         "language": process.meta["language"],
         "identity": process.identity,
-        "words": len(process.terminals),
+        "words": len(process.vocabulary),
         "mean_length": process.exact.mean_length,
     }
     return Part("grammar", "The process", Path(__file__).with_name("process.html.j2"), content)

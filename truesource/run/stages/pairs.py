@@ -87,7 +87,7 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
 def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``pairs/models/<name>.json``; where no pair can be compared, it says why and has no records."""
     lengths = run.config.corpus.lengths
-    pairs = read_pairs(run.folder / "pairs" / "pairs.jsonl", run.pcfg.terminals, lengths)
+    pairs = read_pairs(run.folder / "pairs" / "pairs.jsonl", run.pcfg.vocabulary, lengths)
     trained = run.model(model)
     try:
         record = _record(run, model.name, trained, with_truth(pairs, Lexicon(run.pcfg, lengths)))

@@ -136,7 +136,7 @@ def _grammatical(pcfg: PCFG, lengths: LengthRange, number: int, seed: int, rares
     except NothingToMeasureError:
         return []
     is_common = common_words(Lexicon(pcfg, lengths), rarest)
-    common = {word for word, is_word_common in zip(pcfg.terminals, is_common.tolist(), strict=True) if is_word_common}
+    common = {word for word, is_word_common in zip(pcfg.vocabulary, is_common.tolist(), strict=True) if is_word_common}
     clear = [
         pair
         for pair in grammatical.pairs

@@ -251,7 +251,7 @@ class _PlannedText:
         n = max(2, round(sampled_tokens(budget.batch_tokens) / mean))
         strings = sampler.sentences(sampler.draw(n, random_state(suite.seed)))
         expected = word_counts(truth, language.range) / mean * budget.tokens
-        words = [word for word, times in zip(truth.terminals, expected, strict=True) if times >= budget.min_count]
+        words = [word for word, times in zip(truth.vocabulary, expected, strict=True) if times >= budget.min_count]
         return cls(suite, language, CodedSentences.of(strings), words)
 
     def tokenizer(self, objective: Objective) -> PreTrainedTokenizerFast:

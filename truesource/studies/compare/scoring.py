@@ -150,7 +150,7 @@ def parallel_kind(models: Sequence[tuple[Truth, LanguageModel | ModelWords]]) ->
         models: each with the truth of its text.
     """
     vocabularies = [words_of(model, truth) for truth, model in models]
-    missing = any(len(words) < len(truth.terminals) for words, (truth, _) in zip(vocabularies, models, strict=True))
+    missing = any(len(words) < len(truth.vocabulary) for words, (truth, _) in zip(vocabularies, models, strict=True))
     return "full" if missing and len(set(vocabularies)) > 1 else "own"
 
 

@@ -64,7 +64,7 @@ def _words_by_frequency(truth: PCFG, lengths: LengthRange | None) -> list[Event]
     order = order[expected[order] <= TIMES[-1] / PER]
     ascending = expected[order]
     chosen = np.unique(np.searchsorted(ascending, np.geomspace(ascending[0], ascending[-1] * (1.0 - 1e-9), WORDS)))
-    return [Count((truth.terminals[order[i]],), 1, None) for i in chosen.tolist()]
+    return [Count((truth.vocabulary[order[i]],), 1, None) for i in chosen.tolist()]
 
 
 class _Construction:

@@ -54,7 +54,7 @@ def sentences_until_known(folder: Path, config: RunConfig) -> list[RunRecord]:
     corpus, split = Corpus.load(folder / "corpus"), config.evaluation.split
     documents = corpus.sentences(split)[: config.evaluation.sentences]
     languages = corpus.languages(split)[: len(documents)]
-    reader = Oracle(truth, "causal", vocabulary=truth.terminals)
+    reader = Oracle(truth, "causal", vocabulary=truth.vocabulary)
     reader_divergence = told_divergence(reader, truth, documents, languages)
     results = [
         RunRecord({"model": "reader", **record})

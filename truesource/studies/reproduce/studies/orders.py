@@ -40,7 +40,7 @@ def pair_counts(pcfg: PCFG, lengths: LengthRange, transform: Transform | None = 
         lengths: of sentences.
         transform: the new order (default: the original one).
     """
-    truth, size = AnyOrder(pcfg), len(pcfg.terminals)
+    truth, size = AnyOrder(pcfg), len(pcfg.vocabulary)
     numbers = range(lengths.low, lengths.high + 1)
     weights = softmax(truth.log_probs([[None] * n for n in numbers]))
     counts = np.zeros((size + 1, size + 1))

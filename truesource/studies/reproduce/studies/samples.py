@@ -103,7 +103,7 @@ def continued(windows: Windows, first: Int32Array, length: int, rng: np.random.G
     Raises:
         InputError: no string continues after some k words.
     """
-    n_words, words = len(windows.pcfg.terminals), first.shape[1]
+    n_words, words = len(windows.pcfg.vocabulary), first.shape[1]
     if n_words**words >= 2**62:
         raise InputError(f"windows of {words} words of {n_words} cannot be numbered; take fewer")
     texts = np.concatenate([first, np.empty((len(first), length - words), dtype=np.int32)], axis=1)
@@ -127,14 +127,14 @@ def _distributions(windows: Windows, seen: IntArray) -> FloatArray:
     law = windows.next_words(seen)[:, :-1]
     total = law.sum(axis=1, keepdims=True)
     if not (total > 0.0).all():
-        lost = " ".join(windows.pcfg.terminals[word] for word in seen[int(np.argmin(total[:, 0]))])
+        lost = " ".join(windows.pcfg.vocabulary[word] for word in seen[int(np.argmin(total[:, 0]))])
         raise InputError(f"no string continues after {lost!r}; take fewer words")
     return np.asarray(law / total)
 
 
 def _string_records(truth: PCFG, texts: Int32Array, words: int | str, rng: np.random.Generator) -> Iterator[RunRecord]:
     """Yield the records of strings, (N, n)."""
-    records = _moments(texts, rng) if len(truth.terminals) == 2 else _impossible(truth, texts)
+    records = _moments(texts, rng) if len(truth.vocabulary) == 2 else _impossible(truth, texts)
     for record in records:
         yield RunRecord({**record, "words": words, "grammar": truth.identity, "sentences": len(texts)})
 
@@ -150,7 +150,7 @@ def _moments(texts: Int32Array, rng: np.random.Generator) -> Iterator[Mapping[st
 
 def _impossible(truth: PCFG, texts: Int32Array) -> Iterator[Mapping[str, Any]]:
     """Yield the share of strings of probability 0."""
-    strings = [[truth.terminals[word] for word in row] for row in texts.tolist()]
+    strings = [[truth.vocabulary[word] for word in row] for row in texts.tolist()]
     wrong = int(np.isneginf(truth.exact.string_log_probs(strings)).sum())
     ends = stats.binomtest(wrong, len(strings)).proportion_ci(method="wilson")
     yield {"name": "impossible", "value": wrong / len(strings), "low": float(ends.low), "high": float(ends.high)}
