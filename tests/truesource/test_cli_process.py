@@ -67,7 +67,7 @@ def test_what_needs_rules_is_refused_in_one_sentence(here: Path, command: Comman
             "brackets",
             "--no-causal",
         ): "a masked bound needs the probability of a word given all",
-        ("evaluate", "context", *model): "evaluate context needs the probability of a word given the k words before it",
+        ("evaluate", "context", *model): "evaluate context needs the probability of a word given only the k words before it",
         ("evaluate", "probing", *model): "evaluate probing needs",
         ("evaluate", "divergence", *model, "--by", "phrase"): "the divergence by phrase needs trees",
         ("evaluate", "divergence", *model, "--by", "ambiguity"): "the divergence by ambiguity needs trees",
@@ -110,7 +110,7 @@ def test_a_monitor_of_a_training_sees_the_truth(here: Path) -> None:
 
 def test_lines_need_rules_before_anything_is_trained(here: Path, command: Command) -> None:
     done = command("score", "m-copies", "copies", "--oracle", "copies/grammar.npz", "--lines", 2)
-    assert done.code == 2 and "--lines needs the probability of a word given the k words before it alone" in done.err
+    assert done.code == 2 and "--lines needs the probability of a word given only the k words before it" in done.err
     config = {**CONFIG, "name": "l", "evaluation": {"lines": 2}}
     Path("l.yaml").write_text(yaml.safe_dump(config), "utf-8")
     done = command("run", "l.yaml")
@@ -138,7 +138,7 @@ def test_a_run_of_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, com
     assert results[0]["relative_ppl"] == 1.0
     page = Path("runs/brackets/report.html").read_text("utf-8")
     assert "The process" in page and "sampled from a process" in page
-    assert "evaluate context needs the probability of a word given the k words before it alone" in page
+    assert "evaluate context needs the probability of a word given only the k words before it" in page
     assert not Path("runs/brackets/grammar/diagnosis.json").exists()
     Path("masked.yaml").write_text(
         yaml.safe_dump(

@@ -84,7 +84,7 @@ def test_without_a_length_range(options: tuple[str, ...], here: Path, command: C
         (["--variant", "mirror=NPP"], "category 'NPP' is not in the grammar; near: "),
         (["--variant", "zipf=1", "--lengths", "5-9"], "expecting a length range such as 6..25"),
         (["--variant", "zipf=1", "--lengths", "1..1"], "no sentence of this grammar has a length in 1..1"),
-        (["--variant", "vocabulary=0"], "vocabulary wants a whole number"),
+        (["--variant", "vocabulary=0"], "vocabulary needs an integer number"),
     ],
 )
 def test_bad_input_leaves_nothing(arguments: list[str], message: str, here: Path, command: Command) -> None:
@@ -127,7 +127,7 @@ def test_heads_are_shown_and_never_guessed(command: Command, tmp_path: Path, mon
     call = ("vary", "g.txt", "--variant", "head-final=all", "--variant", "mirror=VPs", "--lengths", "2..3", "-o")
     code, _, err = command(*call, "v")
     assert code == 2
-    assert "the head is not known of S -> NPs VPs; VPs -> V NPs" in " ".join(err.split())
+    assert "the head of S -> NPs VPs; VPs -> V NPs is unknown" in " ".join(err.split())
     assert not (tmp_path / "v").exists()
     (tmp_path / "heads.txt").write_text("S -> NPs *VPs\nVPs: V\n")
     code, out, _ = command(*call, "v", "--heads", "heads.txt")
