@@ -119,7 +119,7 @@ def test_samples_are_sentences_to_other_verbs(here: Path, command: Command) -> N
         ("gpt2 --max-tokens 10", "max_tokens is 10, but the model takes 1 to 9 words"),
         ("gpt2 --scheme beam -n 2", "beam search draws nothing"),
         ("gpt2 --shard 2/2", "a shard is written i/n"),
-        ("bert", "this is a masked model"),
+        ("bert", "a masked model cannot generate"),
         ("missing", "there is no model 'missing'"),
         ("folder", "no trained model here"),
     ],
