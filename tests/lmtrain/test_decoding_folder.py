@@ -223,7 +223,7 @@ def test_bad_input(model: Path, samples: SampleFolder, tmp_path: Path) -> None:
         make_samples(model, 2, NUCLEUS, new, seed=-1)
     with pytest.raises(InputError, match="no such model folder"):
         make_samples(tmp_path / "missing", 2, NUCLEUS, new, seed=1)
-    with pytest.raises(InputError, match="this is a masked model"):
+    with pytest.raises(InputError, match="a masked model cannot generate"):
         make_samples(save_model(tmp_path / "bert", "bert"), 2, NUCLEUS, new, seed=1)
     with pytest.raises(InputError, match="will not overwrite"):
         make_samples(model, 2, NUCLEUS, samples.path, seed=1)

@@ -244,9 +244,9 @@ def test_one_seed_gives_the_same_text(scheme: str) -> None:
 
 def test_a_model_without_probabilities_is_refused() -> None:
     for law in (lambda text: [math.nan, 0.5, 0.5], lambda text: [0.0, 0.0, 0.0]):
-        with pytest.raises(InputError, match="not finite, or none is left"):
+        with pytest.raises(InputError, match="not finite, or 0 for all words"):
             draw(ToyModel(law), 3, Decoding(max_tokens=3), seed=1)
-    with pytest.raises(InputError, match="not finite, or none is left"):
+    with pytest.raises(InputError, match="not finite, or 0 for all words"):
         draw(ToyModel(lambda text: [1.0, 0.0, 0.0], never=(0,)), 3, Decoding(max_tokens=3), seed=1)
     with pytest.raises(InputError, match="-1 sentences"):
         draw(ToyModel(toy), -1, Decoding(max_tokens=3), seed=1)

@@ -67,7 +67,11 @@ def test_what_needs_rules_is_refused_in_one_sentence(here: Path, command: Comman
             "brackets",
             "--no-causal",
         ): "a masked bound needs the probability of a word given all",
-        ("evaluate", "context", *model): "evaluate context needs the probability of a word given only the k words before it",
+        (
+            "evaluate",
+            "context",
+            *model,
+        ): "evaluate context needs the probability of a word given only the k words before it",
         ("evaluate", "probing", *model): "evaluate probing needs",
         ("evaluate", "divergence", *model, "--by", "phrase"): "the divergence by phrase needs trees",
         ("evaluate", "divergence", *model, "--by", "ambiguity"): "the divergence by ambiguity needs trees",
