@@ -86,16 +86,26 @@ def elliptic(every: list[house.Module]) -> list[str]:
 
 
 def vague(every: list[house.Module]) -> list[str]:
-    """Assignments to `VAGUE` names."""
+    """Assignments to `VAGUE` names; keys of records in files may have any name."""
     return [
         f"{module.name}:{node.lineno}: {node.id}"
         for module in every
+        if module.name not in FROZEN
+        for keys in [_record_keys(module)]
         for node in ast.walk(module.tree)
-        if isinstance(node, ast.Name)
-        and isinstance(node.ctx, ast.Store)
-        and node.id in VAGUE
-        and module.name not in FROZEN
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in VAGUE and node not in keys
     ]
+
+
+def _record_keys(module: house.Module) -> set[ast.expr]:
+    """Names of the keys of typed dictionaries."""
+    return {
+        line.target
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ClassDef) and "TypedDict" in map(ast.unparse, node.bases)
+        for line in node.body
+        if isinstance(line, ast.AnnAssign)
+    }
 
 
 def private(every: list[house.Module]) -> list[str]:

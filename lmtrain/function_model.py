@@ -119,7 +119,7 @@ class FunctionModel:
                 such ``logits``. Logits at a position must not depend on later ones.
             targets: that it was trained with, see `truesource.lmtrain.truth.ExactTargets`; or words with the same
                 ``columns``, ``size`` and ``inputs``.
-            name: in tables; None: that of the class.
+            name: in tables; None: the name of the class.
         """
         from truesource.lmtrain.module_functions import distributions_of
 

@@ -55,7 +55,7 @@ class WordTokens:
         """Return ``<bos> w1 .. wn`` of each sentence, padded, (B, L).
 
         Raises:
-            InputError: a word has no token, and there is none of unknown words.
+            InputError: a word has no token, and unknown words have no token.
         """
         import torch
 
@@ -83,7 +83,7 @@ def model_of(source: Any, vocabulary: Any, name: str | None = None) -> LanguageM
         vocabulary: the fast tokeniser of the network; of a module, one of whole words, the words in the order of their
             token numbers, of which the next number is both the token before a sentence and the end, or
             `truesource.lmtrain.truth.ExactTargets`; of a function, its words.
-        name: in tables; None: that of the class or function.
+        name: in tables; None: the name of the class or function.
 
     Raises:
         InputError: the object and the vocabulary do not go together (code ``not-a-model`` or ``vocabulary``).

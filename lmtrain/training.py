@@ -84,8 +84,8 @@ def train(
     Args:
         corpus: a source of the splits train and, if there is one, dev; or train sentences themselves.
         model: settings of the model and its vocabulary, or the name of an architecture, such as ``"gpt2"``.
-        training: duration, optimiser, batches, such as ``{"epochs": 2}``; None: of an architecture by name, those of
-            the preset. Not for a model that counts.
+        training: duration, optimiser, batches, such as ``{"epochs": 2}``; None: the settings of the preset, for an
+            architecture by name. Not for a model that counts.
         out: folder to make; None: a temporary one, which goes with the model.
         preset: settings of an architecture by name, see `truesource.lmtrain.model_registry.preset`.
         seed: of weights, batches, masks and dropout, 0 or more.

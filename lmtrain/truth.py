@@ -185,7 +185,7 @@ class ExactTargets(Dataset[Batch]):
 
     @takes_sentences
     def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
-        """Return any sentences as padded tensors, such as those of `endless`; see the class.
+        """Return any sentences as padded tensors, such as sentences of `endless`; see the class.
 
         Raises:
             InputError: the truth cannot make a sentence.

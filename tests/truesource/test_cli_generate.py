@@ -118,13 +118,8 @@ def test_samples_are_sentences_to_other_verbs(here: Path, command: Command) -> N
         ("gpt2 --scheme magic", "magic"),
         ("gpt2 --max-tokens 10", "max_tokens is 10, but the model takes 1 to 9 words"),
         ("gpt2 --scheme beam -n 2", "beam search draws nothing"),
-<<<<<<< HEAD
         ("gpt2 --shard 2/2", "expecting a shard i/n"),
-        ("bert", "this is a masked model"),
-=======
-        ("gpt2 --shard 2/2", "a shard is written i/n"),
         ("bert", "a masked model cannot generate"),
->>>>>>> 3ea4ee0ece97611dcdf2aad2ff2c6c3f2e961751
         ("missing", "there is no model 'missing'"),
         ("folder", "no trained model here"),
     ],

@@ -94,7 +94,7 @@ class Standings(ResultRecords):
 
     @override
     def as_scores(self) -> list[Score]:
-        """Return the share of each model on the suite (``language`` is None), and its measures on each language."""
+        """Return the share of each model on the suite (``language`` null), and its measures on each language."""
         every: list[Score] = []
         for row in self.rows:
             head = {"model": row.name, "objective": self.objective}

@@ -162,8 +162,8 @@ class Sweep(ResultRecords):
         for row in self.rows:
             head = {key: row[key] for key in ("cell", "model", "sentences", "seed")}
             for name in MEASURES:
-                own = {"estimator": "paired"} if name == "kl" else {}
-                scores.append(_score(head, name, Interval(**row["measures"][name]), {**row["parts"], **own}))
+                estimator = {"estimator": "paired"} if name == "kl" else {}
+                scores.append(_score(head, name, Interval(**row["measures"][name]), {**row["parts"], **estimator}))
             counted = {**row["parts"], "flops": "matmul-and-convolution/multiply-add-2/forward-and-backward"}
             scores += [_score(head, name, row[name], counted) for name in COUNTS]
             for point in row["curve"]:
