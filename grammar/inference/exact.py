@@ -263,7 +263,8 @@ class Exact(GrammarTables):
         if not 0 <= position < len(sentence):
             raise InputError(f"position {position} is outside a sentence of {len(sentence)} tokens")
         leaves = self.charts().leaves(self.pcfg.encode(sentence).reshape(-1, 1)).weights
-        joint = np.asarray(leaves[position, :, 0] @ self.emission)
+        outside = leaves[position, :, 0]
+        joint = np.asarray((outside / (outside.max() or 1.0)) @ self.emission)  # the largest is 1, so none is lost
         if not joint.sum() > 0.0:
             raise InputError(f"no word fits position {position} of {' '.join(sentence)!r}")
         result: FloatArray = joint / joint.sum()

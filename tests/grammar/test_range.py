@@ -165,6 +165,11 @@ def test_scores_are_those_of_fractions(pcfg: PCFG, ids: list[int], dtype: type) 
             assert weights[ids[at]] == pytest.approx(float(joint / others), rel=1e-10, abs=1e-300)
 
 
+def test_a_rare_word_in_a_rare_sentence_keeps_its_probability() -> None:
+    pcfg = PCFG.from_text("S -> A A 1.0 | A 1e-40\nA -> 'a' 1.0 | 'b' 1e-290")
+    assert pcfg.masked(["b"], 0)[pcfg.vocabulary.index("b")] == pytest.approx(1e-290, rel=1e-10)
+
+
 @given(wide_pcfgs(), st.lists(st.integers(0, 2), min_size=1, max_size=4), st.integers(1, 4), st.integers(0, 3))
 def test_scores_given_lengths_are_those_of_fractions(pcfg: PCFG, ids: list[int], low: int, more: int) -> None:
     truth, lengths = FractionGrammar(pcfg), LengthRange(low, low + more)
