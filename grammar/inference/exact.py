@@ -263,7 +263,7 @@ class Exact(GrammarTables):
         if not 0 <= position < len(sentence):
             raise InputError(f"position {position} is outside a sentence of {len(sentence)} tokens")
         leaves = self.charts().leaves(self.pcfg.encode(sentence).reshape(-1, 1)).weights
-        outside = leaves[position, :, 0]
+        outside = np.where(np.diff(self.emission.indptr) > 0, leaves[position, :, 0], 0.0)  # of symbols with words
         joint = np.asarray((outside / (outside.max() or 1.0)) @ self.emission)  # the largest is 1, so none is lost
         if not joint.sum() > 0.0:
             raise InputError(f"no word fits position {position} of {' '.join(sentence)!r}")
