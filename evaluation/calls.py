@@ -137,6 +137,11 @@ def evaluator_named(name: str) -> Evaluator:
         InputError: no evaluator has the name (code ``unknown-evaluator``), or it takes no model and text
             (``other-inputs``).
     """
+    if not isinstance(name, str):
+        reason = (
+            f'the name of the evaluator comes first, as in evaluate("pplu", model, text), not {type(name).__name__}'
+        )
+        raise InputError(reason, code="unknown-evaluator")
     evaluators = {each.name: each for each in EVALUATORS}
     if name not in evaluators:
         names = [each for each in evaluators if each not in OTHER_CALLS]

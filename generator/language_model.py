@@ -14,6 +14,7 @@ import numpy as np
 from truesource.generator.objectives import Objective
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import brief
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,6 +182,12 @@ def real_numbers(values: Any, what: str, dtype: Any = np.float64) -> Any:
     if np.iscomplexobj(array):
         raise InputError(f"{what} is complex; return real numbers", code="complex")
     return array.astype(dtype, copy=False)
+
+
+def model_line(model: LanguageModel) -> str:
+    """Return one line about a model: its class, name, objective and number of words."""
+    words = "" if model.vocabulary is None else f", {len(model.vocabulary):,} words"
+    return brief(f"{type(model).__name__}({model.name}, {model.objective}{words})")
 
 
 def assemble_scores(rows: Sequence[FloatArray], unknown: Sequence[BoolArray], frame: ScoringFrame) -> TokenScores:

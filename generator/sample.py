@@ -17,6 +17,8 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
 
+FEW = 100  #: sentences from which on every split of the default shares has one
+
 
 def sample(
     truth: Truth | str | Path,
@@ -24,7 +26,7 @@ def sample(
     path: str | Path | None = None,
     *,
     lengths: LengthRange | tuple[int, int] | str | None = None,
-    shares: str | Mapping[str, float] = SHARES,
+    shares: str | Mapping[str, float] | None = None,
     seed: int = DEFAULT_SEED,
     **settings: Any,
 ) -> Corpus:
@@ -35,7 +37,8 @@ def sample(
         number: number of sentences in all splits together.
         path: folder to create; None: a temporary one, deleted with the corpus.
         lengths: condition on the number of words, such as ``6..25`` or ``(6, 25)``; None: sentences of all lengths.
-        shares: share of the sentences in each split.
+        shares: share of the sentences in each split; None: train .96, dev .01, test .01 and eval .02, of fewer than
+            `FEW` sentences all in the split eval.
         seed: seed of the samples.
         settings: further arguments of `Corpus.sample`, such as ``overlap``, ``columns`` or ``force``.
 
@@ -44,6 +47,8 @@ def sample(
     """
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         raise InputError(f"the number of sentences must be 1 or more, got {number!r}")
+    if shares is None:
+        shares = SHARES if number >= FEW else "eval=1"
     if not isinstance(shares, str):
         shares = ",".join(f"{name}={share!r}" for name, share in shares.items())
     splits = split_sizes(shares, number)

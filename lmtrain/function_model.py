@@ -15,6 +15,7 @@ from truesource.generator.language_model import (
     TokenScores,
     assemble_scores,
     check_sentences,
+    model_line,
     real_numbers,
 )
 from truesource.generator.model_checks import checked_table, require_log_probability, require_words, shape_of
@@ -106,6 +107,9 @@ class FunctionModel:
         self.name, self.objective = name, objective
         self.unchecked = bool(unchecked)
         self._end = int(objective == "causal")  # positions beyond the words
+
+    def __repr__(self) -> str:
+        return model_line(self)
 
     @classmethod
     def from_module(cls, module: torch.nn.Module, targets: WordColumns, *, name: str | None = None) -> FunctionModel:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from truesource.generator.language_model import EVERY_POSITION, LogDistributions, ScoringFrame, TokenScores
+from truesource.generator.language_model import EVERY_POSITION, LogDistributions, ScoringFrame, TokenScores, model_line
 from truesource.generator.objectives import Objective, ranks
 from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import FloatArray, IntArray
@@ -81,6 +81,9 @@ class _TrainedModel:
             raise InputError(f"config.json gives the model {longest} positions, so it can read no word")
         self.longest = None if longest is None else longest - self._extra  #: words of a sentence; None: any number
         self.name = name
+
+    def __repr__(self) -> str:
+        return model_line(self)
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str | None = None) -> Self:

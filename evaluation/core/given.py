@@ -38,7 +38,8 @@ def as_text(given: Any, split: str = "eval") -> Text:
         return Text.read(given, split)
     if hasattr(given, "score") or hasattr(given, "exact"):
         raise InputError(
-            f"expecting a text, got {type(given).__name__}; the order is model, text, and then oracle=GRAMMAR",
+            f"expecting a text, got {type(given).__name__}; the order is model, text, oracle=GRAMMAR;"
+            " sample(grammar, 1000) makes a text",
             code="no-text",
         )
     return Text(as_sentences(given))

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
-from truesource.generator.language_model import EVERY_POSITION, ScoringFrame, TokenScores
+from truesource.generator.language_model import EVERY_POSITION, ScoringFrame, TokenScores, model_line
 from truesource.generator.objectives import Objective
 from truesource.generator.piece_model import PieceTokenizer
 from truesource.grammar.sentences import takes_sentences
@@ -75,6 +75,9 @@ class _PieceModel(OpenVocabulary):
         self.longest = longest
         self._whole_words = isinstance(tokenizer.backend_tokenizer.model, WordLevel)
         self._predictor: OpenPredictor = _everywhere if head is None else lambda model: _at_head(model, head)
+
+    def __repr__(self) -> str:
+        return model_line(self)
 
     @property
     def _why(self) -> str:

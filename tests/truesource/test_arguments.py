@@ -29,6 +29,7 @@ def truth() -> ts.Oracle:
 
 ACCEPTED: dict[str, Callable[[Path], Any]] = {
     "a list of models": lambda _: ts.compare([uniform(), uniform("other")], TEXTS, GRAMMAR),
+    "a list of one model": lambda _: ts.compare([uniform()], TEXTS, GRAMMAR),
     "a path as truth": lambda f: ts.compare(uniform(), TEXTS, f / "g.npz"),
     "a language as truth": lambda _: ts.Oracle("dyck:k=1").score([["(1", "1)"]], ts.ScoringFrame()),
     "a pair as lengths": lambda _: ts.compare(uniform(), TEXTS, GRAMMAR, lengths=(1, 3)),
@@ -38,7 +39,10 @@ ACCEPTED: dict[str, Callable[[Path], Any]] = {
     "an architecture by name": lambda f: ts.train(TEXTS, "ngram", None, f / "m", seed=1),
 }
 REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "one model": (lambda _: ts.compare([uniform()], TEXTS, GRAMMAR), "expecting two or more models"),
+    "one model of seeds": (
+        lambda _: ts.compare({"a": [uniform(), uniform()]}, TEXTS, GRAMMAR),
+        "expecting two or more models",
+    ),
     "swapped": (lambda _: ts.compare(GRAMMAR, TEXTS, uniform()), "models come first"),  # type: ignore[arg-type]
     "swapped, many": (
         lambda _: ts.compare(GRAMMAR, [uniform()], TEXTS),  # type: ignore[arg-type]

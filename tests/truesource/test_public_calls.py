@@ -53,6 +53,12 @@ def test_a_corpus_knows_its_truth(corpus: ts.Corpus, tmp_path: Path) -> None:
         _ = ts.Corpus.load(other.path).truth
 
 
+def test_a_few_sentences_are_one_split_that_measures_take() -> None:
+    corpus = ts.sample(GRAMMAR, 20)
+    assert list(corpus.splits) == ["eval"] and ts.bound(corpus)["causal_bound"].value > 1.0
+    assert list(ts.sample(GRAMMAR, 100).splits) == ["train", "dev", "test", "eval"]
+
+
 def test_a_corpus_in_memory_goes_with_its_object() -> None:
     corpus = ts.sample(GRAMMAR, 50, lengths=(1, 9), shares="train=1")
     folder = corpus.path
@@ -289,6 +295,7 @@ REFUSED: dict[str, tuple[Callable[[Any, Any], object], str]] = {
     "no truth": (lambda m, _: ts.evaluate("divergence", m, [["a"]]), "oracle=GRAMMAR"),
     "lengths of no truth": (lambda m, _: ts.compare(m, [["a"]], lengths="1..3"), "oracle=GRAMMAR, or remove lengths"),
     "no truth of a bound": (lambda _, __: ts.bound([["a"]]), "oracle=GRAMMAR"),
+    "an evaluator last": (lambda m, c: ts.evaluate(m, c, "pplu"), "the name of the evaluator comes first"),
     "a model as text": (lambda m, c: ts.compare(m, m), "the order is model, text"),
     "a network": (lambda _, c: ts.compare(torch.nn.Linear(2, 2), c), r"as a pair: \(module, words\)"),
     "a function alone": (lambda _, c: ts.compare(trigrams, c), r"as a pair: \(function, words\)"),

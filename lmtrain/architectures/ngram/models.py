@@ -18,6 +18,7 @@ from truesource.generator.language_model import (
     ScoringFrame,
     TokenScores,
     framed_scores,
+    model_line,
 )
 from truesource.generator.objectives import Objective
 from truesource.generator.piece_model import PieceTokenizer
@@ -79,6 +80,9 @@ class CountedModel(ABC):
         self.name = name
         self.estimate = estimate
         self.reader = Reader(self.estimate, encoder.bos, encoder.eos)
+
+    def __repr__(self) -> str:
+        return model_line(self)
 
     @property
     def longest(self) -> None:

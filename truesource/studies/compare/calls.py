@@ -78,6 +78,8 @@ def compare(
         NothingToCompareError: a model, or all models together, can make no sentence.
     """
     how: dict[str, Any] = {"split": split, "sentences": sentences, "longest": longest, "lengths": lengths}
+    if isinstance(models, list | tuple) and len(models) == 1:
+        models = models[0]
     several = isinstance(models, Mapping | list | tuple) and not is_pair(models)
     seeds = _named(models) if several else {}
     single = None if several else as_loaded(models)
