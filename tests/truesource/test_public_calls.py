@@ -45,7 +45,7 @@ def test_a_corpus_knows_its_truth(corpus: ts.Corpus, tmp_path: Path) -> None:
     other = ts.Corpus.sample(GRAMMAR, {"eval": 5}, path=tmp_path / "o", lengths=(1, 9))
     assert other.grammar_file is not None
     ts.PCFG.from_text("S -> a 0.5 | b 0.5").save(other.grammar_file, force=True)
-    with pytest.raises(ts.InputError, match="another grammar") as refused:
+    with pytest.raises(ts.InputError, match="not sampled from this grammar") as refused:
         _ = ts.Corpus.load(other.path).truth
     assert refused.value.code == "other-grammar"
     other.grammar_file.unlink()
