@@ -314,7 +314,7 @@ def test_scores_that_are_not_those_of_the_distributions_are_refused(by: float) -
 
 
 def noisy(scale: float, ahead: float = 0.0) -> FunctionModel:
-    """Bigrams with other noise at each call, which may look at the last word."""
+    """Bigrams with other noise is not deterministic, which may look at the last word."""
     generator = np.random.default_rng(1)
     return shifted(lambda s, i: float(generator.normal(0.0, scale)) + ahead * (s[-1] == "often"))
 
@@ -325,7 +325,7 @@ def test_what_is_random_is_said_to_be_random(caplog: pytest.LogCaptureFixture) -
         score_alone(model, TEXT)
         score_alone(model, TEXT)
     (record,) = caplog.records
-    assert "at each call" in record.getMessage() and "ahead" not in record.getMessage()
+    assert "is not deterministic" in record.getMessage() and "ahead" not in record.getMessage()
 
 
 def test_noise_hides_no_look_ahead() -> None:

@@ -271,7 +271,7 @@ def test_an_existing_folder_is_refused_then_replaced(tmp_path: Path) -> None:
     (out / "precious").write_text("x")
     with pytest.raises(InputError, match="--force"):
         train([["a"]], TRIGRAMS, None, out, seed=0)
-    with pytest.raises(InputError, match="not a model and will not be replaced"):
+    with pytest.raises(InputError, match="not a model, so it will not be replaced"):
         train([["a"]], TRIGRAMS, None, out, seed=0, force=True)
     (out / "precious").rename(tmp_path / "precious")
     train([["a"]], TRIGRAMS, None, out, seed=0)

@@ -150,7 +150,7 @@ def test_an_existing_folder_is_refused_then_replaced(tmp_path: Path) -> None:
     short = TrainConfig(max_steps=1, batch_tokens=32)
     with pytest.raises(InputError, match="--force"):
         train(language(5, 0), CAUSAL, short, out, seed=0)
-    with pytest.raises(InputError, match="not a model and will not be replaced"):
+    with pytest.raises(InputError, match="not a model, so it will not be replaced"):
         train(language(5, 0), CAUSAL, short, out, seed=0, force=True)
     assert (out / "precious").exists()
     (out / "training.json").write_text("x")  # as the folder of a model has one

@@ -138,7 +138,7 @@ BAD = [
     ("parse toy.npz text.txt -o new.mrg --shard 0/2", ["--shard is for folders"]),
     ("parse toy.npz missing.txt -o new", ["no such file", "missing.txt"]),
     ("parse toy.npz noise.npz -o new", ["not UTF-8 text"]),
-    ("bound toy.npz gap.txt --json new", ["an empty line", "gap.txt:2"]),
+    ("bound toy.npz gap.txt --json new", ["this line is empty", "gap.txt:2"]),
     ("bound toy.npz zebra.txt --json new", ["can make none of the 2 sentences", "the grammar lacks the word 'zebra'"]),
     ("bound toy.npz folder --json new", ["not a finished corpus", "folder"]),
     ("bound toy.npz text.txt --json new --lengths 9", ["6..25 (inclusive) or none, got '9'"]),
@@ -154,7 +154,7 @@ BAD = [
     ("bound toy.npz text.txt -o new --next --json new2", ["--next is for small inputs"]),
     ("train missing -o new", ["no such corpus folder", "missing"]),
     ("train folder -o new", ["not a finished corpus", "folder"]),
-    ("train gap.txt -o new", ["an empty line", "gap.txt:2"]),
+    ("train gap.txt -o new", ["this line is empty", "gap.txt:2"]),
     ("train text.txt -o new --preset huge", ["unknown preset 'huge'; there are tiny, paper"]),
     ("train text.txt -o new --model elman", ["unknown architecture 'elman'; there are adaptive, bert"]),
     ("train text.txt -o new --model lstm --set model.heads=2", ["lstm takes no heads; leave it out"]),
@@ -167,19 +167,19 @@ BAD = [
     ),
     ("train text.txt -o new --set training.max_steps=[1", ["not YAML"]),
     ("train text.txt -o new --set depth=3", ["as model.KEY=VALUE or training.KEY=VALUE, not as 'depth=3'"]),
-    ("score folder text.txt --oracle toy.npz --frame odd", ["unknown frame 'odd'; there are default, paper"]),
+    ("score folder text.txt --oracle toy.npz --frame odd", ["unknown frame 'odd'; choose one of default, paper"]),
     ("report missing", ["no such run folder", "missing"]),
     ("report folder", ["not the folder of a run"]),
-    ("report runs/toy/corpus", ["this is a corpus; name a run"]),
-    ("report runs/toy/models/a --figures", ["this is a model; name a run"]),
+    ("report runs/toy/corpus", ["this is a corpus; use a run"]),
+    ("report runs/toy/models/a --figures", ["this is a model; use a run"]),
     (
         "score runs/toy text.txt --oracle toy.npz",
         ["this is a run; its models are runs/toy/models/a, runs/toy/models/b"],
     ),
-    ("score runs/toy/corpus text.txt --oracle toy.npz", ["this is a corpus; name a model"]),
+    ("score runs/toy/corpus text.txt --oracle toy.npz", ["this is a corpus; use a model"]),
     ("convert runs/toy new.txt", ["this is a run; its models are"]),
     ("train runs/toy -o new", ["this is a run; its corpus is runs/toy/corpus"]),
-    ("train runs/toy/models/a -o new", ["this is a model; name a corpus"]),
+    ("train runs/toy/models/a -o new", ["this is a model; use a corpus"]),
     ("bound toy.npz runs/toy", ["this is a run; its corpus is runs/toy/corpus"]),
     ("bound runs/toy text.txt", ["this is a run; its grammar is runs/toy/grammar/grammar.npz"]),
     ("bound runs/toy/corpus text.txt", ["this is a corpus; its grammar is runs/toy/corpus/grammar.npz"]),
@@ -253,7 +253,7 @@ def test_a_folder_that_is_no_corpus_survives_force(here: Path, command: Command)
     (here / "folder" / "note").write_text("precious", encoding="utf-8")
     code, _, err = command("sample", "toy.npz", "-n", "200", "-o", "folder", "--lengths", "2..8", "--force")
     assert code == 2
-    assert "not a corpus and will not be replaced" in err
+    assert "not a corpus, so it will not be replaced" in err
     assert (here / "folder" / "note").read_text(encoding="utf-8") == "precious"
 
 
@@ -379,7 +379,7 @@ def test_induction_goes_on_after_an_interrupt_and_other_settings_start_anew(
 def test_inspect_names_symbols_of_no_use_and_sample_takes_them(here: Path, command: Command) -> None:
     found = command("inspect", "unreachable.txt")
     assert found.code == 0
-    assert "cannot be reached from S: X" in found.out
+    assert "unreachable from S: X" in found.out
     assert found.last.startswith("Next: truesource sample unreachable.txt")
     assert "no sentence: X" in command("inspect", "unproductive.txt").out
     for name in ("unreachable", "unproductive"):

@@ -111,7 +111,7 @@ def test_start_and_format_are_taken_from_the_options(here: Path, command: Comman
         ("convert toy.txt new --to xml", ["no grammar format 'xml'", "berkeley, earleyx, nltk, npz, text"]),
         ("convert toy.txt new --from xml", ["no grammar format 'xml'"]),
         ("convert toy.txt new --from earleyx", ["expecting a rule such as VP->[V NP] : 0.6", "toy.txt:1"]),
-        ("convert toy.txt new --from nltk", ["brackets", "toy.txt:1"]),
+        ("convert toy.txt new --from nltk", ["bracket probabilities", "toy.txt:1"]),
         ("convert toy.txt new --from npz", ["use a truesource grammar", "toy.txt"]),
         ("convert toy.npz new --from text", ["neither an .npz grammar nor UTF-8 text"]),
         ("convert toy.txt new --from berkeley", ["no files NAME.grammar and NAME.lexicon of this name"]),
@@ -127,7 +127,7 @@ def test_start_and_format_are_taken_from_the_options(here: Path, command: Comman
         ("convert toy.txt nltk.txt --to nltk", ["will not overwrite nltk.txt without --force"]),
         ("convert absent new", ["no such file", "absent"]),
         ("inspect toy.txt absent.txt", ["there is no such file"]),
-        ("inspect toy.txt gap.txt", ["an empty line", "gap.txt:2"]),
+        ("inspect toy.txt gap.txt", ["this line is empty", "gap.txt:2"]),
         ("inspect toy.txt text.txt --lengths six", ["such as 6..25"]),
         ("inspect toy.txt --lengths 1..2", ["--lengths conditions a TEXT or --distances"]),
         ("inspect cycle.txt text.txt --lengths 0..2", ["1 <= low <= high"]),
@@ -240,7 +240,7 @@ def test_a_symbol_without_rules_is_no_word_where_words_are_quoted(command: Comma
     code, out, _ = command("inspect", "g.txt", "--json", "g.json")
     assert code == 0
     assert [line for line in out.splitlines() if line.startswith("!")] == [
-        "! names without rules that are not quoted as other words are: Vt (line 3);"
+        "! names without rules lack the quotes that other words have: Vt (line 3);"
         " quote those that are words, and give rules to the others"
     ]
     assert "No problem found" not in out

@@ -48,7 +48,7 @@ def test_it_says_what_it_read_and_what_came_of_it(here: Path, command: Command) 
     code, out, err = command("induce", "bank.mrg", "-o", "new.npz", "--cycles", 2, "--held-out", "gold.mrg")
     assert (code, err) == (0, "")
     rows = out.splitlines()
-    assert rows[0] == "24 trees, 72 words, 12 different"
+    assert rows[0] == "24 trees, 72 words, 12 types"
     assert any(row.startswith("refused    1 of 25 trees, the first (bank.mrg:") for row in rows)
     pcfg = PCFG.load(here / "new.npz")
     assert pcfg.meta == round_floats(pcfg.meta)  # digits that depend on the number of threads are cut off
@@ -333,7 +333,7 @@ def test_conventions_of_treebanks(here: Path, command: Command) -> None:
     code, out, err = command(*call, "as-penn.npz")
     assert code == 0
     assert "convention penn: dropped 3 words (-NONE- 3); cut 3 labels from 1 types to 1 (such as NP-SBJ to NP)" in out
-    assert "Warning: 9 of 48 (18.8%) words or labels were kept that look like markers of the convention switch" in err
+    assert "Warning: 9 of 48 (18.8%) words or labels look like markers of the convention switch" in err
     assert "--convention switchboard" in err
     code, out, err = command(*call, "new.npz", "--convention", "switchboard")
     assert (code, err) == (0, "")
@@ -411,4 +411,4 @@ def test_the_files_of_a_folder_are_counted(
     assert code == 0
     counts = "files      read 1 file (*.mrg 1); skipped 2 files (*.nw 1, hidden 1); 1 of these begins like trees"
     assert counts in out.splitlines()
-    assert "Warning: skipped 1 file that begins like trees, of unknown ending (b.nw)" in err
+    assert "Warning: skipped 1 file that begins like trees, with unknown suffixes (b.nw)" in err

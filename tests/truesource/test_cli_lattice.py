@@ -147,7 +147,7 @@ def test_a_corpus_folder_is_read_by_split(here: Path, command: Command) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("unigram.json", "empty.txt"), "an empty line; expecting one document a line (empty.txt:2)"),
+        (("unigram.json", "empty.txt"), "this line is empty; expecting one document a line (empty.txt:2)"),
         (("unigram.json", "nothing.txt"), "there is no such file (nothing.txt)"),
         (
             ("nothing.json", "text.txt"),

@@ -138,11 +138,11 @@ def test_nothing_is_written_unless_asked(here: Path, command: Command) -> None:
 
 
 BAD = [
-    ("missing.txt --reference bank.mrg", "no such file (missing.txt)"),
-    ("toy.npz --reference missing.mrg", "no such file (missing.mrg)"),
-    ("toy.npz --reference x=missing.mrg", "no such file (missing.mrg)"),
+    ("missing.txt --reference bank.mrg", "check the path (missing.txt)"),
+    ("toy.npz --reference missing.mrg", "check the path (missing.mrg)"),
+    ("toy.npz --reference x=missing.mrg", "check the path (missing.mrg)"),
     ("no*thing --reference bank.mrg", "no file matches"),
-    ("gap.txt --reference bank.mrg", "an empty line"),
+    ("gap.txt --reference bank.mrg", "this line is empty"),
     ("long.txt --reference bank.mrg --lengths 9..12", "none of the 120 sentences has 9..12 words"),
     ("long.txt --reference bank.mrg --lengths 9", "6..25 (inclusive) or none, got '9'"),
     ("one.txt --reference bank.mrg --lengths 2..9", "'one' needs 2 sentences or more, got 1"),

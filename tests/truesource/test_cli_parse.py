@@ -286,7 +286,7 @@ def test_what_is_no_folder_of_trees_stays(here: Path, command: Command) -> None:
     (here / "trees" / "note").write_text("precious", encoding="utf-8")
     call = ("parse", "toy.txt", "text.txt", "-o", "trees")
     assert command(*call).err == "truesource: will not overwrite trees without --force\n"
-    assert "not a folder of trees and will not be replaced" in command(*call, "--force").err
+    assert "not a folder of trees, so it will not be replaced" in command(*call, "--force").err
     assert (here / "trees" / "note").read_text(encoding="utf-8") == "precious"
 
 

@@ -80,7 +80,7 @@ def test_what_needs_rules_is_refused_in_one_sentence(here: Path, command: Comman
         ("vary", grammar, "--variant", "zipf=0.5", "-o", "x"): "is a process",
         ("inspect", grammar): "is a process",
         ("convert", grammar, "x.txt"): "is a process",
-        ("evaluate", "tendencies", "m-brackets", "brackets", "--oracle", grammar): "is a process",
+        ("evaluate", "tendencies", "m-brackets", "brackets", "--oracle", grammar): "which the process",
         ("sample", grammar, "-n", 100, "-o", "x", "--trees", "text"): "a corpus with bracketed trees needs trees",
         ("sample", grammar, "-n", 100, "-o", "x", "--temperature", 2): "--start or --temperature needs trees",
         ("sample", grammar, "-n", 100, "-o", "x", "--variant", "zipf=0.5"): "--variant needs trees",

@@ -459,7 +459,7 @@ def test_values_out_of_range_are_refused(option: str, here: Path, command: Comma
         ("missing corpus", "missing"),
         ("unigram missing", "missing"),
         ("unigram corpus --split dev", "dev"),
-        ("unigram empty.txt", "an empty line; expecting one document a line (empty.txt:2)"),
+        ("unigram empty.txt", "this line is empty; expecting one document a line (empty.txt:2)"),
         ("unigram blank.txt", "the file is empty; expecting one document a line"),
         ("unigram foreign.txt", "none of the 2 texts can be segmented into pieces"),
         ("unigram corpus --estimators exact,magic", "no estimator is called 'magic'; there are auto, exact, "),

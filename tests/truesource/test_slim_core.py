@@ -105,7 +105,7 @@ REFUSE = {
     "evaluate dynamics model corpus --oracle toy.npz": f"`truesource evaluate dynamics` needs {LM}",
     "evaluate probing model corpus --oracle toy.npz": f"`truesource evaluate probing` needs {LM}",
     "evaluate beliefs model corpus --oracle toy.npz": f"the model model needs {LM}",
-    "evaluate tendencies model --oracle toy.npz --lengths none": f"`truesource evaluate tendencies` needs {LM}",
+    "evaluate tendencies model --oracle toy.npz --lengths none": f"the model model needs {LM}",
     "evaluate tokenisation pieces.json text --lattice": f"`truesource evaluate tokenisation` needs {LM}",
     "sample toy.npz -n 900 -o other --scheduler tcp://127.0.0.1:1": "--scheduler needs dask and distributed:"
     " pip install 'truesource[dask]'",

@@ -136,9 +136,7 @@ def test_the_home_of_nobody(here: Path, command: Command) -> None:
 )
 def test_devices_are_not_read(here: Path, command: Command, line: str) -> None:
     done = command(*line.split())
-    assert (
-        done.code == 2 and done.err == "truesource: this is a device, not a file; name a file or a pipe (/dev/zero)\n"
-    )
+    assert done.code == 2 and done.err == "truesource: this is a device, not a file; use a file or a pipe (/dev/zero)\n"
     assert sorted(path.name for path in here.iterdir()) == ["g.txt", "loop"]
 
 
