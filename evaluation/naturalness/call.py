@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,7 @@ def evaluate(
     lengths: LengthRange | tuple[int, int] | str | None = None,
     seed: int,
     convention: Name = "penn",
+    after_reading: Callable[[Source], None] | None = None,
 ) -> Result:
     """Compare texts with a reference: words, lengths, n-grams.
 
@@ -54,6 +55,7 @@ def evaluate(
         lengths: of the sentences; None: as the first of the sources records them.
         seed: of samples, halves and intervals.
         convention: of treebanks.
+        after_reading: is called with each text that was read.
 
     Returns:
         A result whose ``detail`` is `MeasuredNaturalness`.
@@ -64,12 +66,12 @@ def evaluate(
     """
     asked = [("", reference), *by_name(sources)]
     condition, line = first_condition(lengths, [each for _, each in asked])
-    texts = [
-        read_source(
-            each, name=name, n=settings.sentences, seed=seed, lengths=condition, split=split, convention=convention
-        )
-        for name, each in asked
-    ]
+    texts = []
+    for name, each in asked:
+        how: dict[str, Any] = {"lengths": condition, "split": split, "convention": convention}
+        texts.append(read_source(each, name=name, n=settings.sentences, seed=seed, **how))
+        if after_reading is not None:
+            after_reading(texts[-1])
     Source.refuse_same_names(texts)
     grammars, notes = _grammars(texts, oracle, condition)
     comparison = measure(

@@ -229,7 +229,7 @@ def test_bad_input(model: Path, samples: SampleFolder, tmp_path: Path) -> None:
         make_samples(model, 2, NUCLEUS, samples.path, seed=1)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("all of it")
-    with pytest.raises(InputError, match="not a folder of samples and will not be replaced"):
+    with pytest.raises(InputError, match="not a folder of samples, so it will not be replaced"):
         make_samples(model, 2, NUCLEUS, tmp_path / "full", seed=1, force=True)
     assert not new.exists()
     assert (tmp_path / "full" / "thesis.tex").exists()

@@ -59,7 +59,10 @@ CALLS = {
     "compare": ("truesource.compare", "truesource.studies.compare.calls.result_of"),
     "explain": ("truesource.explain", "truesource.run.stages.explain.call.result_of"),
     "benchmark": ("truesource.studies.benchmark.run.execute", "truesource.studies.benchmark.run.execute"),
-    "reproduce": ("truesource.studies.reproduce.reproduction.reproduce", "truesource.studies.reproduce.reproduction.reproduce"),
+    "reproduce": (
+        "truesource.studies.reproduce.reproduction.reproduce",
+        "truesource.studies.reproduce.reproduction.reproduce",
+    ),
     "generate": (
         "truesource.lmtrain.decoding.sample_builder.make_samples",
         "truesource.lmtrain.decoding.sample_builder.make_samples",

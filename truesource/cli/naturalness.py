@@ -56,7 +56,6 @@ def command(
     from truesource.terminal.inputs import warn
     from truesource.terminal.output import OutputFiles, figure_of, json_of
     from truesource.terminal.tables import show
-    from truesource.terminal.treebanks import show_reading
 
     files = OutputFiles(json=json, figure=figure, force=force)
     result = evaluate(
@@ -68,19 +67,26 @@ def command(
         lengths=lengths,
         seed=seed,
         convention=convention,
+        after_reading=_show_source,
     )
     texts = result.detail.sources
-    for line in result.inputs:
+    for line in result.inputs[: len(result.inputs) - len(texts)]:
         echo(line)
-    for source in texts:
-        if source.bank is not None:
-            show_reading(source.bank, has_settings=False)
     warn(result.notes)
     show(result.table(), 100 + 34 * len(texts))
     for name in ("zipf_alpha", "ngram_spearman_2"):
         if score := result.detail.comparison.scores[texts[0].name].get(name):
             echo(f"{name}|{score.signature}")
     files.finish(_next(texts[1:]), json=json_of(result.records()), figure=figure_of(result.drawn))
+
+
+def _show_source(source: Source) -> None:
+    """Print what was read, and warnings about a treebank."""
+    from truesource.terminal.treebanks import show_reading
+
+    if source.bank is not None:
+        show_reading(source.bank, has_settings=False)
+    echo(source)
 
 
 def _next(texts: Sequence[Source]) -> str:
