@@ -150,7 +150,7 @@ def evaluator_named(name: str) -> Evaluator:
 
 
 def loaded(evaluator: Evaluator, model: LanguageModel | str | Path, settings: Settings) -> Any:
-    """Load a model by its reference; of an evaluator of snapshots, find the folder where they are.
+    """Load a model by its reference; of an evaluator of snapshots, find the folder if they are.
 
     Raises:
         InputError: there is no such model, or it lacks an ability that the settings need.

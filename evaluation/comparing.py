@@ -104,7 +104,7 @@ class ModelScores:
 
 
 def grouped(models: Sequence[ModelScores]) -> list[list[ModelScores]]:
-    """The models in groups that compare: one text, truth, objective and vocabulary; each in the order given."""
+    """Return the models in groups that compare: one text, truth, objective and vocabulary; each in the order given."""
     groups: dict[tuple[str, ...], list[ModelScores]] = {}
     for model in models:
         groups.setdefault(model.key, []).append(model)
@@ -170,7 +170,7 @@ class ModelComparison(ResultRecords):
         ]
 
     def pair(self, first: str, second: str) -> PairedDifference:
-        """The KL of one model less that of another.
+        """Return the KL of one model less that of another.
 
         Raises:
             KeyError: there are no such models.
@@ -278,11 +278,11 @@ def compare_models(
 
 
 def model_row(model: ModelScores, *, seed: int = DEFAULT_SEED) -> ModelRow:
-    """The measures of one model: of one seed those that its scores have, of several their means.
+    """Return the measures of one model: of one seed those that its scores have, of several their means.
 
     Args:
         model: of one or more seeds.
-        seed: of the resampling, where there are several.
+        seed: of the resampling, if there are several.
 
     Raises:
         NothingToCompareError: no sentence is possible for all its seeds and the oracle.
@@ -314,7 +314,7 @@ def model_row(model: ModelScores, *, seed: int = DEFAULT_SEED) -> ModelRow:
 
 
 def _oracle_row(model: ModelScores, name: str) -> ModelRow:
-    """The oracle with the vocabulary of a model, on the sentences of its first seed."""
+    """Return the oracle with the vocabulary of a model, on the sentences of its first seed."""
     first = model.seeds[0]
     paired = replace(first.paired, model=first.paired.oracle, impossible_model=first.paired.impossible_oracle[:0])
     alone = replace(first, label=name, paired=paired, seed=None, exact=None)
@@ -322,7 +322,7 @@ def _oracle_row(model: ModelScores, name: str) -> ModelRow:
 
 
 def _of_log(contrast: Contrast, least: float = 0.0) -> Interval:
-    """The exponential of a mean logarithm, whose interval ends at ``least`` or above."""
+    """Return the exponential of a mean logarithm, whose interval ends at ``least`` or above."""
     if contrast.low is None or contrast.high is None:
         return Interval(math.exp(contrast.value))
     with np.errstate(over="ignore"):
@@ -401,5 +401,5 @@ def _difference_parts(
 
 
 def _both(*values: object) -> object:
-    """The one value, or all where they differ."""
+    """Return the one value, or all where they differ."""
     return values[0] if len(set(values)) == 1 else "/".join(map(str, values))

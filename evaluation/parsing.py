@@ -9,9 +9,9 @@ The conventions are those of Sekine & Collins (1997) with COLLINS.prm:
 * A bracket that stands n times in one tree and m times in the other matches min(n, m) times.
 * A proposed bracket crosses if it overlaps some bracket of the treebank and neither contains the other. It counts once,
   however many it crosses.
-* The length of a sentence is its number of words in the treebank, punctuation included, traces left out.
+* The length of a sentence is its number of words in the treebank, punctuation included, traces excluded.
 
-Other than in evalb, every sentence counts. evalb leaves out sentences without a parse, those where the two sides
+Other than in evalb, every sentence counts. evalb excludes sentences without a parse, those where the two sides
 disagree on what is punctuation, and those of punctuation alone. Here the tags of the treebank say what is punctuation,
 and a missing parse (None) has no brackets and no tags; crossing brackets are counted in sentences with a parse.
 """
@@ -57,7 +57,7 @@ COUNTS = ("sentences", "unparsed", "words", "gold_brackets", "proposed_brackets"
 
 
 def tagged_words(tree: Tree) -> list[tuple[str, str]]:
-    """Tags and words, traces left out."""
+    """Tags and words, traces excluded."""
     return [
         (node.label, str(node.children[0])) for node in tree.subtrees() if node.is_preterminal and node.label != EMPTY
     ]
@@ -97,7 +97,7 @@ def brackets(tree: Tree, left_out: Sequence[bool]) -> tuple[Counter[Bracket], li
 
 
 def unlabelled(labelled: Counter[Bracket]) -> Counter[tuple[int, int]]:
-    """The spans of brackets, each as often as it stands."""
+    """Return the spans of brackets, each as often as it occurs."""
     counts: Counter[tuple[int, int]] = Counter()
     for (begin, end, _), times in labelled.items():
         counts[begin, end] += times
@@ -105,7 +105,7 @@ def unlabelled(labelled: Counter[Bracket]) -> Counter[tuple[int, int]]:
 
 
 def crossing_brackets(proposed: Counter[tuple[int, int]], gold: Counter[tuple[int, int]]) -> int:
-    """Number of proposed spans that overlap a span of the treebank where neither contains the other."""
+    """Return the number of proposed spans that overlap a span of the treebank where neither contains the other."""
     crossing = 0
     for (begin, end), times in proposed.items():
         if (begin, end) not in gold:  # spans of one tree never cross each other
@@ -124,8 +124,8 @@ class SentenceBrackets(NamedTuple):
     """Counts of one sentence."""
 
     number: int  #: from 1
-    length: int  #: words of the treebank, punctuation included, traces left out
-    words: int  #: words that count, punctuation left out
+    length: int  #: words of the treebank, punctuation included, traces excluded
+    words: int  #: words that count, punctuation excluded
     gold: int  #: brackets of the treebank
     proposed: int  #: brackets of the parse
     matched: int  #: brackets of both, with the same label
@@ -138,7 +138,7 @@ class SentenceBrackets(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Matches:
-    """Counts that two sides have in common, and the shares that follow (0 where there is nothing to count)."""
+    """Counts that two sides have in common, and the shares that follow (0 if there is nothing to count)."""
 
     matched: int  #: what parses and treebank share
     gold: int  #: what the treebank has
@@ -170,7 +170,7 @@ class BracketCounts(Matches):
     uncrossed: int  #: sentences with a parse and no crossing bracket
     few_crossing: int  #: sentences with a parse and at most two crossing brackets
     tagged: int  #: words with the right tag
-    words: int  #: words that count, punctuation left out
+    words: int  #: words that count, punctuation excluded
     sentences: int
     missing: int  #: sentences without a parse: their brackets and tags count as not found
 
@@ -223,7 +223,7 @@ class BracketScores(BracketCounts):
 
 
 def pooled(rows: Iterable[SentenceBrackets]) -> BracketCounts:
-    """The counts of some sentences together."""
+    """Return the counts of some sentences together."""
     return BracketCounts(**_sums(list(rows)))
 
 
@@ -234,7 +234,7 @@ def compare_brackets(gold: Sequence[Tree], parsed: Sequence[Tree | None]) -> Bra
 
     Args:
         gold: trees of the treebank.
-        parsed: a parse of each sentence; None where there is none.
+        parsed: a parse of each sentence; None if there is none.
 
     Raises:
         InputError: the two have different numbers of sentences, none at all, or a parse has other words.
@@ -409,7 +409,7 @@ def score_parses(
 
     Args:
         gold: trees of the treebank.
-        parsed: a parse of each sentence; None where there is none.
+        parsed: a parse of each sentence; None if there is none.
         parser: names how they were parsed, for records and signatures.
         grammar: digest of the grammar that parsed them.
         seed: of the bootstrap.
@@ -423,7 +423,7 @@ def score_parses(
 
 
 def treebank_parts(gold: Sequence[Tree]) -> dict[str, object]:
-    """Parts of a signature on the treebank: which brackets count, its digest, and that of its sentences."""
+    """Return parts of a signature on the treebank: which brackets count, its digest, and that of its sentences."""
     return {
         "brackets": "evalb-collins",
         "reference": digest_sentences([[str(tree)] for tree in gold]),

@@ -108,7 +108,7 @@ def read_source(
             corpus, a `Text`, a grammar, a model, or sentences.
         n: sentences to draw from a grammar or a model.
         seed: of the drawing.
-        lengths: sentences of other lengths are left out; a grammar is conditioned on it.
+        lengths: sentences of other lengths are excluded; a grammar is conditioned on it.
         split: of a corpus.
         convention: of a treebank.
         name: of the source; empty: that of the file or model.
@@ -291,7 +291,7 @@ def _read_trees(name: str, path: Path, convention: Name) -> Source:
 
 
 def _draw_from_model(name: str, path: Path | None, model: LanguageModel, n: int, seed: int) -> Source:
-    """Draw from the model's own distribution; sentences that are unfinished or empty are left out.
+    """Draw from the model's own distribution; sentences that are unfinished or empty are excluded.
 
     Raises:
         InputError: the model is masked, or cannot be read word by word.

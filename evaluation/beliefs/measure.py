@@ -99,7 +99,7 @@ def fit(x: Vectors, wanted: Vectors, parts: BeliefParts) -> AffineMap:
 def r2(
     read: FloatArray, beliefs: FloatArray, parts: BeliefParts, sentence: IntArray, seed: int = DEFAULT_SEED
 ) -> Interval:
-    """Share of the variance of beliefs that is read, on the test part; below 0: worse than their mean.
+    """Return the share of the variance of beliefs that is read, on the test part; below 0: worse than their mean.
 
     Args:
         read: (T, d) what is read of each word; only the test part counts.
@@ -143,7 +143,7 @@ def readable(vectors: Vectors, beliefs: Beliefs, seed: int = DEFAULT_SEED) -> In
 def mean_after(keys: Sequence[Sequence[Hashable]], beliefs: FloatArray, parts: BeliefParts) -> FloatArray:
     """Return for each word the mean belief of the train part after the same key; (T, d).
 
-    Keys that the train part lacks have that of their next shorter key, and the mean of all where there is none.
+    Keys that the train part lacks have that of their next shorter key, and the mean of all if there is none.
 
     Args:
         keys: for each length, the longest first, a key of each word, such as its last two words.
@@ -163,7 +163,7 @@ def mean_after(keys: Sequence[Sequence[Hashable]], beliefs: FloatArray, parts: B
 
 
 def last_words(beliefs: Beliefs, number: int) -> list[tuple[int, ...]]:
-    """The last words up to each, ``number`` of them or as many as there are, as numbers."""
+    """Return the last words up to each, ``number`` of them or as many as there are, as numbers."""
     words, position = beliefs.token.tolist(), beliefs.position.tolist()
     return [tuple(words[i - min(number - 1, at) : i + 1]) for i, at in enumerate(position)]
 
@@ -192,7 +192,7 @@ class Picture:
 def picture(beliefs: FloatArray, read: FloatArray, most: int = 600) -> Picture:
     """Project beliefs, and what is read, on the first two principal components of the beliefs.
 
-    Colours are the beliefs themselves where they are three numbers, else the first three components.
+    Colours are the beliefs themselves if they are three numbers, else the first three components.
 
     Args:
         beliefs: (N, d).
@@ -216,7 +216,7 @@ def divergences(log_truth: FloatArray, log_model: FloatArray) -> FloatArray:
     """KL(P || Q) of rows of log probabilities, (N,) nats.
 
     Args:
-        log_truth: (N, V), -inf where impossible.
+        log_truth: (N, V), -inf if impossible.
         log_model: (N, V), finite where the truth is.
     """
     truth = np.exp(log_truth)

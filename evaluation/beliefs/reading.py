@@ -42,7 +42,7 @@ class BeliefReading:
     beliefs: Beliefs
     parts: BeliefParts
     layers: Sequence[Layer]
-    untrained: Mapping[int, Interval]  #: by layer; empty where it was not asked for
+    untrained: Mapping[int, Interval]  #: by layer; empty if it was not asked for
     after_words: Mapping[int, Interval]  #: the mean belief after the same last words, or between the same, by number
     own: Interval | None  #: the map from the model's own distribution of the next word; None: it has none
 
@@ -66,7 +66,7 @@ class BeliefText:
 
     def __init__(self, model: LanguageModel, setting: Setting, settings: BeliefSettings) -> None:
         self.model, self.seed, self.settings = model, setting.seed, settings
-        self.notes: list[str] = []  #: what is left out, and why
+        self.notes: list[str] = []  #: what is excluded, and why
         self.oracle: Oracle = setting.full_oracle(model)
         lengths = self.oracle.lengths
         read = [self.oracle.read(sentence) for sentence in setting.sentences]
@@ -102,7 +102,7 @@ class BeliefText:
         return asked
 
     def beliefs(self, target: Target) -> Beliefs:
-        """The exact beliefs, a row a word."""
+        """Return the exact beliefs, a row a word."""
         return self.oracle.grammar.beliefs(self.seen, target, self.oracle.lengths)
 
     @cached_property
@@ -135,7 +135,7 @@ class BeliefText:
         return result
 
     def beginnings(self, rows: IntArray, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """The words of sentences up to some places, given by their rows (N,) among all T."""
+        """Return the words of sentences up to some places, given by their rows (N,) among all T."""
         first = np.searchsorted(self.sentence, self.sentence[rows])
         ends = (rows - first + 1).tolist()
         return [list(sentences[i][:end]) for i, end in zip(self.sentence[rows].tolist(), ends, strict=True)]

@@ -69,7 +69,7 @@ def measure(model: LanguageModel, setting: Setting, settings: BeliefSettings) ->
 
 
 def _read(setting: Setting, model: LanguageModel, reading: BeliefReading, text: BeliefText) -> Iterator[Score]:
-    """One record a number."""
+    """Yield one record a number."""
     parts, words = reading.parts, text.sentence
     shared = {
         "target": reading.target,
@@ -113,12 +113,12 @@ def _picture(reading: BeliefReading) -> dict[str, Any]:
 
 
 def of_target(record: Record, target: str, name: str = "r2") -> list[Record]:
-    """The records of one measure and belief."""
+    """Return the records of one measure and belief."""
     return [each for each in record["records"] if each["target"] == target and each["name"] == name]
 
 
 def r2_table(record: Record, target: str) -> ReportTable:
-    """A row for each layer, and for each that stands beside them."""
+    """Return a row for each layer, and for each that stands beside them."""
     records = of_target(record, target)
     untrained = {each["layer"]: each for each in records if each["vectors"] == "untrained"}
     rows = [
@@ -159,7 +159,7 @@ def _words_note(target: str) -> str:
 
 
 def patched_table(record: Record, target: str) -> ReportTable | None:
-    """KL after each change of the best layer; None where nothing was changed."""
+    """KL after each change of the best layer; None if nothing was changed."""
     records = of_target(record, target, "patched_kl")
     if not records:
         return None
@@ -173,7 +173,7 @@ def patched_table(record: Record, target: str) -> ReportTable | None:
 
 
 def targets_of(record: Record) -> list[str]:
-    """The beliefs that were read, in order."""
+    """Return the beliefs that were read, in order."""
     return list(dict.fromkeys(each["target"] for each in record["records"]))
 
 
@@ -184,7 +184,7 @@ def tables(record: Record, title: str) -> list[ReportTable]:
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables and figures for the template; None where nothing was measured."""
+    """Return tables and figures for the template; None if nothing was measured."""
     records = run.of_models("beliefs", dict[str, Any])
     if not records:
         return None

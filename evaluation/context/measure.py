@@ -116,7 +116,7 @@ def context_use(model: DistributionModel, setting: Setting, *, words: int = 4, p
 
 
 def _columns(found: Contexts, whole: Contexts, seen: str) -> dict[str, Column]:
-    """The measures of one predictor in all contexts; those of the truth have no ``seen``."""
+    """Return the measures of one predictor in all contexts; those of the truth have no ``seen``."""
     parts = {**_NATS, **({"seen": seen} if seen else {})}
     paired = {**parts, "estimator": "paired"}
     columns = {"loss": Column(-found.truth, parts)}
@@ -134,7 +134,7 @@ def _is_below(score: Score | None) -> bool:
 
 
 def _effective(measured: Mapping[str, Contexts], parts: Mapping[str, object], seed: int) -> Score:
-    """The nearest predictor, with percentiles of the nearest in resampled texts."""
+    """Return the nearest predictor, with percentiles of the nearest in resampled texts."""
     whole = measured[ALL]
     sums = np.stack([whole.per_sentence(found.column("kl")) for found in measured.values()], axis=1)
     sums = np.minimum(sums, np.finfo(np.float64).max / len(sums) ** 2)  # infinite ones stay the largest

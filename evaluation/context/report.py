@@ -64,7 +64,7 @@ def seen_label(seen: str) -> str:
 
 
 def lines_table(record: Record, title: str) -> ReportTable:
-    """A row for each predictor."""
+    """Return a row for each predictor."""
     rows = []
     for seen, scores in grouped(record, "words").items():
         loss = plain(record)["loss_truth"] if seen == ALL else scores["loss"]
@@ -97,12 +97,12 @@ def _cell(measure: Measure, record: Record) -> Cell | None:
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:
-    """The measures of one model, and its lines."""
+    """Return the measures of one model, and its lines."""
     return [context_table({record["model"]: record}, title), lines_table(record, record["model"])]
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables and figures for the template; None where nothing was measured."""
+    """Return tables and figures for the template; None if nothing was measured."""
     made = section_of_measures(CONTEXT, run)
     if made is None:
         return None

@@ -149,7 +149,7 @@ class Apart:
     k1: FloatArray
     k2: FloatArray
     k3: FloatArray
-    expected: FloatArray | None  #: None where it was not computed
+    expected: FloatArray | None  #: None if it was not computed
 
     @classmethod
     def of_tokens(cls, difference: FloatArray, sentence: Any, n: int, expected: FloatArray | None) -> Apart:
@@ -186,7 +186,7 @@ class Apart:
 
 
 def _renormalised(log_prob: FloatArray) -> FloatArray:
-    """Rows without what is given to tokens that no sentence contains, which a sampler never draws."""
+    """Return rows without what is given to tokens that no sentence contains, which a sampler never draws."""
     return np.asarray(log_prob - np.logaddexp.reduce(log_prob, axis=1, keepdims=True))
 
 
@@ -211,7 +211,7 @@ class _Steered:
         return Score(name, value, signature({**self._parts, **parts, "estimator": "exact"}))
 
     def frontier(self) -> Way:
-        """The truth given the event: the end of the frontier."""
+        """Return the truth given the event: the end of the frontier."""
         p = self._steering.probability
         kl = max(0.0, -self._log_probability())
         scores = {"probability": p, "satisfied": 1.0, "kl": kl, "excess": 0.0}
@@ -222,7 +222,7 @@ class _Steered:
         return math.log(p) if p > 0.0 else self._steering.log_probability
 
     def best_of(self, n: int) -> Way:
-        """The best of n samples of the truth."""
+        """Return the best of n samples of the truth."""
         found = best_of(n, self._steering.probability)
         scores = {"satisfied": found.probability, "kl": found.kl, "excess": 0.0}
         parts = {"steered": f"best-of-{n}"}
@@ -250,7 +250,7 @@ class _Steered:
     def of_model(
         self, name: str, beta: float | None, drawn: Sentences, kl: FloatArray | None = None, before: Way | None = None
     ) -> Way:
-        """Sentences drawn from a model, and how far it is from the model ``before`` which it was tuned from."""
+        """Return sentences drawn from a model, and how far it is from the model ``before`` which it was tuned from."""
         parts = {**self._model, "steered": name if beta is None else f"{name}-{beta:g}", "samples": len(drawn)}
         scores = {"satisfied": share_of("satisfied", self._steering.satisfied(drawn), parts)}
         truth = self._steering.pcfg.exact.string_log_probs([sentence or [""] for sentence in drawn])

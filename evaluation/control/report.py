@@ -72,7 +72,7 @@ def measure(model: DistributionModel, setting: Setting, settings: ControlSetting
 
 
 def ways_of(record: Record) -> dict[str, dict[tuple[str, float | None], dict[str, Record]]]:
-    """The numbers of each way, by event."""
+    """Return the numbers of each way, by event."""
     found: dict[str, dict[tuple[str, float | None], dict[str, Record]]] = {}
     for each in record["records"]:
         if each.get("by") == "way":
@@ -85,7 +85,7 @@ def _name(way: str, at: float | None) -> str:
 
 
 def ways_table(event: str, ways: dict[tuple[str, float | None], dict[str, Record]]) -> ReportTable:
-    """A row for each way."""
+    """Return a row for each way."""
     probability = ways["frontier", None]["probability"]["value"]
     rows = [
         TableRow((_name(*way), *(score_cell(scores.get(name), ".3f") for name in COLUMNS)))
@@ -101,7 +101,7 @@ def ways_table(event: str, ways: dict[tuple[str, float | None], dict[str, Record
 
 
 def estimators_table(record: Record) -> ReportTable | None:
-    """A row for each estimator of KL; None where nothing was estimated."""
+    """Return a row for each estimator of KL; None if nothing was estimated."""
     some = (each for each in record["records"] if each.get("by") == "estimator")
     found = nested(some, itemgetter("event", "of", "at", "estimator"))
     if not found:
@@ -130,14 +130,14 @@ def estimators_table(record: Record) -> ReportTable | None:
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:
-    """A table for each event, and one of estimators."""
+    """Return a table for each event, and one of estimators."""
     made = [ways_table(event, ways) for event, ways in ways_of(record).items()]
     estimators = estimators_table(record)
     return [*made, *([] if estimators is None else [estimators])]
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables and figures for the template; None where nothing was measured."""
+    """Return tables and figures for the template; None if nothing was measured."""
     made = section_of_measures(CONTROL, run)
     if made is None:
         return None

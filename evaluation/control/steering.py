@@ -146,7 +146,7 @@ def _last(pcfg: PCFG, prefixes: Sequence[Sequence[str]], lengths: LengthRange | 
 
 
 def _drawn(law: FloatArray, rng: np.random.Generator) -> IntArray:
-    """A column of each row, by its probabilities."""
+    """Return a column of each row, by its probabilities."""
     below = np.cumsum(law, axis=1)
     at = (below < rng.random((len(law), 1)) * below[:, -1:]).sum(axis=1)
     return np.asarray(np.minimum(at, law.shape[1] - 1))

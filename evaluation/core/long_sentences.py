@@ -49,7 +49,7 @@ def long_sentences(
     masked: bool = True,
     dtype: DTypeLike = np.float64,
 ) -> LongSentences | None:
-    """The cost of the long sentences; None where there are none, or the truth needs no chart.
+    """Return the cost of the long sentences; None without long sentences, or if the truth needs no chart.
 
     Time grows as the cube of the length, and is measured on the first 100 words of the longest sentence. It grows about
     as the length where the grammar is linear or few cells of a chart are not zero, and is measured on the first 1000.

@@ -81,7 +81,7 @@ def _scores(record: dict[str, Any]) -> Iterator[Score]:
 
 
 def _filler(model: LanguageModel | str | Path, pattern: Pattern) -> Filler:
-    """A model that fills gaps, as a sampler.
+    """Return a model that fills gaps, as a sampler.
 
     Raises:
         InputError: it cannot fill gaps, or there are more than `MOST_GAPS`.
@@ -98,7 +98,7 @@ def _filler(model: LanguageModel | str | Path, pattern: Pattern) -> Filler:
 def _with_model(
     record: dict[str, Any], filler: Filler, truth: AnyOrder, pattern: Pattern, number: int, rng: np.random.Generator
 ) -> dict[str, Any]:
-    """The record with ``model_log_prob`` of fillings, ``model_words`` of gaps, and ``model_samples``.
+    """Return the record with ``model_log_prob`` of fillings, ``model_words`` of gaps, and ``model_samples``.
 
     The probability that a model gives a filling is that of filling its gaps one by one, over all orders.
     """
@@ -133,7 +133,7 @@ def _with_model(
 
 
 def _pattern(truth: AnyOrder, words: Sequence[str]) -> Pattern:
-    """The words of a sentence, None for those that are not known.
+    """Return the words of a sentence, None for those that are not known.
 
     Raises:
         InputError: there is no gap, or the grammar lacks a word.
@@ -201,7 +201,7 @@ def _tables(record: dict[str, Any]) -> list[ReportTable]:
 
 
 def _row(filling: dict[str, Any]) -> TableRow:
-    """A sentence, its probabilities, and how often it was sampled."""
+    """Return a sentence, its probabilities, and how often it was sampled."""
     logs = [filling[key] for key in ("log_prob", "model_log_prob") if key in filling]
     cells = [number_cell(0.0 if log is None else math.exp(log), ".4f") for log in logs]
     times = [number_cell(filling["count"], ",")] if "count" in filling else []

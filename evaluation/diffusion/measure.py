@@ -97,7 +97,7 @@ class Schedule:
         return [n * (step + 1) // k - n * step // k for step in range(k)]
 
     def chosen(self, table: FloatArray, known: BoolArray, size: int, rank: IntArray) -> BoolArray:
-        """The places that the next step fills, (B, n).
+        """Return the places that the next step fills, (B, n).
 
         Args:
             table: (B, n, W+1) log probabilities at gaps.
@@ -117,12 +117,12 @@ class Schedule:
 
 
 def _random_ranks(rows: IntArray, rng: np.random.Generator) -> IntArray:
-    """A random order of the places of each row, (B, n)."""
+    """Return a random order of the places of each row, (B, n)."""
     return rng.permuted(np.tile(np.arange(rows.shape[1]), (len(rows), 1)), axis=1)
 
 
 def _at(table: FloatArray, rows: IntArray, chosen: BoolArray) -> FloatArray:
-    """Log probabilities of the words of rows, summed over the places that are chosen, (B,) nats."""
+    """Return log probabilities of the words of rows, summed over the places that are chosen, (B,) nats."""
     at = np.take_along_axis(table, rows[:, :, None], axis=2)[:, :, 0]
     return np.asarray(np.where(chosen, at, 0.0).sum(axis=1))
 
@@ -175,7 +175,7 @@ class Filler:
         return log_q, log_beside
 
     def sample(self, rows: IntArray, schedule: Schedule, rng: np.random.Generator) -> list[list[str]]:
-        """Sentences drawn from the sampler.
+        """Return sentences drawn from the sampler.
 
         Args:
             rows: (B, n) words that are known, and `HIDDEN` at gaps, of which each row has as many.
@@ -374,7 +374,7 @@ class _FilledText:
         return (1 + rounds) * sum(per_sentence) + sum(per_sentence[:rest])
 
     def _groups(self, number: int) -> Iterator[tuple[int, IntArray]]:
-        """Length, and which of the first sentences (repeated where they are fewer) have it, some at once."""
+        """Length, and which of the first sentences (repeated if they are fewer) have it, some at once."""
         sizes = self._sizes[np.arange(number) % len(self._sizes)]
         for n in np.unique(sizes).tolist():
             members = np.flatnonzero(sizes == n)
@@ -382,7 +382,7 @@ class _FilledText:
                 yield n, members[start : start + AT_ONCE]
 
     def divergences(self, schedule: Schedule, number: int) -> dict[str, dict[str, Column]]:
-        """The measures of each sentence, by denoiser."""
+        """Return the measures of each sentence, by denoiser."""
         own = {"filling": schedule.order, "fills": schedule.fills, "estimator": "paired"}
         kl, parallel, alone = (np.zeros(len(self.rows)) for _ in range(3))
         rng = np.random.default_rng([self._seed, 0, number])
@@ -402,7 +402,7 @@ class _FilledText:
         }
 
     def invalid(self, schedule: Schedule, denoiser: str, samples: int, number: int) -> dict[str, Score]:
-        """Share of sampled sentences that the grammar cannot make."""
+        """Return the share of sampled sentences that the grammar cannot make."""
         rng = np.random.default_rng([self._seed, 1, number])
         wrong = np.zeros(samples, dtype=bool)
         for n, members in self._groups(samples):
@@ -413,7 +413,7 @@ class _FilledText:
         return {"invalid": share_of("invalid", wrong, {**self.parts, **own})}
 
     def of_all_orders(self, short: int) -> dict[str, Score]:
-        """The exact divergence of short sentences in random order, and what their ELBO lies above it."""
+        """Return the exact divergence of short sentences in random order, and what their ELBO lies above it."""
         some = np.flatnonzero(self._sizes <= short)
         if not len(some):
             return {}

@@ -45,7 +45,7 @@ def measure(model: LanguageModel, setting: Setting, settings: DiffusionSettings)
 
 
 def samplers_of(record: Record) -> dict[tuple[str, str], dict[str, dict[str, Record]]]:
-    """The numbers by name, for each order and number of steps, of ``model`` and ``exact``."""
+    """Return the numbers by name, for each order and number of steps, of ``model`` and ``exact``."""
     found: dict[tuple[str, str], dict[str, dict[str, Record]]] = {}
     for each in record["records"]:
         if each.get("by") == "sampler":
@@ -55,7 +55,7 @@ def samplers_of(record: Record) -> dict[tuple[str, str], dict[str, dict[str, Rec
 
 
 def steps_table(record: Record, title: str) -> ReportTable:
-    """A row for each sampler."""
+    """Return a row for each sampler."""
     rows = []
     for (order, fills), sides in samplers_of(record).items():
         model, exact = sides["model"], sides["exact"]
@@ -83,13 +83,13 @@ def steps_table(record: Record, title: str) -> ReportTable:
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:
-    """The measures of one model, and its samplers."""
+    """Return the measures of one model, and its samplers."""
     own = measures_table(DIFFUSION, {record["model"]: record}, title)
     return [own, steps_table(record, record["model"])] if samplers_of(record) else [own]
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables and figures for the template; None where nothing was measured."""
+    """Return tables and figures for the template; None if nothing was measured."""
     made = section_of_measures(DIFFUSION, run)
     if made is None:
         return None

@@ -46,7 +46,7 @@ class Known:
     regret: FloatArray  #: (T,) ln P(word | words before, language) - ln P(word | words before), nats
 
     def by(self, key: IntArray, values: FloatArray) -> FloatArray:
-        """Mean of some values, (T,), at each of the numbers of ``key``, from 0 on."""
+        """Return the mean of some values, (T,), at each of the numbers of ``key``, from 0 on."""
         return np.asarray(np.bincount(key, values) / np.maximum(np.bincount(key), 1))
 
 
@@ -56,7 +56,7 @@ def what_is_known(
     languages: Sequence[int] | IntArray,
     lengths: LengthRange | None = None,
 ) -> Known:
-    """The exact uncertainty about the language of documents, and what it costs, word by word.
+    """Return the exact uncertainty about the language of documents, and what it costs, word by word.
 
     The regret of a document, summed, is at most the entropy of the prior on average: the information that the document
     gives about its language.
@@ -127,7 +127,7 @@ def strategy(
     *,
     seed: int = DEFAULT_SEED,
 ) -> Strategy:
-    """The mixture of some exact predictors that is nearest to a model, at every position of some documents.
+    """Return the mixture of some exact predictors that is nearest to a model, at every position of some documents.
 
     Weights minimise the mean KL(model || mixture) over positions, which has one minimum (unless two predictors are the
     same). `documents_read` has the same along the training of a model.
@@ -212,7 +212,7 @@ class _Readers:
 
     @staticmethod
     def _table(kept: CachedTruth, starts: IntArray, size: int) -> tuple[FloatArray, IntArray]:
-        """Ln P (T, E), and the column of what stands there (T,)."""
+        """Return ln P (T, E), and the column of what stands there (T,)."""
         log_p, observed = np.empty((size, len(kept.events))), np.empty(size, dtype=np.int64)
         for _, blocks in kept.groups:
             for block in blocks:
@@ -231,7 +231,7 @@ class _Readers:
         return np.flatnonzero(np.diff(self.document, prepend=-1))
 
     def log_q(self, model: DistributionModel) -> FloatArray:
-        """Ln Q of a model at all positions, (T, E) nats; it runs once.
+        """Return ln Q of a model at all positions, (T, E) nats; it runs once.
 
         Raises:
             InputError: it has another objective or other words than the one that these are kept for.
@@ -245,7 +245,7 @@ class _Readers:
         return log_q
 
     def kl(self, name: str, log_q: FloatArray) -> FloatArray:
-        """KL(predictor || model) at all positions, (T,) nats; inf where the model has no such word."""
+        """KL(predictor || model) at all positions, (T,) nats; inf if the model has no such word."""
         return rows_kl(self.log_p[name], log_q)
 
     def paired(self, log: FloatArray) -> FloatArray:
@@ -253,7 +253,7 @@ class _Readers:
         return np.asarray(log[np.arange(len(log)), self.observed])
 
     def strategy(self, log_q: FloatArray, seed: int) -> Strategy:
-        """The mixture that is nearest to a model, see `strategy`."""
+        """Return the mixture that is nearest to a model, see `strategy`."""
         names, starts, q = tuple(self.log_p), self.starts, np.exp(log_q)
         exact = np.exp(np.stack([self.log_p[name] for name in names]))
         weight = nearest(exact, q)
@@ -408,7 +408,7 @@ class _Measuring:
     setting: Setting
 
     def columns(self, log_q: FloatArray) -> dict[str, dict[str, Column]]:
-        """The measures of each reader at all positions, for ln Q (T, E) of a model."""
+        """Return the measures of each reader at all positions, for ln Q (T, E) of a model."""
         readers, exact = self.readers, {**_NATS, "estimator": "rao-blackwell"}
         truth = readers.paired(readers.log_p[TRUTH])
         found = {
@@ -427,7 +427,7 @@ class _Measuring:
         return found
 
     def whole(self, log_q: FloatArray, place: Mapping[str, object]) -> Scores:
-        """The numbers of all positions, and the weights of the readers."""
+        """Return the numbers of all positions, and the weights of the readers."""
         shared = {**self.shared, **place}
         found = {
             name: mean_scores(columns, self.readers.document, shared, self.setting.seed)
@@ -449,7 +449,7 @@ class _Measuring:
     def by(
         self, columns: Mapping[str, Mapping[str, Column]], by: str, key: IntArray, names: Sequence[str]
     ) -> dict[str, Scores]:
-        """Means of the measures in each group that has a position."""
+        """Return means of the measures in each group that has a position."""
         found = {}
         for number in np.unique(key).tolist():
             at = key == number
@@ -467,7 +467,7 @@ class _Measuring:
 
 
 def _languages(setting: Setting, truth: DocumentProcess, kept: IntArray) -> IntArray | None:
-    """Number of the language of some documents; None where none is known, or it changes within a document."""
+    """Return the number of the language of some documents; None if none is known, or it changes within a document."""
     text = setting.text
     if truth.languages is None or truth.predictor.switch > 0.0 or text is None or text.corpus is None:
         return None
@@ -475,11 +475,11 @@ def _languages(setting: Setting, truth: DocumentProcess, kept: IntArray) -> IntA
 
 
 def _band(position: IntArray) -> IntArray:
-    """Number of the band of each position: 0, 1, 2 to 3, 4 to 7 and so on."""
+    """Return the number of the band of each position: 0, 1, 2 to 3, 4 to 7 and so on."""
     return np.asarray(np.frexp(position)[1], dtype=np.int64)
 
 
 def _bands(position: IntArray) -> list[str]:
-    """Names of the bands up to that of the last position."""
+    """Return names of the bands up to that of the last position."""
     ends = [(2**k // 2, 2**k - 1) for k in range(int(_band(position).max()) + 1)]
     return [str(low) if low == high else f"{low}-{high}" for low, high in ends]

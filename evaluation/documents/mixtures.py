@@ -77,7 +77,7 @@ def intervals(
 
 
 def _value(exact: FloatArray, q: FloatArray, weight: FloatArray) -> float:
-    """Sum of q ln(mixture); -inf where it has no probability that the model has."""
+    """Return the sum of q ln(mixture); -inf if it has no probability that the model has."""
     mixture = np.tensordot(weight, exact, axes=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.where(q > 0.0, q * np.log(mixture), 0.0).sum())
@@ -99,7 +99,7 @@ def _derivatives(
 
 
 def best_on_simplex(slope: FloatArray, bend: FloatArray, weight: FloatArray) -> FloatArray:
-    """The weights, (R, M), at which each of some concave quadratic functions is greatest.
+    """Return the weights, (R, M), at which each of some concave quadratic functions is greatest.
 
     Args:
         slope: (R, M) first derivatives at ``weight``.
@@ -126,7 +126,7 @@ def best_on_simplex(slope: FloatArray, bend: FloatArray, weight: FloatArray) -> 
 
 
 def _faces(m: int) -> Iterator[list[int]]:
-    """All sets of some of m predictors."""
+    """Yield all sets of some of m predictors."""
     for size in range(m, 0, -1):
         yield from map(list, combinations(range(m), size))
 
@@ -150,7 +150,7 @@ def slopes(exact: FloatArray, q: FloatArray, starts: IntArray) -> FloatArray:
 
 
 def crossings(slopes: FloatArray) -> FloatArray:
-    """Weight at which each row of slopes, (R, G), is 0; 0 or 1 where it is so nowhere, (R,)."""
+    """Weight at which each row of slopes, (R, G), is 0; 0 or 1 if it is so nowhere, (R,)."""
     above = (slopes > 0.0).sum(axis=1)
     at = np.clip(above, 1, len(GRID) - 1)
     rows = np.arange(len(slopes))

@@ -27,7 +27,7 @@ from truesource.grammar.support.printable import track
 from truesource.grammar.truth import Truth, process
 
 HEADINGS = {"string": "string", "position": "words before", "step": "step"}
-#: columns of the tables by group, where they were measured
+#: columns of the tables by group, if they were measured
 COLUMNS = {
     "kl": "KL",
     "kl_family": "KL to",
@@ -87,7 +87,7 @@ def measure(model: Any, setting: Setting, settings: DocumentsSettings) -> Evalua
 
 
 def family_of(reference: str) -> Truth:
-    """The language of documents that a reference names.
+    """Return the language of documents that a reference names.
 
     Raises:
         InputError: it names none.
@@ -107,13 +107,13 @@ def _notes(found: DocumentReading) -> list[str]:
 
 
 def groups_of(record: Record, by: str) -> dict[str, Group]:
-    """The numbers of each string, band of positions or step, by name, first ones first."""
+    """Return the numbers of each string, band of positions or step, by name, first ones first."""
     some = (each for each in record["records"] if each.get("by") == by)
     return nested(some, itemgetter("group"), lambda each: (each["name"], each.get("reader", OF_TRUTH)))
 
 
 def families_table(record: Record, title: str) -> ReportTable:
-    """A row for the truth, and for each family."""
+    """Return a row for the truth, and for each family."""
     scores = plain(record)
     columns: dict[str, Mapping[str, Record]] = {"the truth": scores, **grouped(record, "reader")}
     rows = []
@@ -134,7 +134,7 @@ def families_table(record: Record, title: str) -> ReportTable:
 
 
 def groups_table(record: Record, by: str, title: str) -> ReportTable:
-    """A row for each string, band of positions or step."""
+    """Return a row for each string, band of positions or step."""
     groups = groups_of(record, by)
     there = {key for scores in groups.values() for key in scores if by != "step" or key[0] not in FIXED}
     readers = (OF_TRUTH, *grouped(record, "reader"))
@@ -156,7 +156,7 @@ def groups_table(record: Record, by: str, title: str) -> ReportTable:
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:
-    """The measures of one model, those of families, and those by string, by position and by step."""
+    """Return the measures of one model, those of families, and those by string, by position and by step."""
     own = [measures_table(DOCUMENTS, {record["model"]: record}, title)]
     if grouped(record, "reader"):
         own.append(families_table(record, record["model"]))
@@ -164,7 +164,7 @@ def tables(record: Record, title: str) -> list[ReportTable]:
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables and figures for the template; None where nothing was measured."""
+    """Return tables and figures for the template; None if nothing was measured."""
     made = section_of_measures(DOCUMENTS, run)
     if made is None:
         return None
@@ -217,7 +217,7 @@ def _distances(axes: Any, record: Record, groups: dict[str, Group], at: Any = No
 
 
 def _curve(axes: Any, groups: dict[str, Group], key: tuple[str, str], color: str, label: str, at: Any = None) -> None:
-    """One measure by group, with its intervals, where it was measured; ``at``: places of the groups."""
+    """One measure by group, with its intervals, if it was measured; ``at``: places of the groups."""
     places = range(len(groups)) if at is None else at
     scores = [(place, each[key]) for place, each in zip(places, groups.values(), strict=True) if key in each]
     if not scores:

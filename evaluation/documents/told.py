@@ -63,7 +63,7 @@ class Expected:
 def expected_languages(
     model: DistributionModel, truth: DocumentProcess, documents: Sequence[Sequence[str]]
 ) -> Expected:
-    """The weights of languages whose first words, mixed, are nearest to what a model expects to begin a string.
+    """Return the weights of languages whose first words, mixed, are nearest to what a model expects to begin a string.
 
     Each string begins as its language begins any string, so a reader who is not told the language expects the mixture
     of these K distributions by its posterior. The weights minimise the sum of (model - mixture)^2 / mean of the K, over
@@ -107,7 +107,7 @@ def expected_languages(
 def _nearest_mixtures(laws: FloatArray, q: FloatArray) -> FloatArray:
     """Weights of ``laws``, (K, E), of which the mixture is nearest to each row of ``q``, (B, E); (B, K).
 
-    Events that no language begins with are left out of ``q``.
+    Events that no language begins with are excluded of ``q``.
     """
     scale = np.sqrt(laws.mean(axis=0))
     some = scale > 0.0

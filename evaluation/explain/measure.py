@@ -37,13 +37,13 @@ class Rung:
     #: words that are seen: k of the best predictor, n-1 of an n-gram model; None: all
     seen: int | None
     table: FloatArray | None  #: (3, N) as `truesource.evaluation.measures.paired.Paired.table`; None: only a mean
-    value: float | None = None  #: KL in nats a token, where there is no table
+    value: float | None = None  #: KL in nats a token, if there is no table
 
 
 def window_rungs(
     model: LanguageModel, setting: Setting, number: int, vocabulary: ComparisonVocabulary | None = None
 ) -> Iterator[Rung]:
-    """The best predictors that see 0, 1, 2, ... words, ``number`` of them, in one vocabulary; exact.
+    """Yield the best predictors that see 0, 1, 2, ... words, ``number`` of them, in one vocabulary; exact.
 
     Without ``vocabulary``, that is the model's own. None of a masked model, of a transformed text, and of a truth
     without rules.
@@ -58,10 +58,10 @@ def window_rungs(
 
 
 def floor_rung(setting: Setting, sentences: int, tokens: float) -> Rung | None:
-    """The floor of the data: a learner that knows the rules, and counts them in the trees of the train split.
+    """Return the floor of the data: a learner that knows the rules, and counts them in the trees of the train split.
 
     In closed form, see `truesource.grammar.estimate.data_floor.data_floor`: a bound of the expected divergence of such
-    a learner, to leading order where there is a condition on length. None of a truth without rules, or where
+    a learner, to leading order if there is a condition on length. None of a truth without rules, or where
     derivations may not end.
 
     Args:
@@ -145,7 +145,7 @@ def changes(base: SeedSums, levers: Mapping[str, SeedSums], *, seed: int = DEFAU
 
 
 def first_of(found: Mapping[str, LeverChange]) -> str | None:
-    """The lever that helps most, and surely; None where none does.
+    """Return the lever that helps most, and surely; None if none does.
 
     Exact targets are named only where nothing else helps: they say what the noise of single words costs, but nobody can
     train on them where the truth is unknown.

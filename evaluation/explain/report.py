@@ -110,7 +110,7 @@ def rung_title(row: Record) -> str:
 
 
 def lever_table(record: Record) -> ReportTable:
-    """A row for each lever that was run, the one that helps most first."""
+    """Return a row for each lever that was run, the one that helps most first."""
     rows = [
         TableRow(
             [
@@ -156,7 +156,7 @@ def _ladder(record: Record) -> list[tuple[str, Record, str]]:
 
 
 def ladder_table(record: Record) -> ReportTable:
-    """A row for each reference, the model among them."""
+    """Return a row for each reference, the model among them."""
     rows = _ladder(record)
     kinds = {
         "window": "exact: no model that sees no more is nearer",
@@ -205,7 +205,7 @@ def ladder_figure(record: Record, salt: str) -> str:
 
 
 def lever_figure(record: Record, salt: str) -> str | None:
-    """The change of each lever with its interval; None if none was run."""
+    """Return the change of each lever with its interval; None if none was run."""
     rows = record["levers"]
     if not rows:
         return None
@@ -237,7 +237,7 @@ def lever_figure(record: Record, salt: str) -> str | None:
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Return what the template shows; None where nothing was explained."""
+    """Return what the template shows; None if nothing was explained."""
     records = run.of_models("explain", dict[str, Any])
     if not records:
         return None

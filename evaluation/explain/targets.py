@@ -86,7 +86,7 @@ def write_expected(
 
 
 def read_expected(path: Path, request: dict[str, object]) -> ExpectedTokens:
-    """A table that `write_expected` wrote; it stays on disk.
+    """Return a table that `write_expected` wrote; it stays on disk.
 
     Args:
         path: of the file.

@@ -28,7 +28,7 @@ TITLES: dict[By, str] = {
 
 
 def places_of(model: LanguageModel, setting: Setting) -> list[dict[str, Any]]:
-    """The divergence of a model attributed to groups of contexts and words, one record a group.
+    """Return the divergence of a model attributed to groups of contexts and words, one record a group.
 
     The parts of each kind of group sum to the divergence. None of a masked model, of one without full distributions,
     and of a truth without rules.
@@ -63,7 +63,7 @@ def memory_of(model: LanguageModel, setting: Setting, trained: Sequence[Sequence
 
 
 def places_table(record: Record) -> ReportTable | None:
-    """The groups with most of the divergence, of each kind; None where there are none."""
+    """Return the groups with most of the divergence, of each kind; None if there are none."""
     rows = []
     for by in PLACES:
         groups = [each for each in record["where"] if each["by"] == by]
@@ -91,7 +91,7 @@ def places_table(record: Record) -> ReportTable | None:
 
 
 def memory_sentence(record: Record) -> str:
-    """Return what a model has by heart, in words; empty where it was not measured."""
+    """Return what a model has by heart, in words; empty if it was not measured."""
     found = {each["name"]: each for each in record["memory"]}
     if not found:
         return ""

@@ -16,7 +16,7 @@ from truesource.grammar.support.printable import too_few
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 CELLS = 2**20  #: numbers that an array of the jackknife holds, unless a single sample has more
-NEAR_ONE = 1.0 - 1e-12  #: where Fisher's z of a correlation is cut off
+NEAR_ONE = 1.0 - 1e-12  #: largest correlation for Fisher's z
 
 
 def spearman(x: FloatArray, y: FloatArray) -> float:
@@ -38,12 +38,12 @@ def r2_pearson(model: FloatArray, oracle: FloatArray) -> float:
 
 
 def r2_identity(model: FloatArray, oracle: FloatArray) -> float:
-    """``1 - MSE / Var(ln P)``: the share of the oracle's variance that the model's values explain as they are."""
+    """Return ``1 - MSE / Var(ln P)``: the share of the oracle's variance explained by the model's unscaled values."""
     return _identity(model, oracle, oracle)
 
 
 def r2_released(model: FloatArray, oracle: FloatArray) -> float:
-    """``1 - MSE / Var(ln Q)``, as the code of Jumelet & Zuidema (2023) computes it."""
+    """Return ``1 - MSE / Var(ln Q)``, as the code of Jumelet & Zuidema (2023) computes it."""
     return _identity(model, oracle, model)
 
 
@@ -56,24 +56,24 @@ CORRELATIONS = {
 
 
 def correlations(paired: Paired, seed: int = DEFAULT_SEED) -> dict[str, Interval]:
-    """``rho``, ``r2_pearson``, ``r2_identity`` and ``r2_released`` with intervals, that of rho without resampling."""
+    """Return ``rho``, ``r2_pearson``, ``r2_identity``, ``r2_released`` with intervals; rho needs no resampling."""
     model, oracle = paired.model, paired.oracle
     intervals = {"rho": spearman_ends(model, oracle, paired.sentence), **_r2_ends(paired, seed)}
     return {name: Interval(measure(model, oracle), *ends(*intervals[name])) for name, measure in CORRELATIONS.items()}
 
 
 def spearman_ends(x: FloatArray, y: FloatArray, sentence: NDArray[np.integer]) -> FloatArray:
-    """The interval of `spearman` by Student's t on the scale of Fisher's z, with the jackknife's error, (2,).
+    """Return the interval of `spearman` by Student's t on the scale of Fisher's z, with the jackknife's error, (2,).
 
-    Of 10 to 20 unequal sentences it holds as often as it says where the studentised bootstrap does not: a resample has
-    ties that no sample has. From `LARGE` sentences on the error is that of the influences of all sentences, which is
-    what the jackknife nears. NaN of fewer than `FEWEST` sentences, and where one side is constant, or would be without
-    some sentence.
+    With 10 to 20 unequal sentences it has nominal coverage, which the studentised bootstrap lacks: a resample has ties
+    that no sample has. From `LARGE` sentences the error is from the influences of all sentences, the limit of the
+    jackknife. It is NaN for fewer than `FEWEST` sentences, and if one side is constant, or would be without some
+    sentence.
 
     Args:
         x: (T,)
         y: (T,)
-        sentence: (T,) sentence of each position, ascending, or what else is independent.
+        sentence: (T,) sentence, or another independent unit, of each position, ascending.
     """
     starts = np.flatnonzero(np.diff(sentence, prepend=sentence[:1] - 1))
     n = len(starts)
@@ -99,7 +99,7 @@ def spearman_ends(x: FloatArray, y: FloatArray, sentence: NDArray[np.integer]) -
 
 
 class _Ranked:
-    """Values in rising order, equal ones together."""
+    """Values in ascending order, equal ones together."""
 
     def __init__(self, values: FloatArray) -> None:
         self.order = np.argsort(values, kind="stable")
@@ -110,22 +110,22 @@ class _Ranked:
         self.group[self.order] = group
 
     def below(self, weights: FloatArray) -> FloatArray:
-        """Weight of smaller values, and half of that of equal ones, (R, T) from (R, T)."""
+        """Return the weight of smaller values and half the weight of equal ones, (R, T) from (R, T)."""
         groups = np.add.reduceat(weights[:, self.order], self.starts, axis=1)
         return np.asarray((np.cumsum(groups, axis=1) - groups / 2.0)[:, self.group])
 
 
 def _weighted_spearman(x: _Ranked, y: _Ranked, weights: FloatArray, starts: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Spearman's rho of weighted positions (R,) and the influence of each sentence on it (R, N).
+    """Return Spearman's rho of weighted positions (R,) and the influence of each sentence on it (R, N).
 
-    A rank is the share of smaller values and half of that of equal ones. So the influence of a position is that of its
-    ranks and, since it moves all ranks, the mean over the positions above it of the other side's rank. NaN where a side
-    is constant.
+    A rank is the share of smaller values and half the share of equal ones. So the influence of a position is the
+    influence of its ranks and, since it moves all ranks, the mean over the positions above it of the other side's rank.
+    NaN if a side is constant.
 
     Args:
         x: one side.
         y: the other.
-        weights: (R, T) how often each position counts.
+        weights: (R, T) of each position.
         starts: (N,) first position of each sentence.
     """
     total = weights.sum(axis=1, keepdims=True)
@@ -151,7 +151,7 @@ def _weighted_spearman(x: _Ranked, y: _Ranked, weights: FloatArray, starts: IntA
 
 
 def _fisher(rho: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Fisher's z of correlations and its derivative."""
+    """Return Fisher's z of correlations and its derivative."""
     cut = np.clip(rho, -NEAR_ONE, NEAR_ONE)
     return np.arctanh(cut), 1.0 / (1.0 - cut**2)
 
@@ -181,7 +181,7 @@ def _r2_ends(paired: Paired, seed: int) -> dict[str, FloatArray]:
 
 
 def _r2_scales(sums: NDArray[Any]) -> NDArray[Any]:
-    """Fisher's z of Pearson's correlation, ln MSE / Var(ln P) and ln MSE / Var(ln Q), (R, 3)."""
+    """Return Fisher's z of Pearson's correlation, ln MSE / Var(ln P) and ln MSE / Var(ln Q), (R, 3)."""
     n, x, y, xx, yy, xy, error = sums.T
     spread_x, spread_y = xx - x * x / n, yy - y * y / n
     rho = (xy - x * y / n) / np.sqrt(spread_x * spread_y)
@@ -197,7 +197,7 @@ def _identity(model: FloatArray, oracle: FloatArray, reference: FloatArray) -> f
 
 
 def _pearson(x: FloatArray, y: FloatArray) -> float:
-    """Pearson correlation; 0 where one side is constant, since nothing then varies together."""
+    """Return Pearson's correlation; 0 if one side is constant, since nothing then varies together."""
     dx, dy = x - x.mean(), y - y.mean()
     scale = float(np.sqrt((dx @ dx) * (dy @ dy)))
     return float(np.clip((dx @ dy) / scale, -1.0, 1.0)) if scale > 0.0 else 0.0

@@ -58,7 +58,7 @@ class Ratios:
 
     @property
     def excluded(self) -> int:
-        """Number of different sentences left out."""
+        """Number of different sentences excluded."""
         return len(self.given) - len(self.values)
 
 
@@ -103,9 +103,9 @@ def memory(
     Args:
         model: causal, or masked: the ratios are then of pseudo-likelihoods.
         setting: the fresh sentences, and the truth. Every position counts, whatever the frame.
-        trained: all sentences that the model was trained on, repeated ones as often as they stand there.
+        trained: all sentences that the model was trained on, repeated ones as often as they occur there.
         sentences: number of training sentences to score, from the first; None: all.
-        unseen: leave out fresh sentences that stand in the training text; otherwise they count on both sides.
+        unseen: exclude fresh sentences that stand in the training text; otherwise they count on both sides.
 
     Raises:
         InputError: a sentence is a string, or there are no training sentences.
@@ -151,12 +151,12 @@ def memory(
 
 
 def _members(sentences: Sequence[Words]) -> str:
-    """Part of a signature."""
+    """Return the part of a signature."""
     return f"{len(sentences)}/{digest_sentences(sentences)}"
 
 
 def group_name(number: int) -> str:
-    """Name of one of `GROUPS`, such as ``1``, ``2-3`` or ``64+``."""
+    """Return the name of one of `GROUPS`, such as ``1``, ``2-3`` or ``64+``."""
     low = GROUPS[number]
     if number == len(GROUPS) - 1:
         return f"{low}+"
@@ -165,9 +165,9 @@ def group_name(number: int) -> str:
 
 
 def ratios(model: LanguageModel, setting: Setting, sentences: Sequence[tuple[str, ...]]) -> Ratios:
-    """The ratios of some sentences by the truth of a setting; those that one side cannot make are left out.
+    """Return the ratios of some sentences by the truth of a setting; those that one side cannot make are excluded.
 
-    The truth leaves out nothing that a text leaves out, so that both texts are measured by one truth.
+    The truth excludes nothing that a text excludes, so that both texts are measured by one truth.
 
     Raises:
         NothingToCompareError: nothing is left.
@@ -196,7 +196,7 @@ def auroc(members: FloatArray, fresh: FloatArray) -> float:
 
 
 def two_samples(members: FloatArray, fresh: FloatArray, seed: int = DEFAULT_SEED) -> dict[str, Interval]:
-    """All `MEASURES` of two samples of ratios, with intervals over both: each is resampled, independently.
+    """Return all `MEASURES` of two samples of ratios, with intervals over both: each is resampled, independently.
 
     The intervals are those of `truesource.evaluation.measures.bootstrap`; where the two samples are apart altogether,
     there is nothing to resample, and the ends are Wilson's of as many trials as the smaller sample has sentences.
@@ -281,7 +281,7 @@ def _spread(times: FloatArray, added: FloatArray) -> FloatArray:
 
 
 def _placements(values: FloatArray, among: FloatArray, times: FloatArray) -> FloatArray:
-    """Share of ``among`` (M,), counted ``times`` (R, M), below each of ``values`` (N,), ties half: (R, N)."""
+    """Return share of ``among`` (M,), counted ``times`` (R, M), below each of ``values`` (N,), ties half: (R, N)."""
     values, among = np.round(values, TIE), np.round(among, TIE)
     order = np.argsort(among, kind="stable")
     ranked = among[order]
@@ -291,7 +291,7 @@ def _placements(values: FloatArray, among: FloatArray, times: FloatArray) -> Flo
 
 
 def _scores(members: FloatArray, fresh: FloatArray, parts: Mapping[str, object], seed: int) -> dict[str, Score]:
-    """The measures of two samples with their signatures, and the total."""
+    """Return the measures of two samples with their signatures, and the total."""
     found = two_samples(members, fresh, seed)
     total = Interval(*(None if x is None else x * len(members) for x in found["memorised"]))  # type: ignore[arg-type]
     signed = {**parts, "ci": ci_part(min(len(members), len(fresh)), seed)}
@@ -313,12 +313,12 @@ class RepeatedText:
 def repeated(
     sentences: Sequence[Words], times: Sequence[int] = (1, 4, 16, 64), seed: int = DEFAULT_SEED
 ) -> RepeatedText:
-    """A training text to measure memory on: equal parts of the sentences, each repeated another number of times.
+    """Return a training text to measure memory on: equal parts of the sentences, each repeated another number of times.
 
     Which sentences are repeated how often is drawn, so that the parts differ in nothing else.
 
     Args:
-        sentences: of which each different one is used once; what is left after equal parts is left out.
+        sentences: of which each different one is used once; what is left after equal parts is excluded.
         times: numbers of repetitions, different, 1 or more.
         seed: of the parts and of the order.
 

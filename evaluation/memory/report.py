@@ -72,7 +72,7 @@ def _notes(found: Memorised, settings: MemorySettings) -> list[str]:
 
 
 def groups_table(record: Record, title: str) -> ReportTable:
-    """A row for each number of repetitions in the training text."""
+    """Return a row for each number of repetitions in the training text."""
     rows = [
         TableRow(
             (
@@ -95,12 +95,12 @@ def groups_table(record: Record, title: str) -> ReportTable:
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:
-    """The measures of one model, and those by repetitions."""
+    """Return the measures of one model, and those by repetitions."""
     return [measures_table(MEMORY, {record["model"]: record}, title), groups_table(record, record["model"])]
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables and figures for the template; None where nothing was measured."""
+    """Return tables and figures for the template; None if nothing was measured."""
     made = section_of_measures(MEMORY, run)
     if made is None:
         return None

@@ -95,7 +95,7 @@ def ngrams(corpora: Sequence[Encoded], highest: int = HIGHEST) -> Iterator[Ngram
 
 
 def agreement(counts: IntArray, reference: IntArray, variant: Variant = "default") -> Agreement | None:
-    """Compare two samples of equally many sentences; None where either has no n-gram.
+    """Compare two samples of equally many sentences; None if either has no n-gram.
 
     Over the union of types, what stands once in one sample and nowhere in the other pulls rho down, the more so the
     larger n: only the rho of two halves of the reference, of the same size, says what could be reached.
@@ -277,7 +277,7 @@ def _released(corpus: Encoded, rows: IntArray, seed: int) -> ReleasedFit | None:
 
 
 def _halves(n: int, documents: Sequence[int], seed: int, split: int) -> tuple[IntArray, IntArray]:
-    """Two halves of n sentences in random order, of which no document is in both.
+    """Return two halves of n sentences in random order, of which no document is in both.
 
     Documents are dealt in random order, each to the half that has fewer sentences.
     """

@@ -57,7 +57,7 @@ BELOW = 3  #: panels of lengths in a row
 
 
 def measures_table(records: Sequence[Mapping[str, Any]], sentences: Mapping[str, int]) -> ReportTable:
-    """A row for each measure, a column for each source.
+    """Return a row for each measure, a column for each source.
 
     Args:
         records: of all sources.
@@ -98,7 +98,7 @@ class NaturalnessRecord(TypedDict):
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Table and figure for the template; None where the corpus was not compared with trees."""
+    """Return the table and figure for the template; None if the corpus was not compared with trees."""
     found = run.record("naturalness/naturalness.json", NaturalnessRecord)
     if found is None:
         return None
@@ -157,7 +157,7 @@ def drawn_of(found: Naturalness) -> dict[str, Any]:
 
 
 def _law(found: Naturalness, name: str) -> dict[str, Any]:
-    """The fitted law of a source: its curve, and its parameters."""
+    """Return the fitted law of a source: its curve, and its parameters."""
     fit, released = found.fits[name]
     ranks = np.unique(np.geomspace(1, fit.law.types, 200).round())
     if found.variant == "paper" and released is not None:
@@ -171,7 +171,7 @@ def _law(found: Naturalness, name: str) -> dict[str, Any]:
 
 
 def naturalness_figure(shown: Drawn) -> str:
-    """All three figures, one above the other, as ``<svg>``; of `drawn_of`."""
+    """Return all three figures, one above the other, as ``<svg>``; of `drawn_of`."""
     count = len(shown["sources"])
     heights = [2.9 * -(-count // ACROSS), 2.9 * -(-(count - 1) // BELOW), 3.2]
     with figure(9.4, sum(heights), "naturalness") as drawn:

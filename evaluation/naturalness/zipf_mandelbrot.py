@@ -2,7 +2,7 @@
 
 Ranks come from one half of the sentences and counts from the other, as a rank and a count taken from the same text
 err together (Piantadosi 2014). The law ``p(r) ~ (r + beta)^-alpha`` has the finite support 1..K, the words of the
-ranking half: an infinite one has mass that no text has. Words that only the counted half has are left out, and their
+ranking half: an infinite one has mass that no text has. Words that only the counted half has are excluded, and their
 share is reported: were they ranked last, each would be there because it was counted, and the tail would turn up.
 
 A word that is too frequent by chance in the half that ranks gets too high a rank, and its count in the other half is
@@ -71,7 +71,7 @@ class _Regression(NamedTuple):
 
 
 def true_law(fit: EstimatedRankFit, *, seed: int) -> TrueLaw | Missing:
-    """The law whose samples are fitted by ``fit.law``, or why there is none.
+    """Return the law whose samples are fitted by ``fit.law``, or why there is none.
 
     Tokens of the samples are independent; words that recur within sentences are ranked somewhat worse than that.
 
@@ -101,7 +101,7 @@ def true_law(fit: EstimatedRankFit, *, seed: int) -> TrueLaw | Missing:
 def _solved(fit: EstimatedRankFit, rng: np.random.Generator) -> tuple[FloatArray, FloatArray] | None:
     """Find where the moments are those of the text: alpha, ln(1 + beta) and ln K, and their covariance (3, 3).
 
-    None where nothing is found.
+    None if nothing is found.
     """
     at, guess, counting = _start(fit)
     low, high = _bounds(fit.law.types)
@@ -162,7 +162,7 @@ def _around(covariance: FloatArray, samples: int, rng: np.random.Generator) -> F
 
 
 def _within(laws: FloatArray, types: int, rng: np.random.Generator) -> FloatArray:
-    """The nearest laws (R, 3) that are searched, with whole numbers of words, some of them one off."""
+    """Return the nearest laws (R, 3) that are searched, with whole numbers of words, some of them one off."""
     laws = np.clip(laws, *_bounds(types))
     words = np.maximum(np.rint(np.exp(laws[:, 2])) + rng.integers(-1, 2, len(laws)), LEAST_TYPES)
     return np.column_stack([laws[:, :2], np.log(words)])
@@ -176,7 +176,7 @@ def _regressed(x: FloatArray, moments: FloatArray) -> _Regression:
 
 
 def _carried(covariance: FloatArray, slopes: FloatArray) -> FloatArray:
-    """The covariance of parameters from that of moments."""
+    """Return the covariance of parameters from that of moments."""
     inverse = np.linalg.inv(slopes)
     return np.asarray(inverse @ covariance @ inverse.T)
 
@@ -234,11 +234,11 @@ class ZipfFit:
     law: Law  #: fitted to the counts, by ranks that are estimated
     truth: TrueLaw | Missing  #: the law without the errors of the ranks, with its intervals, or why there is none
     counts: IntArray  #: (K,) occurrences in the counted half, by rank in the other
-    unranked: float  #: share of the counted tokens whose word the ranking half does not have, left out
+    unranked: float  #: share of the counted tokens whose word the ranking half does not have, excluded
 
     @property
     def parameters(self) -> tuple[float, float]:
-        """Alpha and beta without the errors of the ranks, or where they are not known, with them."""
+        """Alpha and beta without the errors of the ranks, or if they are not known, with them."""
         if isinstance(self.truth, TrueLaw):
             return self.truth.alpha.value, self.truth.beta.value
         return self.law.alpha, self.law.beta
@@ -254,7 +254,7 @@ class ReleasedFit:
 
 
 def fit_corpus(corpus: Encoded, rows: IntArray, *, seed: int = DEFAULT_SEED) -> ZipfFit:
-    """The law of a corpus: ranks from the first half of the sentences ``rows``, counts from the second.
+    """Return the law of a corpus: ranks from the first half of the sentences ``rows``, counts from the second.
 
     The law that is fitted is that of the estimated ranks; `true_law` finds the one
     behind it. ``benchmarks/coverage.py`` measures how often 95% intervals of samples of known laws hold.
@@ -369,7 +369,7 @@ def ranks_of(counts: IntArray, seed: int) -> IntArray:
 
 
 def halves(rows: IntArray) -> tuple[IntArray, IntArray]:
-    """Two halves of equal size of sentences in the order given.
+    """Return two halves of equal size of sentences in the order given.
 
     Raises:
         InputError: there are fewer than 2.

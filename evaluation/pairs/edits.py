@@ -24,7 +24,7 @@ from truesource.grammar.support.printable import meter
 SAME_LENGTH = ("swap", "replace")  #: two neighbours change places; one word becomes another
 OTHER_LENGTH = ("delete", "insert")  #: of one word, where a sentence has no clear pair of one length
 MARGIN = 1.0  #: least log odds, nats
-TOLERANCE = 0.5  #: nats; how far a word's log frequency may lie from that of the word it replaces, where there is one
+TOLERANCE = 0.5  #: nats; how far a word's log frequency may lie from that of the word it replaces, if there is one
 TRIES = 10  #: most sentences sampled for each pair
 CANDIDATES = 8  #: places that an edit is tried at
 WORDS = 4  #: of like frequency that are tried at each
@@ -101,7 +101,7 @@ def edited_pairs(pcfg: PCFG, lengths: LengthRange | None, *, number: int, seed: 
 
     The edited sentence, side ``b``, has lengths of the range too, and the sampled one is more probable by at least
     `MARGIN` nats; where a word is replaced, by as much beyond their frequencies. An edit that keeps the length is
-    taken where there is one: a swap or a replacement, in random order. A swap leaves the words as they are; a
+    taken if there is one: a swap or a replacement, in random order. A swap leaves the words as they are; a
     replacement has a word of about the same frequency, or the nearest that was found. Of all these, an edit after which
     all neighbours can be neighbours comes first, since a model of bigrams decides the others. Each sentence gives at
     most one pair, and no pair comes twice.
@@ -147,7 +147,7 @@ def common_words(lexicon: Lexicon, rarest: float) -> BoolArray:
 
 
 def with_reasons(pairs: Sequence[Pair], pcfg: PCFG, lengths: LengthRange | None) -> list[Pair]:
-    """The pairs with the strata and the fact that `edited_pairs` describes, besides what they have.
+    """Return the pairs with the strata and the fact that `edited_pairs` describes, besides what they have.
 
     Args:
         pairs: with log probabilities, ``a`` the more probable side.
@@ -175,7 +175,7 @@ def with_reasons(pairs: Sequence[Pair], pcfg: PCFG, lengths: LengthRange | None)
 def _edit(
     sentence: SampledSentence, neighbours: Neighbours, common: BoolArray, rng: np.random.Generator
 ) -> tuple[str, Words] | None:
-    """The kind of an edit and what it makes; None: none that was tried makes a clear pair."""
+    """Return the kind of an edit and what it makes; None: none that was tried makes a clear pair."""
     for kinds in (SAME_LENGTH, OTHER_LENGTH):
         order = [kinds[k] for k in rng.permutation(len(kinds)).tolist()]
         clear = [(kind, words) for kind in order for words in _EDITS[kind](sentence, common, rng)]
@@ -238,7 +238,7 @@ def _in_range(sentence: SampledSentence, n: int) -> bool:
 
 
 def _clear(sentence: SampledSentence, changed: Sequence[Words]) -> list[Words]:
-    """The changed sentences that are impossible, or less probable by `MARGIN`."""
+    """Return the changed sentences that are impossible, or less probable by `MARGIN`."""
     if not changed:
         return []
     values = sentence.lexicon.pcfg.exact.string_log_probs([sentence.words, *changed])

@@ -37,7 +37,7 @@ from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords
 from truesource.grammar.support.settings import DEFAULT_SEED
 
-OUTSIDE = "a word is outside the model's vocabulary"  #: why a pair is left out
+OUTSIDE = "a word is outside the model's vocabulary"  #: why a pair is excluded
 ODDS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, np.inf)  #: edges of ``|log odds|`` of the truth, nats
 ODDS_BINS = tuple(f"{low:g}+" if high == np.inf else f"{low:g}-{high:g}" for low, high in pairwise(ODDS))
 IMPOSSIBLE = "impossible"  #: the bin of pairs with a sentence that the grammar cannot make
@@ -53,7 +53,7 @@ class PairEvaluation(ResultRecords):
     objective: str
     pairs: list[Pair]  #: those that count
     truth: FloatArray  #: (P,) nats; infinite where the grammar cannot make one side
-    odds: FloatArray  #: (P,) of the model; infinite where it cannot make one side, NaN where it can make neither
+    odds: FloatArray  #: (P,) of the model; infinite if it cannot make one side, NaN if it can make neither
     left_out: dict[str, int]  #: pairs that do not count, by reason
     parts: dict[str, object]  #: of the signature
     seed: int
@@ -64,7 +64,7 @@ class PairEvaluation(ResultRecords):
         return list(dict.fromkeys(pair.phenomenon for pair in self.pairs))
 
     def scores(self) -> list[tuple[dict[str, str], Score]]:
-        """Every number, with what it is of.
+        """Return every number, with what it is of.
 
         By phenomenon, and for all together: the measures and counts; accuracy by stratum, and by ``|log odds|`` of the
         truth; the mean log odds of model and truth in each of these bins; and the truth's probability of what the model
@@ -93,7 +93,7 @@ class PairEvaluation(ResultRecords):
         return [score.at(**head, **of) for of, score in self.scores()]
 
     def points(self) -> list[dict[str, Any]]:
-        """Log odds of every pair that counts, nats, sides as in the pairs; null where infinite or unknown."""
+        """Return log odds of every pair that counts, nats, sides as in the pairs; null where infinite or unknown."""
         return [
             {"phenomenon": pair.phenomenon, "truth": _finite(x), "model": _finite(y)}
             for pair, x, y in zip(self.pairs, self.truth.tolist(), self.odds.tolist(), strict=True)
@@ -166,7 +166,7 @@ class PairEvaluation(ResultRecords):
     def _means(
         self, of: dict[str, str], values: dict[str, FloatArray], member: BoolArray
     ) -> list[tuple[dict[str, str], Score]]:
-        """Means over some pairs, (P,) values by name."""
+        """Return means over some pairs, (P,) values by name."""
         table = np.stack([*values.values(), np.ones(len(member))], axis=1)
         sums = self._grouped(table, member)
         intervals = resampled_ratios(sums[:, :-1], np.repeat(sums[:, -1:], len(values), axis=1), seed=self.seed)
@@ -196,7 +196,7 @@ def evaluate_pairs(
     """Set a model's log odds beside those of the truth.
 
     A causal model is compared with ln P(a)/P(b), a masked one with the difference of the grammar's exact sums of
-    ln P(word | all others). Pairs with a word outside the model's vocabulary are left out, and those of which the
+    ln P(word | all others). Pairs with a word outside the model's vocabulary are excluded, and those of which the
     grammar can make neither side; `PairEvaluation.left_out` counts them. Where the model can make neither side, it
     prefers none.
 
@@ -259,7 +259,7 @@ def _some(counts: dict[str, int]) -> dict[str, int]:
 
 
 def _group(value: str | int | bool) -> str:
-    """A stratum as text; whole numbers in a few ranges."""
+    """Return a stratum as text; whole numbers in a few ranges."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

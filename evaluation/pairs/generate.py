@@ -129,7 +129,7 @@ def _search(
 
 
 def _finish(lexicon: Lexicon, changes: Sequence[_Found]) -> list[Pair]:
-    """Log probabilities, the more probable sentence first, strata of its best tree."""
+    """Return log probabilities, the more probable sentence first, strata of its best tree."""
     pcfg = lexicon.pcfg
     sentences = list(dict.fromkeys(words for entry in changes for words in (entry.sentence.words, entry.change.words)))
     values = dict(zip(sentences, pcfg.exact.string_log_probs(sentences).tolist(), strict=True))

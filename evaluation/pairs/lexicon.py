@@ -60,7 +60,7 @@ class Forms:
 
 
 def english_forms(tags: Mapping[str, Mapping[str, float]]) -> Forms:
-    """The English forms of a grammar with Penn Treebank tags.
+    """Return the English forms of a grammar with Penn Treebank tags.
 
     Verbs are VBZ and VBP (third person and others), and *was* and *were*; nouns NN and NNS; determiners DT. A regular
     form is found where the spelling of the other, with -s, -es, -ies or -men, is a word with the right tag.
@@ -119,7 +119,7 @@ def spelled_with_s(word: str, *, noun: bool = False) -> Iterator[str]:
 def read_forms(path: Path, words: Sequence[str]) -> Forms:
     """Forms from a file: ``verb|determiner|noun SINGULAR PLURAL`` a line, ``-`` for none, ``#`` begins a comment.
 
-    Forms that are not among ``words`` are left out.
+    Forms that are not among ``words`` are excluded.
 
     Raises:
         InputError: the file cannot be read, a line is not so written, or a form stands twice.
@@ -148,7 +148,7 @@ def read_forms(path: Path, words: Sequence[str]) -> Forms:
 
 
 def _cased(listed: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The pairs, and those with a capital."""
+    """Yield the pairs, and those with a capital."""
     for singular, plural in listed:
         yield singular, plural
         yield singular.capitalize(), plural.capitalize()

@@ -63,7 +63,7 @@ MEASURES = ("accuracy", "unigram_accuracy", "correlation", *(name for name in RA
 
 
 def unigram_log_odds(lexicon: Lexicon, a: Sequence[str], b: Sequence[str]) -> float | None:
-    """Sum of ln u(w) over ``a`` less that over ``b``, words in common left out; None where one is not finite."""
+    """Return sum of ln u(w) over ``a`` less that over ``b``, words in common excluded; None if one is not finite."""
     left, right = Counter(a), Counter(b)
     total = 0.0
     for side, sign in ((left - right, 1.0), (right - left, -1.0)):
@@ -76,7 +76,7 @@ def unigram_log_odds(lexicon: Lexicon, a: Sequence[str], b: Sequence[str]) -> fl
 
 
 def with_truth(pairs: Sequence[Pair], lexicon: Lexicon) -> list[Pair]:
-    """The pairs with the log probabilities of a grammar, sides as they are."""
+    """Return the pairs with the log probabilities of a grammar, sides as they are."""
     sentences = list(dict.fromkeys(words for pair in pairs for words in (pair.a, pair.b)))
     values = lexicon.pcfg.exact.string_log_probs(sentences).tolist()
     known = {words: value if np.isfinite(value) else None for words, value in zip(sentences, values, strict=True)}
@@ -92,9 +92,9 @@ def with_truth(pairs: Sequence[Pair], lexicon: Lexicon) -> list[Pair]:
 
 
 def truth_log_odds(pairs: Sequence[Pair], pcfg: PCFG, model: LanguageModel) -> FloatArray:
-    """Log odds of the grammar that a model is compared with, (P,) nats, as `model_log_odds`.
+    """Return the log odds of the grammar that a model is compared with, (P,) nats, as `model_log_odds`.
 
-    For a causal model ln P(a)/P(b), as it stands in the pairs; for a masked model the difference of the exact sums of
+    For a causal model ln P(a)/P(b), as it occurs in the pairs; for a masked model the difference of the exact sums of
     ln P(word | all others), for one of any order that of ln P(sentence | its length).
     """
     if model.objective != "causal":
@@ -108,9 +108,9 @@ def _log_ps(pairs: Sequence[Pair]) -> tuple[list[float | None], list[float | Non
 
 
 def model_log_odds(model: LanguageModel, pairs: Sequence[Pair]) -> FloatArray:
-    """Ln Q(a)/Q(b) of a causal model, else the difference of pseudo-log-likelihoods or of ELBOs, (P,) nats.
+    """Return ln Q(a)/Q(b) of a causal model, else the difference of pseudo-log-likelihoods or of ELBOs, (P,) nats.
 
-    Infinite where the model cannot make one side, NaN where it can make neither.
+    Infinite where the model cannot make one side, NaN if it can make neither.
     """
     sentences: list[Words] = list(dict.fromkeys(words for pair in pairs for words in (pair.a, pair.b)))
     if not sentences:
@@ -148,9 +148,9 @@ def pair_sums(truth: FloatArray, model: FloatArray, unigram: FloatArray) -> Floa
     of which it prefers none.
 
     Args:
-        truth: (P,) log odds of the truth, nats; infinite where it cannot make one side.
-        model: (P,) of the model; infinite where it cannot make one side, NaN where it can make neither.
-        unigram: (P,) of word frequencies; NaN where unknown.
+        truth: (P,) log odds of the truth, nats; infinite if it cannot make one side.
+        model: (P,) of the model; infinite if it cannot make one side, NaN if it can make neither.
+        unigram: (P,) of word frequencies; NaN if unknown.
     """
     prefers = preferred(truth)
     chance = np.where(np.isnan(model), 0.5, expit(model))
@@ -182,7 +182,7 @@ def pair_sums(truth: FloatArray, model: FloatArray, unigram: FloatArray) -> Floa
 
 
 def preferred(odds: FloatArray) -> FloatArray:
-    """1 where log odds prefer the first side, -1 where the second, 0 where neither, or where they are NaN."""
+    """1 where log odds prefer the first side, -1 where the second, 0 where neither, or if they are NaN."""
     return np.where(np.isnan(odds) | (np.abs(odds) <= TIE), 0.0, np.sign(odds))
 
 
@@ -192,7 +192,7 @@ def _right(own: FloatArray, prefers: FloatArray) -> FloatArray:
 
 
 def by_source(values: FloatArray, source: Sequence[int]) -> FloatArray:
-    """Sums over pairs of one source, (N, K)."""
+    """Return sums over pairs of one source, (N, K)."""
     _, row = np.unique(np.asarray(source, dtype=np.int64), return_inverse=True)
     sums = np.zeros((int(row.max()) + 1, values.shape[1]))
     np.add.at(sums, row, values)
@@ -200,7 +200,7 @@ def by_source(values: FloatArray, source: Sequence[int]) -> FloatArray:
 
 
 def measures(sums: FloatArray, names: Sequence[str] = MEASURES, *, seed: int) -> dict[str, Interval]:
-    """Measures with 95% intervals; those that nothing is known of are left out.
+    """Measures with 95% intervals; those that nothing is known of are excluded.
 
     Accuracies have intervals of proportions, see `evaluation.measures.bootstrap.proportion`; the others those of a
     bootstrap.
@@ -229,7 +229,7 @@ def measures(sums: FloatArray, names: Sequence[str] = MEASURES, *, seed: int) ->
 
 
 def sources(sums: FloatArray, name: str) -> int:
-    """Number of sources that count in a measure.
+    """Return the number of sources that count in a measure.
 
     Args:
         sums: (N, K), see `by_source`.
@@ -239,7 +239,7 @@ def sources(sums: FloatArray, name: str) -> int:
 
 
 def _correlation_ends(sums: FloatArray, value: float, seed: int) -> FloatArray:
-    """The interval of the correlation, on the scale of Fisher's z, (2,); NaN of too few sources."""
+    """Return the interval of the correlation, on the scale of Fisher's z, (2,); NaN of too few sources."""
     columns = [COLUMNS.index(part) for part in ("model_truth", "truth_truth", "model_model")]
     if too_few(sources(sums, "correlation")):
         return np.full(2, np.nan)
@@ -255,7 +255,7 @@ def _correlation_ends(sums: FloatArray, value: float, seed: int) -> FloatArray:
 
 
 def _measure(name: str, totals: FloatArray) -> float:
-    """One measure of the sums of all sources, NaN where its denominator is zero."""
+    """Return one measure of the sums of all sources, NaN if its denominator is zero."""
     column = dict(zip(COLUMNS, totals.tolist(), strict=True))
     if name == "correlation":
         above, below = column["model_truth"], math.sqrt(column["truth_truth"] * column["model_model"])

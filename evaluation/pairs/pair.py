@@ -88,7 +88,7 @@ class Pair:
 
     @property
     def log_odds(self) -> float | None:
-        """Ln P(a)/P(b), nats; None where a side is impossible."""
+        """Ln P(a)/P(b), nats; None if a side is impossible."""
         if self.log_p_a is None or self.log_p_b is None:
             return None
         return self.log_p_a - self.log_p_b
@@ -271,7 +271,7 @@ class TaskFiles:
 
 
 def task_settings(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that all tasks have in common: a choice between two strings, by their probability.
+    """Return the settings that all tasks have in common: a choice between two strings, by their probability.
 
     Args:
         metadata: ``version`` and what else is worth keeping with the results.
@@ -290,7 +290,7 @@ def task_settings(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def function_line(module: str) -> str:
-    """The setting that names the reader, whose tag YAML writers do not know."""
+    """Return the setting that names the reader, whose tag YAML writers do not know."""
     return f"custom_dataset: !function {module}.load\n"
 
 
@@ -300,5 +300,5 @@ def write_reader(path: Path) -> None:
 
 
 def yaml_text(value: Mapping[str, Any]) -> str:
-    """Settings as the harness reads them."""
+    """Return the settings as the harness reads them."""
     return yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True)

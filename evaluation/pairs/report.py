@@ -197,17 +197,17 @@ def _bars(
 
 
 def _named(records: Sequence[Record], name: str) -> dict[str, Record]:
-    """One measure of whole phenomena."""
+    """Return one measure of whole phenomena."""
     return {r["phenomenon"]: r for r in records if r["name"] == name and "by" not in r}
 
 
 def _groups(records: Sequence[Record], by: str, name: str) -> dict[str, Record]:
-    """One measure of all phenomena together, by group."""
+    """Return one measure of all phenomena together, by group."""
     return {r["group"]: r for r in records if r["name"] == name and r.get("by") == by and r["phenomenon"] == ALL}
 
 
 def examples_table(examples: Sequence[Record]) -> ReportTable:
-    """A pair of each phenomenon, the more probable sentence first.
+    """Return a pair of each phenomenon, the more probable sentence first.
 
     Args:
         examples: as `truesource.evaluation.pairs.call.examples`.
@@ -230,7 +230,7 @@ def examples_table(examples: Sequence[Record]) -> ReportTable:
 
 
 def measures_table(models: Mapping[str, Sequence[Record]]) -> ReportTable:
-    """All phenomena together: a row for each measure, a column for each model."""
+    """Return all phenomena together: a row for each measure, a column for each model."""
     named = [_whole(records).get(ALL, {}) for records in models.values()]
     return ReportTable(
         title="All phenomena",
@@ -245,7 +245,7 @@ def measures_table(models: Mapping[str, Sequence[Record]]) -> ReportTable:
 
 
 def phenomena_table(model: str, records: Sequence[Record]) -> ReportTable:
-    """A row for each phenomenon, all together last."""
+    """Return a row for each phenomenon, all together last."""
     rows = _whole(records)
     return ReportTable(
         title=f"{model}, {records[0]['objective']}",
@@ -271,7 +271,7 @@ def phenomena_table(model: str, records: Sequence[Record]) -> ReportTable:
 
 
 def parts_table(models: Mapping[str, Sequence[Record]]) -> ReportTable:
-    """Accuracy by the size of the true log odds and by properties of the pairs; groups of few pairs are left out."""
+    """Accuracy by the size of the true log odds and by properties of the pairs; groups of few pairs are excluded."""
     found: dict[tuple[str, str, str], dict[str, Cell | None]] = {}
     for model, records in models.items():
         groups = [r for r in records if "by" in r and (r["by"] != "log_odds" or r["phenomenon"] == ALL)]
@@ -303,7 +303,7 @@ def _whole(records: Sequence[Record]) -> dict[str, dict[str, Record]]:
 
 
 def _marked(sentence: str, positions: Sequence[int]) -> str:
-    """The words that differ in brackets."""
+    """Return the words that differ in brackets."""
     return " ".join(f"[{word}]" if i in positions else word for i, word in enumerate(sentence.split()))
 
 
@@ -327,7 +327,7 @@ class PairsOfModel(TypedDict):
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables and figures for the template; None where no pairs were made."""
+    """Return tables and figures for the template; None if no pairs were made."""
     summary = run.record("pairs/summary.json", PairsSummary)
     if summary is None:
         return None

@@ -119,7 +119,7 @@ class SampledSentence:
 
     lexicon: Lexicon
     words: Words
-    computed: FloatArray | None = field(default=None, repr=False)  #: `outside`, where it was computed with others
+    computed: FloatArray | None = field(default=None, repr=False)  #: `outside`, if it was computed with others
 
     def __len__(self) -> int:
         return len(self.words)
@@ -130,7 +130,7 @@ class SampledSentence:
         return posterior(self.lexicon.pcfg, self.words)
 
     def tag(self, position: int, sure: float) -> str | None:
-        """The tag of a word where its posterior reaches ``sure`` (above 0.5); None elsewhere."""
+        """Return the tag of a word where its posterior reaches ``sure`` (above 0.5); None elsewhere."""
         best = int(self._best[position])
         return self.posterior.labels[best] if self.posterior.tags[position, best] >= sure else None
 
@@ -154,14 +154,14 @@ class SampledSentence:
             return np.asarray(np.log(own) - np.log(joint))
 
     def with_word(self, position: int, word: str) -> Words:
-        """The sentence with another word at ``position``."""
+        """Return the sentence with another word at ``position``."""
         return (*self.words[:position], word, *self.words[position + 1 :])
 
 
 def sampled_sentences(
     lexicon: Lexicon, most: int, seed: int, outside: Callable[[], bool] = lambda: True
 ) -> Iterator[SampledSentence]:
-    """Sentences of a grammar, under the lengths of its lexicon, reproducible from one seed.
+    """Yield sentences of a grammar, under the lengths of its lexicon, reproducible from one seed.
 
     Args:
         lexicon: of the grammar.
@@ -191,7 +191,7 @@ class Phenomenon(ABC):
 
     @abstractmethod
     def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
-        """A changed sentence of the same length, at random; None where this one has nothing to change."""
+        """Return a changed sentence of the same length, at random; None if this one has nothing to change."""
 
     @abstractmethod
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
@@ -205,11 +205,11 @@ class Phenomenon(ABC):
         """
 
     def facts(self, change: PairChange, swapped: bool, log_odds: float | None) -> Mapping[str, float | None]:
-        """Other exact numbers of the pair.
+        """Return other exact numbers of the pair.
 
         Args:
             change: what was done.
             swapped: the changed sentence is the more probable one.
-            log_odds: ln P(more probable) / P(less probable); None where the latter is zero.
+            log_odds: ln P(more probable) / P(less probable); None if the latter is zero.
         """
         return {}

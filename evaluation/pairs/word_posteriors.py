@@ -20,7 +20,7 @@ class WordPosteriors:
     what is in it, are set at the top of the span in place of the start symbol, and carried down to the position.
 
     Args:
-        posterior: the posterior of the sentence as it stands; what is beside the position is taken from it.
+        posterior: the posterior of the sentence as it occurs; what is beside the position is taken from it.
         at: the position, from 0.
 
     Raises:
@@ -36,7 +36,7 @@ class WordPosteriors:
     def label_probs(self, label: str, begin: int, end: int) -> FloatArray:
         """P(a node of this label stands over ``[begin, end)`` | the sentence with this word), every word, (V,).
 
-        Unary chains count once, as in `Posterior.label_table`. NaN where the grammar cannot make that sentence.
+        Unary chains count once, as in `Posterior.label_table`. NaN if the grammar cannot make that sentence.
 
         Raises:
             InputError: the position is not in the span, the span not in the sentence, or the label not the grammar's.

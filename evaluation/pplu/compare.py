@@ -50,7 +50,7 @@ class UnigramModel:
     parts: Mapping[str, object]  #: of signatures
 
     def of(self, tokens: Sequence[str]) -> FloatArray:
-        """Log probabilities of some tokens, (T,), nats.
+        """Return log probabilities of some tokens, (T,), nats.
 
         Raises:
             InputError: one has no probability.
@@ -71,15 +71,15 @@ class UnigramModel:
 
 
 def oracle_unigram(oracle: Oracle, frame: ScoringFrame) -> UnigramModel:
-    """The exact distribution of a token drawn from all tokens that the frame counts.
+    """Return the exact distribution of a token drawn from all tokens that the frame counts.
 
     ``E c(w) / E T`` of the language as the oracle reads it, under its length condition; without the first words if the
     frame leaves them out, without unknown ones if it skips these. Where the oracle knows exactly which sentences its
-    text leaves out, the language is that without them: ``(E c(w) - sum of P(s) c_s(w)) / (E T - ...)``.
+    text excludes, the language is that without them: ``(E c(w) - sum of P(s) c_s(w)) / (E T - ...)``.
 
     Raises:
         InputError: expected counts are infinite (spectral radius 1 or more, and no length range), or the first words of
-            a transformed text are left out.
+            a transformed text are excluded.
     """
     language = oracle.language
     expected = word_counts(language, oracle.lengths)
@@ -202,12 +202,12 @@ def compare_pplu(
     text: Iterable[Sequence[str]] = (),
     smoothing: float | None = None,
 ) -> UnigramPerplexity:
-    """Score a model, and the truth where it is known, and normalise both by one unigram distribution.
+    """Score a model, and the truth if it is known, and normalise both by one unigram distribution.
 
     Args:
         model: anything that satisfies `LanguageModel`, the oracle included.
-        setting: text and truth; without a grammar nobody knows the truth. The word frequencies of the truth leave out
-            what the text leaves out, too.
+        setting: text and truth; without a grammar nobody knows the truth. The word frequencies of the truth exclude
+            what the text excludes, too.
         unigram: ``oracle``: exact. ``train``: counts of ``text``. ``test``: counts of the scored tokens, of all
             distributions the one with the smallest perplexity, so that PPLu is largest. ``model``: counts of ``text``,
             samples of the model.
@@ -292,7 +292,7 @@ def _model_alone(model: LanguageModel, sentences: Sequence[Sequence[str]], frame
 
 
 def _tokens(sides: _Sides, sentences: Sequence[Sequence[str]]) -> list[str]:
-    """The token at every scored position."""
+    """Return the token at every scored position."""
     read = {i: [*sides.read(sentences[i]), END] for i in np.unique(sides.sentence).tolist()}
     return [read[i][place] for i, place in zip(sides.sentence.tolist(), sides.position.tolist(), strict=True)]
 
@@ -307,7 +307,7 @@ def _counted(
     *,
     ends: bool,
 ) -> UnigramModel:
-    """A unigram distribution of counts; see `compare_pplu`."""
+    """Return a unigram distribution of counts; see `compare_pplu`."""
     texts = [list(sentence) for sentence in text]
     words = sides.words
     of_both = not words
@@ -331,7 +331,7 @@ def _counted(
 def _scores(
     sides: _Sides, log_u: FloatArray, parts: Mapping[str, object], seed: int, *, exact: bool
 ) -> dict[str, Score]:
-    """All measures, sentences resampled together; ``exact``: -ln PPLu of the truth is a mutual information."""
+    """Return all measures, sentences resampled together; ``exact``: -ln PPLu of the truth is a mutual information."""
     _, row = np.unique(sides.sentence, return_inverse=True)
     known = sides.truth is not None
     truth = sides.truth if sides.truth is not None else np.zeros(len(log_u))

@@ -76,7 +76,7 @@ def needed(settings: PpluSettings) -> dict[str, str]:
 
 
 def uncorrected(settings: PpluSettings, frame: str) -> str:
-    """The numbers whose truth does not leave out what the text leaves out."""
+    """Return the numbers whose truth does not exclude what the text excludes."""
     return "smaller vocabularies of the truth" if settings.reduce else ""
 
 

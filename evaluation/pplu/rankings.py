@@ -39,7 +39,7 @@ class Rankings:
     tau: dict[tuple[str, str], float]  #: Kendall's tau-b of every two rankings, in [-1, 1]; none where all tie
 
     def top(self, k: int, by: str, *, last: bool = False) -> list[Ranked]:
-        """The k first, or last, by ``ppl``, ``pplu``, ``truth_ppl`` or ``truth_pplu``."""
+        """Return the k first, or last, by ``ppl``, ``pplu``, ``truth_ppl`` or ``truth_pplu``."""
         ordered = sorted(self.rows, key=lambda row: int(getattr(row, f"rank_{by}")))
         return ordered[::-1][:k] if last else ordered[:k]
 

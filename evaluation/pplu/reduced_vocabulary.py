@@ -88,7 +88,7 @@ def reduce_vocabulary(
 
 
 def halving(words: int, least: int = 10) -> list[int]:
-    """A vocabulary size, half of it, a quarter, ... down to ``least``."""
+    """Return a vocabulary size, half of it, a quarter, ... down to ``least``."""
     sizes = []
     while words >= least:
         sizes.append(words)
@@ -104,7 +104,7 @@ def _targets(part: Sequence[Sequence[str]], block: LogDistributions, rank: Mappi
 
 
 def _one_size(table: FloatArray, u_row: FloatArray, columns: IntArray, size: int, words: int) -> FloatArray:
-    """Sums over the rows of a block for one vocabulary size, (3 protocols, 3)."""
+    """Return sums over the rows of a block for one vocabulary size, (3 protocols, 3)."""
     at = np.arange(len(columns))
     kept = (columns < size) | (columns > words)
     sums = np.zeros((len(PROTOCOLS), 3))

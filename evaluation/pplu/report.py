@@ -65,14 +65,14 @@ WHAT = {
 
 
 def has_words(model: LanguageModel) -> bool:
-    """True if a model has a probability for each word of a list, which smaller vocabularies need."""
+    """Return True if a model has a probability for each word of a list, which smaller vocabularies need."""
     return offers(model, "words") and offers(model, "distributions")
 
 
 def measure(model: LanguageModel, setting: Setting, settings: PpluSettings) -> EvaluatorOutput:
     """Compare a text; see `truesource.evaluation.pplu.compare.compare_pplu`.
 
-    Smaller vocabularies are left out where the model has no list of words.
+    Smaller vocabularies are excluded where the model has no list of words.
 
     Raises:
         InputError: smaller vocabularies of a transformed text, or as `compare_pplu`.
@@ -104,7 +104,7 @@ def measure(model: LanguageModel, setting: Setting, settings: PpluSettings) -> E
 
 
 def _counted(setting: Setting, settings: PpluSettings) -> Sequence[Sequence[str]]:
-    """The text that word frequencies are counted in; none where they are not counted, or in the scored text.
+    """Return the text that word frequencies are counted in; none if they are not counted, or in the scored text.
 
     Raises:
         InputError: the text of training is to be counted, and the scored one is a file.
@@ -120,7 +120,7 @@ def _counted(setting: Setting, settings: PpluSettings) -> Sequence[Sequence[str]
 
 
 def _reduced(model: LanguageModel, setting: Setting, found: UnigramPerplexity) -> Curves:
-    """Smaller vocabularies, of the model first, then of the truth where it is known."""
+    """Smaller vocabularies, of the model first, then of the truth if it is known."""
     kept = [setting.sentences[i] for i in sorted(set(found.sentence.tolist()))]
     sides = {found.model: cast("DistributionModel", model)}
     if setting.language is not None:
@@ -201,7 +201,7 @@ def _scores(
 
 
 def scores_table(models: Mapping[str, Record], title: str = "") -> ReportTable:
-    """A row for each measure, a column for each model.
+    """Return a row for each measure, a column for each model.
 
     Args:
         models: what a run keeps of each, by the heading of its column.
@@ -220,12 +220,12 @@ def scores_table(models: Mapping[str, Record], title: str = "") -> ReportTable:
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:
-    """All tables of one model."""
+    """Return all tables of one model."""
     return [scores_table({record["model"]: record}, title), *further_tables(record["records"])]
 
 
 def further_tables(records: Sequence[Record]) -> list[ReportTable]:
-    """Tables of further measurements of one model: smaller vocabularies, split words, rankings of sentences."""
+    """Return tables of further measurements of one model: smaller vocabularies, split words, rankings of sentences."""
     of = {
         name: [record for record in records if record.get("table") == name]
         for name in ("reduction", "random-split", "senses", "ranking")
@@ -367,7 +367,7 @@ class PpluRecord(TypedDict):
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables and figures for the template; None where no model was measured."""
+    """Return tables and figures for the template; None if no model was measured."""
     models = run.of_models("pplu", PpluRecord)
     if not models:
         return None

@@ -59,16 +59,16 @@ class ScalingCell:
         return float(getattr(self, axis))
 
     def held(self, axis: Axis) -> str:
-        """Setting that a fit over ``axis`` holds equal in all its cells."""
+        """Return the setting that a fit over ``axis`` holds equal in all its cells."""
         return self.model if axis == "sentences" else f"{self.sentences:,} sentences"
 
     def varied(self, axis: Axis) -> str | int:
-        """Setting that differs between the cells of a fit over ``axis``."""
+        """Return the setting that differs between the cells of a fit over ``axis``."""
         return self.sentences if axis == "sentences" else self.model
 
 
 def groups_of(settings: Sequence[Hashable]) -> list[list[int]]:
-    """Row numbers of equal settings, in order of first appearance."""
+    """Return the row numbers of equal settings, in order of first appearance."""
     groups: dict[Hashable, list[int]] = {}
     for row, key in enumerate(settings):
         groups.setdefault(key, []).append(row)
@@ -140,7 +140,7 @@ def _alone(residuals: FloatArray, free: int) -> FloatArray:
 
 
 def _whole_seeds(cells: Sequence[ScalingCell], target: FloatArray) -> FloatArray | None:
-    """Moves of the cells of one shape, (r, K); None where no seed is at several sizes, or not all are connected."""
+    """Moves of the cells of one shape, (r, K); None if no seed is at several sizes, or not all are connected."""
     sizes, size = np.unique([cell.sentences for cell in cells], return_inverse=True)
     seeds, seed = np.unique([cell.seed for cell in cells], return_inverse=True)
     r = len(seeds)
@@ -162,7 +162,7 @@ class PowerLaw:
     exponent: float
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        """Value of the law at each x, (K,)."""
+        """Return the value of the law at each x, (K,)."""
         return np.asarray(self.coefficient * x**-self.exponent)
 
 
@@ -171,7 +171,7 @@ class PowerLawFit:
     """A fitted law, and how well it fits."""
 
     law: PowerLaw
-    r2: float  #: share of the variance of ln y that it explains; 1 where there is none
+    r2: float  #: share of the variance of ln y that it explains; 1 if there is none
     residual: float  #: standard deviation of ln y around it, degrees of freedom counted: .05 is 5%
     between: float  #: of that, what is neither sampling error of the evaluation sentences nor shared by a seed
     lack_of_fit: float | None  #: p-value of the F-test that the line is enough; None without replicates
@@ -255,7 +255,7 @@ def fit_power_law(
 
 
 def log_design(x: FloatArray) -> FloatArray:
-    """Columns 1 and -ln x, (K, 2); ln x counted from its middle, so that the two do not go together."""
+    """Return columns 1 and -ln x, (K, 2); ln x counted from its middle, so that the two do not go together."""
     logs = np.log(x)
     return np.column_stack([np.ones(len(x)), -(logs - _middle(x))])
 
@@ -280,7 +280,7 @@ def weighted_line(design: FloatArray, weights: FloatArray, targets: FloatArray) 
 
 
 def law_of(line: FloatArray, x: FloatArray) -> PowerLaw:
-    """The law of a line in the columns of `log_design` of ``x``."""
+    """Return the law of a line in the columns of `log_design` of ``x``."""
     level = float(line[0] + line[1] * _middle(x))
     return PowerLaw(float(np.exp(np.clip(level, -LARGEST, LARGEST))), float(line[1]))
 

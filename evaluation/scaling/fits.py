@@ -57,7 +57,7 @@ class JointFit:
     at_bound: bool  #: an exponent is at its bounds, or a term next to nothing: the points do not tell the parameters
 
     def __call__(self, n: FloatArray, d: FloatArray) -> FloatArray:
-        """Value of the law at each pair, (K,)."""
+        """Return the value of the law at each pair, (K,)."""
         return np.asarray(self.size(n) + self.data(d))
 
 
@@ -150,7 +150,7 @@ class FloorFit:
     at_bound: bool  #: the floor came out at 0, or the exponent at its bounds: the points do not say where E is
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        """Value of the law at each x, (K,)."""
+        """Return the value of the law at each x, (K,)."""
         return self.floor + self.law(x)
 
 
@@ -423,7 +423,7 @@ def _joint(cells: Sequence[ScalingCell], losses: Losses, resampled: Resampled, s
 
 
 def interval(value: float, replicates: FloatArray, few: bool) -> Interval:
-    """A value with the percentiles of its replicates; without them of too few sentences."""
+    """Return a value with the percentiles of its replicates; without them of too few sentences."""
     if few:
         return Interval(float(value))
     low, high = np.quantile(replicates, TAILS)

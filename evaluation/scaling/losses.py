@@ -50,7 +50,7 @@ class Losses:
 
 @dataclass(frozen=True)
 class Resampled:
-    """Replicates of the losses of `Losses`, R of them; NaN where a reducible loss came out at zero or below."""
+    """Replicates of the losses of `Losses`, R of them; NaN if a reducible loss came out at zero or below."""
 
     reducible: FloatArray  #: (R, C)
     irreducible: FloatArray  #: (R,)
@@ -91,7 +91,7 @@ def resample(losses: Losses, *, seed: int, replicates: int = REPLICATES) -> tupl
 
 
 def _deviation(logs: FloatArray) -> FloatArray:
-    """Standard deviation of each column, its NaN left out; 0 where fewer than two values are left."""
+    """Standard deviation of each column, its NaN excluded; 0 where fewer than two values are left."""
     there = np.isfinite(logs)
     n = np.maximum(there.sum(axis=0), 1)
     kept = np.where(there, logs, 0.0)

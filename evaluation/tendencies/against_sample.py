@@ -65,7 +65,7 @@ def type_tests(
         seed: of the draws.
 
     Returns:
-        ``heaps_beta_difference`` and ``types_gap``; None where a sample has no Heaps' law, or no length is common.
+        ``heaps_beta_difference`` and ``types_gap``; None if a sample has no Heaps' law, or no length is common.
 
     Raises:
         InputError: the tables differ in size.
@@ -185,7 +185,7 @@ def _sentence_values(
 def _words(
     table: TendencyTable, source: str, sample: Sample, base: Sample, parts: Parts, options: TendencySettings
 ) -> dict[str, FloatArray]:
-    """Word frequencies, sentences permuted: the same deals with ``<unk>`` and, for ranks, without."""
+    """Return word frequencies, sentences permuted: the same deals with ``<unk>`` and, for ranks, without."""
     draws = {"draws": options.permutations, "seed": options.seed}
     null = permuted_words(sample.corpus, base.corpus, ranks=RANKS, **draws)
     values = compare_words(sample.corpus, base.corpus, ranks=RANKS)
@@ -259,7 +259,7 @@ def _types(
 
 
 def _heaps(table: TendencyTable, source: str, sample: Sample, parts: Parts) -> None:
-    """The law of the types of one sample, where it has one."""
+    """The law of the types of one sample, if it has one."""
     if (law := sample.heaps) is None:
         return
     values = {"heaps_beta": law.beta, "heaps_alpha": law.alpha, "heaps_dispersion": law.dispersion}
@@ -285,7 +285,7 @@ def _vocabularies(table: TendencyTable, source: str, sample: Sample, sizes: Size
 
 
 def _without(corpus: Encoded, word: int) -> Encoded:
-    """A corpus without a word; some of its sentences may have no words then."""
+    """Return a corpus without a word; some of its sentences may have no words then."""
     kept = corpus.tokens != word
     lengths = np.bincount(corpus.sentence[kept], minlength=len(corpus))
     return Encoded(corpus.tokens[kept], lengths, corpus.vocabulary)

@@ -53,7 +53,7 @@ def floor(tables: Sequence[TypeCounts], law: HeapsLaw | None, *, least: int = LE
         least: sentences of a length that a distance is taken of, as in `length_distances`.
 
     Returns:
-        ``own``, ``reference_law`` and ``reference``, the last to the other samples, (2, L+1) each; NaN where fewer than
+        ``own``, ``reference_law`` and ``reference``, the last to the other samples, (2, L+1) each; NaN if fewer than
         half of the samples have ``least`` sentences.
     """
     whole = pooled(tables)
@@ -75,7 +75,7 @@ def floor(tables: Sequence[TypeCounts], law: HeapsLaw | None, *, least: int = LE
 
 
 def _apart(types: TypeCounts, whole: TypeCounts) -> FloatArray:
-    """Distance at every length to the other sentences of ``whole``, (L+1,); NaN where either side has none."""
+    """Distance at every length to the other sentences of ``whole``, (L+1,); NaN if either side has none."""
     distance = np.full(types.high + 1, np.nan)
     for length in np.flatnonzero((types.sentences > 0) & (whole.sentences > types.sentences)).tolist():
         both = whole.row(length)
@@ -181,7 +181,7 @@ def chance_of(
     sizes: Sizes,
     options: TendencySettings,
 ) -> Chance:
-    """Values of samples of the truth of n sentences."""
+    """Return values of samples of the truth of n sentences."""
     rows: list[dict[str, float]] = []
     types: list[TypeCounts] = []
     within = {name: codes[codes < len(truth.words)] for name, codes in classes.items()}
@@ -196,7 +196,7 @@ def chance_of(
 
 
 def _law_of(truth: TrueText) -> HeapsLaw | None:
-    """Heaps' law of the truth, exactly; None where it has none."""
+    """Heaps' law of the truth, exactly; None if it has none."""
     length = np.flatnonzero((truth.length_pmf > 0) & (truth.types_by_length > 0))
     try:
         return fit_means(length, truth.length_pmf[length], truth.types_by_length[length])
@@ -222,7 +222,7 @@ def _sizes(samples: Mapping[str, Sample], truth: TrueText) -> Sizes:
 
 
 def _least(truth: TrueText, n: int) -> list[int]:
-    """Numbers of known tokens and pairs that n sentences of the truth have all but certainly, from a sample."""
+    """Return numbers of known tokens and pairs that n sentences of the truth have all but certainly, from a sample."""
     (drawn,) = truth.samples(MEASURED, 1, seed=0)
     known = drawn.tokens != truth.unknown_code
     pair = known[1:] & known[:-1] & (drawn.sentence[1:] == drawn.sentence[:-1])
@@ -270,7 +270,7 @@ def _exact(
 
 
 def _joined(shares: FloatArray, values: FloatArray, pmf: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
-    """Shares of a sample and exact ones over the same atoms."""
+    """Return shares of a sample and exact ones over the same atoms."""
     union, (seen, _) = atoms(shares, values)
     exact = np.zeros(len(union))
     exact[np.searchsorted(union, values)] = pmf

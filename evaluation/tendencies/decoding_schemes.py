@@ -27,8 +27,8 @@ class ModelSample:
     model: str
     scheme: str
     sentences: Sentences  #: that the model ended and that have words
-    unfinished: int  #: number of sentences that reached the maximum length, left out
-    empty: int  #: number of sentences without words, left out
+    unfinished: int  #: number of sentences that reached the maximum length, excluded
+    empty: int  #: number of sentences without words, excluded
 
 
 def classes_for(

@@ -49,7 +49,7 @@ class TendenciesSettings(Settings):
         return self
 
     def decodings(self) -> dict[str, Decoding]:
-        """The schemes by name, such as ``nucleus-0.9``.
+        """Return the schemes by name, such as ``nucleus-0.9``.
 
         Raises:
             ValueError: one is unknown, two are the same, or the sentences of one are not independent.

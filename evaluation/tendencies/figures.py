@@ -99,7 +99,7 @@ def _curve(x: Any, y: Any) -> list[list[float]]:
 
 
 def _box(values: FloatArray, weight: Any) -> dict[str, Any]:
-    """The quantiles `QUANTILES` of a share, smallest values that so much does not exceed, and its mean."""
+    """Return the quantiles `QUANTILES` of a share, smallest values that so much does not exceed, and its mean."""
     weight = weight / weight.sum()
     at = np.searchsorted(np.cumsum(weight), np.array(QUANTILES) - 1e-12)
     return {"quantiles": values[np.minimum(at, len(values) - 1)].tolist(), "mean": float(values @ weight)}
@@ -128,7 +128,7 @@ def _values(rows: Sequence[LengthDistances], field: str) -> list[list[float]]:
 
 
 def _chance_of(found: Tendencies, name: str) -> dict[str, Any] | None:
-    """The draws of chance as a histogram, and the sample's own total variation."""
+    """Return the draws of chance as a histogram, and the sample's own total variation."""
     null, finding = found.curves[name].null.get("unigram_tv"), found.findings[name].get("unigram_tv")
     if null is None:
         return None
@@ -146,7 +146,7 @@ def _chance_of(found: Tendencies, name: str) -> dict[str, Any] | None:
 
 
 def _ends(found: Tendencies) -> list[int]:
-    """The possible lengths, and those that all but the longest 2.5% of the sentences of every sample have."""
+    """Return the possible lengths, and those that all but the longest 2.5% of the sentences of every sample have."""
     ends = []
     for curves in found.curves.values():
         cumulated = np.cumsum(curves.lengths) / curves.lengths.sum()
@@ -158,7 +158,7 @@ def _ends(found: Tendencies) -> list[int]:
 
 
 def tendencies_figure(shown: Drawn, salt: str = "tendencies") -> str:
-    """All of them in one ``<svg>``: lengths, types by length, their distances, ranks, shares, and chance.
+    """Return all of them in one ``<svg>``: lengths, types by length, their distances, ranks, shares, and chance.
 
     Args:
         shown: of `drawn_of`; at most a dozen samples can be read.
@@ -348,7 +348,7 @@ def _rows(count: int) -> int:
 
 
 def _panels(drawn: Any, shown: Drawn, title: str, x: str, y: str) -> list[Any]:
-    """A panel a sample, all with the same axes."""
+    """Return a panel a sample, all with the same axes."""
     names = list(shown["samples"])
     across = -(-len(names) // _rows(len(names)))
     grid = drawn.subplots(-(-len(names) // across), across, sharex=True, sharey=True, squeeze=False)

@@ -54,7 +54,7 @@ WHY = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One measure of one sample, with its test where it has one."""
+    """One measure of one sample, with its test if it has one."""
 
     tendency: str  #: ``length``, ``unigram``, ``rank-frequency``, ``type-token``, ``vocabulary``, or a class of words
     score: Score
@@ -87,9 +87,9 @@ class SampleCurves:
     lengths: IntArray  #: sentences of 0, 1, ... tokens
     types: TypeCounts
     bigram_types: TypeCounts
-    by_length: list[LengthDistances]  #: of the types; empty where Heaps' law cannot be fitted
+    by_length: list[LengthDistances]  #: of the types; empty if Heaps' law cannot be fitted
     by_rank: IntArray  #: counts by rank
-    ranks: RankFrequency | None  #: None where there are too few words
+    ranks: RankFrequency | None  #: None if there are too few words
     heaps: Heaps | None
     shares: Mapping[str, tuple[FloatArray, IntArray]]  #: of each class: values, and sentences with each
     null: Mapping[str, FloatArray]  #: draws of the distances of word frequencies
@@ -100,13 +100,13 @@ class TruthCurves:
     """Curves of a truth beside samples; arrays by length go up to the longest sentence of the table."""
 
     lengths: FloatArray  #: (L+1,) probability of each number of tokens
-    types: FloatArray  #: (L+1,) expected different words of a sentence; 0 where there is no such length
+    types: FloatArray  #: (L+1,) expected different words of a sentence; 0 if there is no such length
     heaps: HeapsLaw | None  #: the law of these
     by_rank: FloatArray  #: (V,) probabilities of words, descending
     exponent: float | None  #: of the Zipf law of these
     shares: Mapping[str, tuple[FloatArray, FloatArray]]  #: of each class: values, and their probabilities
     #: ``own``, ``reference_law`` and ``reference``: Kolmogorov-Smirnov distances of types at one length, as
-    #: `LengthDistances`, of samples of the truth of the commonest size: ends of the middle 95%, (2, L+1); NaN where
+    #: `LengthDistances`, of samples of the truth of the commonest size: ends of the middle 95%, (2, L+1); NaN if
     #: these have too few sentences of a length
     floor: Mapping[str, FloatArray]
 
@@ -119,10 +119,10 @@ class Tendencies(ResultRecords):
     reference: str  #: what it is called
     findings: dict[str, dict[str, Finding]]  #: by sample, then by name of the measure
     curves: dict[str, SampleCurves]  #: by sample; of the reference too if it is a text
-    notes: list[str] = field(default_factory=list)  #: what was left out, and why
+    notes: list[str] = field(default_factory=list)  #: what was excluded, and why
     truth: TruthCurves | None = None  #: where the truth is known
     tokens: int = 0  #: in how many tokens of each sample different words are counted
-    draws_needed: int | None = None  #: of each test, for stars to be possible; None where each has as many
+    draws_needed: int | None = None  #: of each test, for stars to be possible; None if each has as many
 
     def adjusted(self) -> Tendencies:
         """Adjust the p-values (Holm) for all tests of the table."""
@@ -215,11 +215,11 @@ class TendencyTable:
         self._found.notes.append(line)
 
     def done(self, tokens: int, truth: TruthCurves | None = None) -> Tendencies:
-        """The table with adjusted p-values.
+        """Return the table with adjusted p-values.
 
         Args:
             tokens: in how many different words are counted.
-            truth: what is drawn of it where it is known.
+            truth: what is drawn of it if it is known.
         """
         tests = [f.test for row in self._found.findings.values() for f in row.values() if f.test is not None]
         coarse = max((1.0 / (1 + test.draws) for test in tests), default=0.0)

@@ -76,22 +76,22 @@ class Sample:
 
     @cached_property
     def heaps(self) -> Heaps | None:
-        """The law of its types; None where there is none."""
+        """The law of its types; None if there is none."""
         try:
             return fit_heaps(self.types)
         except InputError:
             return None
 
     def shares(self, name: str) -> FloatArray:
-        """Shares of one class in the sentences, (N,)."""
+        """Return shares of one class in the sentences, (N,)."""
         return shares(self.corpus, self.classes[name])
 
     def rarefied(self, tokens: int) -> float:
-        """Expected different words in so many of its known tokens."""
+        """Return expected different words in so many of its known tokens."""
         return expected_types(self.known, tokens)
 
     def rarefied_bigrams(self, pairs: int) -> float:
-        """Expected different pairs of neighbours in so many of its known pairs."""
+        """Return expected different pairs of neighbours in so many of its known pairs."""
         return expected_types(self.bigrams, pairs)
 
 
@@ -104,7 +104,7 @@ class Sizes:
 
 
 def ranks_against(sample: Sample, truth: TrueText) -> RankFrequency | None:
-    """Rank-frequency by the truth's own ranks; None where there are too few words."""
+    """Rank-frequency by the truth's own ranks; None if there are too few words."""
     by_rank = by_rank_of(sample.counts[: len(truth.words)], truth.known)
     total = int(sample.counts.sum())
     try:
@@ -237,7 +237,7 @@ def describe(table: TendencyTable, source: str, sample: Sample, curves: SampleCu
 def mean_distance(
     by_length: Sequence[LengthDistances], test_of: Callable[[LengthDistances], ChanceTest | None]
 ) -> tuple[float | None, float | None]:
-    """Mean over lengths, and its growth from the shorter half of the lengths to the longer; None where there is none.
+    """Mean over lengths, and its growth from the shorter half of the lengths to the longer; None if there is none.
 
     Args:
         by_length: distances at each length, ascending.

@@ -32,16 +32,16 @@ class RankFrequency:
     to_reference_law: float  #: D_phat
     to_reference: float  #: D_p
     ranks: int  #: that the distributions are over
-    unranked: float  #: share of the sample's tokens whose words have no rank, left out
+    unranked: float  #: share of the sample's tokens whose words have no rank, excluded
 
 
 def by_own_rank(counts: IntArray) -> IntArray:
-    """Counts in descending order, those above 0."""
+    """Return counts in descending order, those above 0."""
     return np.sort(counts[counts > 0])[::-1]
 
 
 def by_rank_of(counts: IntArray, probability: FloatArray) -> IntArray:
-    """Counts in the descending order of known probabilities, words of probability 0 left out; ties in word order.
+    """Counts in the descending order of known probabilities, words of probability 0 excluded; ties in word order.
 
     Ranks that are known carry no error of the sample, which ranks taken from its own counts do (Piantadosi 2014).
     """
@@ -63,7 +63,7 @@ def rank_frequency(
         reference: (K',) counts of the reference by rank, or exact probabilities.
         unranked: share of the sample's tokens that has no rank, to be reported.
         variant: ``paper``: the first 10,000 ranks against laws with infinitely many.
-        reference_exponent: of the law of the reference where it has been fitted before, see `exponent_of`.
+        reference_exponent: of the law of the reference if it has been fitted before, see `exponent_of`.
 
     Raises:
         InputError: one of the two has fewer than 3 ranks, or fewer than 2 words that occur.

@@ -45,17 +45,17 @@ MEASURES = (
     ("types", "different words", "in equally many tokens of each sample"),
     ("bigram_types", "different pairs of words", "in equally many pairs of each sample"),
 )
-KIND = {"unigram_tv": "TV", "types": "number"}  #: of a measure; KS where it is not named
+KIND = {"unigram_tv": "TV", "types": "number"}  #: of a measure; KS if it is not named
 SAMPLED = {"samples": "samples of the truth", "permutations": "permutations"}  #: how chance is; others: draws
 
 
 def measures_table(samples: Mapping[str, Findings], title: str = "", sentences: Mapping[str, int] = {}) -> ReportTable:
-    """A row for each measure, a column for each sample.
+    """Return a row for each measure, a column for each sample.
 
     Args:
         samples: records by name of the sample and of the measure.
         title: of the table.
-        sentences: their number by sample, where it is known.
+        sentences: their number by sample, if it is known.
     """
     rows = [
         (label, [_cell(found.get(name)) for found in samples.values()], meaning) for name, label, meaning in MEASURES
@@ -74,13 +74,13 @@ def measures_table(samples: Mapping[str, Findings], title: str = "", sentences: 
 
 
 def starred(record: Mapping[str, Any]) -> bool:
-    """True if the adjusted p-value of a test is below the level."""
+    """Return True if the adjusted p-value of a test is below the level."""
     adjusted = record.get("p_holm")
     return adjusted is not None and bool(adjusted <= LEVEL)
 
 
 def number(value: float) -> str:
-    """A value, or a large count."""
+    """Return a value, or a large count."""
     return shown(value if abs(value) >= 5e-5 else 0.0, ",.0f" if abs(value) >= 100 else ".4f")
 
 
@@ -110,7 +110,7 @@ class TendenciesRecord(TypedDict):
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables, figures and words for the template; None where no text was sampled."""
+    """Return tables, figures and words for the template; None if no text was sampled."""
     found = run.record("tendencies/tendencies.json", TendenciesRecord)
     if found is None:
         return None
@@ -138,7 +138,7 @@ def section(run: MeasuredRun) -> dict[str, Any] | None:
 
 
 def _table(scheme: str, rows: Mapping[str, Findings], samples: Sequence[Record], other: str) -> dict[str, Any]:
-    """Table and reading of one decoding scheme."""
+    """Return the table and reading of one decoding scheme."""
     models = [name for name in rows if name not in (ORACLE, "reference")]
     readings = {name: _reading(rows[name], other, rows) for name in models}
     sizes = {sample["model"]: sample["sentences"] for sample in samples if sample["scheme"] == scheme}
@@ -172,7 +172,7 @@ def _reading(row: Findings, other: str, rows: Mapping[str, Findings]) -> tuple[f
     """Return how far the farthest measure is beyond chance, and all that are beyond it in words, the farthest first.
 
     Beyond chance are measures with a star, and those that are beyond every draw: more than that so many draws cannot
-    show, and where they are few a star is out of reach.
+    show, and if they are few a star is out of reach.
     """
     found = []
     for measure in HEADLINE:
@@ -184,12 +184,12 @@ def _reading(row: Findings, other: str, rows: Mapping[str, Findings]) -> tuple[f
 
 
 def _beyond_all(record: Record) -> bool:
-    """True if the p-value is the least that its number of draws can give."""
+    """Return True if the p-value is the least that its number of draws can give."""
     return "p" in record and bool(record["p"] * (record["draws"] + 1) < 1.5)
 
 
 def _multiple(record: Record, far: float) -> str:
-    """The words for the multiple of a distance: of what it is, and whether any draw comes near."""
+    """Return the words for the multiple of a distance: of what it is, and whether any draw comes near."""
     times = f"{far:,.0f}" if far >= 9.95 else f"{far:.1f}"
     if math.isinf(far):
         text = "by chance there is no difference at all"
@@ -246,7 +246,7 @@ def _words(measure: str, row: Findings, other: str, rows: Mapping[str, Findings]
 
 
 def _most(tables: Sequence[Mapping[str, Any]]) -> str | None:
-    """The measure that differs most of all."""
+    """Return the measure that differs most of all."""
     rows = [(reading["far"], table["scheme"], reading) for table in tables for reading in table["reading"]]
     if not rows:
         return None
@@ -257,7 +257,7 @@ def _most(tables: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _left_out(samples: Sequence[Record]) -> list[str]:
-    """Sentences on the samples that are left out, one for each reason."""
+    """Return sentences on the samples that are excluded, one for each reason."""
     found = []
     for key, why in (
         ("cut", "that reached the maximum length"),

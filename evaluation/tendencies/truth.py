@@ -78,18 +78,18 @@ def is_symbol(token: str) -> bool:
 
 
 def symbols(words: Iterable[str]) -> list[str]:
-    """The words that are symbols."""
+    """Return the words that are symbols."""
     return [word for word in words if is_symbol(word)]
 
 
 def stopwords_among(words: Iterable[str], stopwords: Iterable[str]) -> list[str]:
-    """The words that are stopwords, whatever their case."""
+    """Return the words that are stopwords, whatever their case."""
     listed = {word.lower() for word in stopwords}
     return [word for word in words if word.lower() in listed]
 
 
 def shares(corpus: Encoded, codes: Sequence[int] | IntArray) -> FloatArray:
-    """Share of the tokens of every sentence that are of a class, (N,), in [0, 1].
+    """Return the share of the tokens of every sentence that are of a class, (N,), in [0, 1].
 
     Equal fractions of sentences of different lengths are equal numbers, as those of
     `truesource.grammar.inference.expected.TokenClass.share_pmf`.
@@ -160,7 +160,7 @@ class TrueText:
         return f"{self.pcfg.digest[:8]}/{self.lengths or 'none'}/{len(self.words)}words"
 
     def read(self, sentences: Iterable[Sequence[str]]) -> list[list[str]]:
-        """Sentences as this truth sees them: words outside a vocabulary that was given are ``<unk>``."""
+        """Return sentences as this truth sees them: words outside a vocabulary that was given are ``<unk>``."""
         return [self._oracle.read(sentence) for sentence in sentences]
 
     def read_as_text(self, sentences: Iterable[Sequence[str]]) -> list[list[str]]:
@@ -245,7 +245,7 @@ class TrueText:
         return exponent_of(self.ranked)
 
     def share_pmf(self, words: Iterable[str]) -> tuple[FloatArray, FloatArray]:
-        """Shares of a class of words in a sentence, ascending, and their probabilities, (K,) each."""
+        """Return shares of a class of words in a sentence, ascending, and their probabilities, (K,) each."""
         key = tuple(sorted(set(words)))
         if key not in self._shares:
             high = None if self.lengths is not None else self.high
@@ -254,7 +254,7 @@ class TrueText:
 
     @cached_property
     def types_by_length(self) -> FloatArray:
-        """Expected number of different known words in a sentence of each length, (high+1,); 0 where there is none."""
+        """Expected number of different known words in a sentence of each length, (high+1,); 0 if there is none."""
         types = types_per_length(self.pcfg, self.high)
         if self.unknown_code is None:
             return types
@@ -269,7 +269,7 @@ class TrueText:
         return occurrence_probabilities(self.pcfg, self.lengths, tolerance=TOLERANCE)
 
     def vocabulary_size(self, sentences: Sequence[int]) -> FloatArray:
-        """Expected number of different words in m sentences, for each m, (K,)."""
+        """Return the expected number of different words in m sentences, for each m, (K,)."""
         return expected_types(self.occurrence, sentences)
 
     def samples(self, n: int, count: int, *, seed: int) -> Iterator[Encoded]:
@@ -295,7 +295,7 @@ class TrueText:
     def habits(self, sentences: Sequence[Sequence[str]], *, seed: int, n: int = HABIT_SENTENCES) -> list[str]:
         """Habits by which the sentences are cut into tokens otherwise than the grammar's, see `differing_habits`.
 
-        ``<unk>`` is left out on both sides, and so are words that this truth takes for it.
+        ``<unk>`` is excluded on both sides, and so are words that this truth takes for it.
 
         Args:
             sentences: as their source has them.
@@ -315,5 +315,5 @@ class TrueText:
 
     @property
     def unknown_code(self) -> int | None:
-        """Code of ``<unk>`` among `words`; None where every word is told apart."""
+        """Code of ``<unk>`` among `words`; None if every word is told apart."""
         return self.pcfg.word_ids.get(UNKNOWN)

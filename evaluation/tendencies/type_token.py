@@ -62,7 +62,7 @@ class TypeCounts:
         return np.bincount(types, count, minlength=width).astype(np.int64)
 
     def means(self) -> FloatArray:
-        """Mean number of types by length, (L+1,); NaN where there is no sentence."""
+        """Return the mean number of types by length, (L+1,); NaN if there is no sentence."""
         with np.errstate(invalid="ignore"):
             return np.bincount(self.length, self.count * self.types, minlength=self.high + 1) / self.sentences
 
@@ -76,7 +76,7 @@ class TypeCounts:
 
 
 def pooled(tables: Sequence[TypeCounts]) -> TypeCounts:
-    """All sentences of some samples, whose tables go up to one length."""
+    """Return all sentences of some samples, whose tables go up to one length."""
     length, types, count = (np.concatenate([getattr(t, name) for t in tables]) for name in ("length", "types", "count"))
     return TypeCounts.of(length, types, max(table.high for table in tables), count)
 
@@ -89,7 +89,7 @@ class HeapsLaw:
     beta: float
 
     def mean(self, length: FloatArray | IntArray) -> FloatArray:
-        """Expected number of types."""
+        """Return the expected number of types."""
         return np.asarray(self.alpha * np.asarray(length, dtype=np.float64) ** self.beta)
 
 
@@ -110,7 +110,7 @@ class LengthDistances:
     sentences: int
     to_own_law: ChanceTest  #: D_ptheta, against Poisson(Lambda) fitted to the sample
     to_reference_law: ChanceTest | None  #: D_phat, fitted to the reference
-    to_reference: ChanceTest | None  #: D_p, the reference's sentences of this length; None where they are too few
+    to_reference: ChanceTest | None  #: D_p, the reference's sentences of this length; None if they are too few
 
 
 def types_by_sentence(corpus: Encoded, n: int = 1, *, without: int | None = None) -> IntArray:
@@ -128,7 +128,7 @@ def types_by_sentence(corpus: Encoded, n: int = 1, *, without: int | None = None
 
 
 def pairs_of(corpus: Encoded, without: int | None = None) -> IntArray:
-    """A code of every pair of neighbours, none of them the word ``without``, (P,)."""
+    """Return a code of every pair of neighbours, none of them the word ``without``, (P,)."""
     return (corpus.tokens[:-1] * corpus.vocabulary + corpus.tokens[1:])[_inner(corpus, without)]
 
 
@@ -215,7 +215,7 @@ def length_distances(
     Args:
         sample: of the text in question.
         reference: of the text it is compared with, a table of the same size; None: there is none.
-        law: of the reference, where it is known better than from these sentences.
+        law: of the reference, if it is known better than from these sentences.
         draws: of each null distribution.
         seed: of the draws.
 
@@ -248,7 +248,7 @@ def length_distances(
 
 
 def to_laws(types: TypeCounts, law: HeapsLaw) -> FloatArray:
-    """Distance (KS) of the numbers of types at every length to Poisson(Lambda), (L+1,); NaN where there are none."""
+    """Distance (KS) of the numbers of types at every length to Poisson(Lambda), (L+1,); NaN if there are none."""
     distance = np.full(types.high + 1, np.nan)
     for length in types.lengths.tolist():
         seen = np.cumsum(types.row(length)) / types.sentences[length]  # beyond its end, the distance only falls

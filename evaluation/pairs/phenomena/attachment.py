@@ -37,7 +37,7 @@ class Attachment(Phenomenon):
     the noun at the end of the phrase, for any word alike that moves the attachment far enough. Strata: ``attached``
     (of the more probable sentence) and ``exchanged``. Facts, ``good`` and ``bad`` the two sentences: ``noun_good``
     and ``noun_bad``, the posterior of the noun; ``log_odds_noun`` and ``log_odds_verb``, ln P(good and this
-    attachment) / P(bad and this attachment), None where a posterior is below 1e-9.
+    attachment) / P(bad and this attachment), None if a posterior is below 1e-9.
     """
 
     name = "attachment"
@@ -135,5 +135,5 @@ def _moving(
 
 
 def _shifted(log_odds: float, good: float, bad: float) -> float | None:
-    """``log_odds + ln good/bad``; None where a posterior is so near 0 that rounding has eaten it."""
+    """Return ``log_odds + ln good/bad``; None if a posterior is so near 0 that rounding has eaten it."""
     return log_odds + math.log(good) - math.log(bad) if min(good, bad) > LEAST else None

@@ -11,7 +11,7 @@ from truesource.evaluation.pairs.sampled_sentence import Constituents, PairChang
 
 _COMMON_NOUNS = ("NN", "NNS")
 _BETWEEN = ("JJ", "JJR", "JJS", "VBN", "VBG", "NNP", "NNPS")
-WIDEST = 2  #: words between determiner and noun, where there are no tags to tell what they are
+WIDEST = 2  #: words between determiner and noun, if there are no tags to tell what they are
 
 
 class DeterminerNoun(Phenomenon):
@@ -32,7 +32,7 @@ class DeterminerNoun(Phenomenon):
         return None
 
     def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
-        """One of its determiners or nouns in the other number, at random; None: it has none."""
+        """Return one of its determiners or nouns in the other number, at random; None: it has none."""
         forms = sentence.lexicon.forms
         changes = []
         for i, word in enumerate(sentence.words):

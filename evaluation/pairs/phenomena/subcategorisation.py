@@ -36,7 +36,7 @@ class Subcategorisation(Phenomenon):
         return None
 
     def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
-        """One of its verbs, no auxiliary, and a verb that does not fit there, at random; None: there is none."""
+        """Return one of its verbs, no auxiliary, and a verb that does not fit there, at random; None: there is none."""
         lexicon = sentence.lexicon
         tags = [sentence.tag(i, SURE) for i in range(len(sentence))]
         places = [

@@ -31,7 +31,7 @@ class SubjectVerb(Phenomenon):
         return None
 
     def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
-        """One of its finite verbs in the other number, at random; None: it has none."""
+        """Return one of its finite verbs in the other number, at random; None: it has none."""
         forms = sentence.lexicon.forms
         changes = []
         for i, word in enumerate(sentence.words):
@@ -63,7 +63,7 @@ class SubjectVerb(Phenomenon):
 
 
 def subject_of(tree: Constituents, verb: int) -> int | None:
-    """Position of the head of a finite verb's subject; None where the tree (of Penn labels) does not show it.
+    """Position of the head of a finite verb's subject; None if the tree (of Penn labels) does not show it.
 
     The last NP to the left of the verb's phrase within its clause; in a question, the first one after the verb; in a
     relative clause without one, the noun phrase that the clause stands in.

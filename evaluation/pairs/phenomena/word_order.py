@@ -23,7 +23,7 @@ class WordOrder(Phenomenon):
         return None
 
     def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
-        """Two different neighbours, neither a mark, exchanged, at random; None: there are none."""
+        """Return two different neighbours, neither a mark, exchanged, at random; None: there are none."""
         words = sentence.words
         plain = [any(c.isalnum() for c in word) for word in words]
         places = [i for i in range(len(words) - 1) if words[i] != words[i + 1] and plain[i] and plain[i + 1]]
