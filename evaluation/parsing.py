@@ -1,18 +1,18 @@
 """Parses compared with a treebank by the conventions of evalb: brackets, exact match and tags, with 95% intervals.
 
-The conventions are those of Sekine & Collins (1997) with COLLINS.prm:
+The conventions are from Sekine & Collins (1997) with COLLINS.prm:
 
-* The root and preterminals are no brackets. Phrases that cover no word are none either. COLLINS.prm names only TOP as
+* The root and preterminals are no brackets, nor are phrases that cover no word. COLLINS.prm names only TOP as
   a root: evalb counts a ROOT as a bracket that every parse gets right, unless a line ``DELETE_LABEL ROOT`` is added.
 * Traces are taken out, and so are the words that the treebank tags as punctuation.
 * Labels are cut at the first ``-`` or ``=``; ADVP and PRT are the same label, of brackets as of tags.
-* A bracket that stands n times in one tree and m times in the other matches min(n, m) times.
+* A bracket that occurs n times in one tree and m times in the other matches min(n, m) times.
 * A proposed bracket crosses if it overlaps some bracket of the treebank and neither contains the other. It counts once,
   however many it crosses.
 * The length of a sentence is its number of words in the treebank, punctuation included, traces excluded.
 
-Other than in evalb, every sentence counts. evalb excludes sentences without a parse, those where the two sides
-disagree on what is punctuation, and those of punctuation alone. Here the tags of the treebank say what is punctuation,
+Unlike in evalb, every sentence counts. evalb excludes sentences without a parse, with punctuation that differs between
+the two sides, and of punctuation alone. Here the tags of the treebank decide what is punctuation,
 and a missing parse (None) has no brackets and no tags; crossing brackets are counted in sentences with a parse.
 """
 
@@ -146,12 +146,12 @@ class Matches:
 
     @property
     def precision(self) -> float:
-        """Share of what is proposed that is right, in [0, 1]."""
+        """Share of the proposed items that are right, in [0, 1]."""
         return self.matched / self.proposed if self.proposed else 0.0
 
     @property
     def recall(self) -> float:
-        """Share of the treebank's that was found, in [0, 1]."""
+        """Share of the treebank's items that were proposed, in [0, 1]."""
         return self.matched / self.gold if self.gold else 0.0
 
     @property
@@ -228,16 +228,16 @@ def pooled(rows: Iterable[SentenceBrackets]) -> BracketCounts:
 
 
 def compare_brackets(gold: Sequence[Tree], parsed: Sequence[Tree | None]) -> BracketScores:
-    """Labelled brackets, crossing brackets and tags of parses, against the treebank's trees of the same sentences.
+    """Compare labelled brackets, crossing brackets and tags of parses with the treebank's trees.
 
-    Both sides are treebank trees (unbinarised, coarse). See the head of the module for what counts.
+    Both sides are treebank trees (unbinarised, coarse). For the conventions see the head of the module.
 
     Args:
         gold: trees of the treebank.
-        parsed: a parse of each sentence; None if there is none.
+        parsed: a parse of each sentence; None if it is missing.
 
     Raises:
-        InputError: the two have different numbers of sentences, none at all, or a parse has other words.
+        InputError: the two have different numbers of sentences, no sentences, or a parse has other words.
     """
     if len(gold) != len(parsed) or not gold:
         raise InputError(f"the treebank has {len(gold):,} trees and there are {len(parsed):,} parses; give as many")
@@ -349,10 +349,11 @@ class LengthBand(NamedTuple):
         return isinstance(length, int) and self.low <= length and (self.high is None or length <= self.high)
 
     def __str__(self) -> str:
-        return f"{self.low}..{'' if self.high is None else self.high}"
+        high = "" if self.high is None else self.high
+        return f"{self.low}..{high}"
 
 
-SHORT = LengthBand(1, 40)  #: the sentences that evalb gives scores of besides those of all
+SHORT = LengthBand(1, 40)  #: the sentences that evalb scores in addition to all
 BANDS = (LengthBand(1, 10), LengthBand(11, 20), LengthBand(21, 30), LengthBand(31, 40), LengthBand(41, None))
 
 
@@ -409,7 +410,7 @@ def score_parses(
 
     Args:
         gold: trees of the treebank.
-        parsed: a parse of each sentence; None if there is none.
+        parsed: a parse of each sentence; None if it is missing.
         parser: names how they were parsed, for records and signatures.
         grammar: digest of the grammar that parsed them.
         seed: of the bootstrap.
@@ -423,7 +424,7 @@ def score_parses(
 
 
 def treebank_parts(gold: Sequence[Tree]) -> dict[str, object]:
-    """Return parts of a signature on the treebank: which brackets count, its digest, and that of its sentences."""
+    """Return parts of a signature on the treebank: which brackets count, and digests of trees and sentences."""
     return {
         "brackets": "evalb-collins",
         "reference": digest_sentences([[str(tree)] for tree in gold]),
@@ -453,8 +454,8 @@ def _measures(rows: Sequence[SentenceBrackets], parts: Mapping[str, object], see
         yield Score(name, float(above.sum() / below.sum()), sampled, low, high)
     for name in SHARES:
         if name in fractions and (share := proportion(*fractions[name])) is not None:
-            told = signature({**signed, "ci": ci_part(counting(fractions[name][1]), seed, method="wilson")})
-            yield Score(name, share.value, told, share.low, share.high)
+            with_interval = signature({**signed, "ci": ci_part(counting(fractions[name][1]), seed, method="wilson")})
+            yield Score(name, share.value, with_interval, share.low, share.high)
     counted = signature({**signed, "ci": "none"})
     counts = (n, n - table["parsed"].sum(), *(table[key].sum() for key in ("words", "gold", "proposed", "matched")))
     for name, count in zip(COUNTS, counts, strict=True):
@@ -482,10 +483,10 @@ def _fractions(table: Mapping[str, FloatArray]) -> dict[str, tuple[FloatArray, F
 def _of_group(by: str, name: str, matches: Matches, parts: Mapping[str, object]) -> Iterator[Score]:
     """Yield the measures of a label or a tag."""
     place = {"by": by, "group": name}
-    told = signature({**parts, **place, "ci": "none"})
+    signed = signature({**parts, **place, "ci": "none"})
     counts = {"gold": matches.gold, "proposed": matches.proposed, "matched": matches.matched}
     values = {"precision": (matches.precision, matches.proposed), "recall": (matches.recall, matches.gold)}
     values["f1"] = (matches.f1, matches.gold + matches.proposed)
     for measure, (value, counted) in values.items():
         if counted:
-            yield Score(measure, value, told).at(**place, **counts)
+            yield Score(measure, value, signed).at(**place, **counts)

@@ -1,4 +1,4 @@
-"""The evaluator `diffusion`: what a model that fills gaps costs, and what filling several at once costs."""
+"""The evaluator `diffusion`: the cost of a model that fills gaps, and of filling several at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The evaluator `documents`: a model beside the best readers of documents of an unknown language."""
+"""The evaluator `documents`: a model compared with the best readers of documents of an unknown language."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 MEASURES = (
     Measure("kl", "KL", meaning="KL(truth‖model), nats a token"),
-    Measure("kl_where_finite", "KL, where finite", meaning="the same, of the positions where it is finite"),
+    Measure("kl_where_finite", "KL, where finite", meaning="the same, of the positions with finite KL"),
     Measure("kl_infinite", "KL infinite", meaning="share of positions"),
-    Measure("kl_paired", "KL, paired", meaning="the same, of the tokens that stand there alone"),
+    Measure("kl_paired", "KL, paired", meaning="the same, estimated from the observed tokens"),
     Measure("weight_truth", "weight of the truth", ".3f", meaning="in the mixture of all that is nearest to the model"),
     Measure("rest", "KL to that mixture", meaning="KL(model‖mixture), nats a token"),
     Measure("entropy", "entropy of the language", meaning="that a perfect reader is left with, mean over tokens, nats"),
@@ -51,7 +51,7 @@ def check_call(settings: DocumentsSettings, *, model: str, **_: object) -> None:
     """Refuse a family that is no language of documents, and a model without snapshots, before anything is computed.
 
     Raises:
-        InputError: it is none, or the model has none.
+        InputError: the family is something else, or the model has no snapshots.
     """
     from truesource.lmtrain.references import model_reference
     from truesource.lmtrain.snapshots import checkpoints
@@ -66,7 +66,7 @@ def check_families(settings: DocumentsSettings) -> None:
     """Refuse a family that is no language of documents.
 
     Raises:
-        InputError: it is none.
+        InputError: the family is something else.
     """
     family_of = DOCUMENTS.function("family_of")
     if family_of is not None:

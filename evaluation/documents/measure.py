@@ -1,8 +1,8 @@
-"""Learning in context: what a perfect reader of documents knows of their language, and which one a model resembles.
+"""Learning in context: knowledge of perfect readers of documents, and the reader that a model resembles.
 
-A pool of languages is the truth of its documents; the prior that the languages were drawn from is that of a reader who
-knows the family, and not the languages. A model that has memorised the languages of its training comes near the first,
-one that generalises near the second.
+A pool of languages is the truth of its documents; the prior that the languages were drawn from is the truth of a reader
+who knows the family, but not the languages. A model that has memorised the languages of its training comes near the
+first, one that generalises near the second.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NATS: dict[str, object] = {"unit": "nats/token", "contexts-of": "truth", "may":
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class ReaderKnowledge:
     """Knowledge of a perfect reader at each of the T positions of documents, the end of each included."""
 
     document: IntArray  #: (T,) number of the document
@@ -55,8 +55,8 @@ def what_is_known(
     documents: Sequence[Sequence[str]],
     languages: Sequence[int] | IntArray,
     lengths: LengthRange | None = None,
-) -> Known:
-    """Return the exact uncertainty about the language of documents, and what it costs, word by word.
+) -> ReaderKnowledge:
+    """Return the exact uncertainty about the language of documents, and its cost, word by word.
 
     The regret of a document, summed, is at most the entropy of the prior on average: the information that the document
     gives about its language.
@@ -76,23 +76,23 @@ def what_is_known(
         raise InputError(f"there are {len(documents):,} documents, but {len(numbers):,} languages; give one for each")
     posterior = truth.posterior(documents)
     mixed = truth.exact.causal_log_probs(documents, lengths)
-    own: list[FloatArray] = [np.empty(0)] * len(documents)
+    in_language: list[FloatArray] = [np.empty(0)] * len(documents)
     for k in np.unique(numbers).tolist():
         some = np.flatnonzero(numbers == k).tolist()
         rows = truth.knowing(k).exact.causal_log_probs([documents[i] for i in some], lengths)
         for i, row in zip(some, rows, strict=True):
-            own[i] = row
-    if not all(np.isfinite(row).all() for row in own):
+            in_language[i] = row
+    if not all(np.isfinite(row).all() for row in in_language):
         raise InputError(
             "a document is impossible in the language that is given for it; is this the truth of the corpus?"
         )
     sizes = [len(row) for row in mixed]
-    return Known(
+    return ReaderKnowledge(
         document=np.repeat(np.arange(len(documents)), sizes),
         position=np.concatenate([np.arange(size) for size in sizes]),
         string=_strings(documents),
         entropy=_entropies(posterior),
-        regret=np.concatenate(own) - np.concatenate(mixed),
+        regret=np.concatenate(in_language) - np.concatenate(mixed),
     )
 
 
@@ -157,10 +157,10 @@ def strategy(
 class _Readers:
     """Exact predictors at all T positions of the documents that the first can make, kept for one model or more."""
 
-    kept: CachedTruth  #: of the first
+    cached: CachedTruth  #: of the first
     log_p: dict[str, FloatArray]  #: (T, E) of each, nats
-    observed: IntArray  #: (T,) column of what stands there
-    document: IntArray  #: (T,) number of the document; those that the first cannot make do not occur
+    observed: IntArray  #: (T,) column of the observed token
+    document: IntArray  #: (T,) number of the document; documents that the first cannot make do not occur
     position: IntArray  #: (T,) words before
 
     @classmethod
@@ -180,18 +180,18 @@ class _Readers:
         if len(predictors) > LARGEST:
             raise InputError(f"a mixture has at most {LARGEST} predictors, not {len(predictors)}; leave some out")
         (first, truth), *others = predictors.items()
-        kept = cls._kept(model, truth, documents, lengths)
-        possible = sorted(member for _, blocks in kept.groups for row in blocks[0].members for member in row)
+        cached = cls._cached(model, truth, documents, lengths)
+        possible = sorted(member for _, blocks in cached.groups for row in blocks[0].members for member in row)
         number, some = np.array(possible), [documents[i] for i in possible]
         sizes = np.array([len(document) + 1 for document in some])
         starts = np.full(len(documents), -1)
         starts[number] = np.cumsum(sizes) - sizes
-        log_p, observed = cls._table(kept, starts, int(sizes.sum()))
+        log_p, observed = cls._table(cached, starts, int(sizes.sum()))
         tables = {first: log_p}
         for name, other in others:
             try:
-                found = cls._kept(model, other, some, lengths)
-                lost = len(some) - found.sentences
+                of_other = cls._cached(model, other, some, lengths)
+                lost = len(some) - of_other.sentences
             except NothingToMeasureError:
                 lost = len(some)
             if lost:
@@ -199,22 +199,22 @@ class _Readers:
                     f"{name} cannot make {lost:,} of {len(some):,} documents; give it the words and the number of"
                     f" strings of {first}"
                 )
-            tables[name], _ = cls._table(found, starts[number], len(log_p))
+            tables[name], _ = cls._table(of_other, starts[number], len(log_p))
         position = np.concatenate([np.arange(size) for size in sizes])
-        return cls(kept, tables, observed, np.repeat(number, sizes), position)
+        return cls(cached, tables, observed, np.repeat(number, sizes), position)
 
     @staticmethod
-    def _kept(
+    def _cached(
         model: DistributionModel, truth: Truth, documents: Sequence[Sequence[str]], lengths: LengthRange | None
     ) -> CachedTruth:
         contexts = sum(len(document) + 1 for document in documents)
         return cache_truth(model, Setting(truth, documents, lengths), contexts=contexts, dtype=np.float64)
 
     @staticmethod
-    def _table(kept: CachedTruth, starts: IntArray, size: int) -> tuple[FloatArray, IntArray]:
-        """Return ln P (T, E), and the column of what stands there (T,)."""
-        log_p, observed = np.empty((size, len(kept.events))), np.empty(size, dtype=np.int64)
-        for _, blocks in kept.groups:
+    def _table(cached: CachedTruth, starts: IntArray, size: int) -> tuple[FloatArray, IntArray]:
+        """Return ln P (T, E), and the columns of the observed tokens (T,)."""
+        log_p, observed = np.empty((size, len(cached.events))), np.empty(size, dtype=np.int64)
+        for _, blocks in cached.groups:
             for block in blocks:
                 at, rows = _places(block, starts)
                 log_p[at], observed[at] = block.log_prob[rows], block.observed[rows]
@@ -238,10 +238,10 @@ class _Readers:
         """
         starts = np.full(int(self.document.max()) + 1, -1)
         starts[self.document[self.starts]] = self.starts
-        log_q = np.empty((len(self.document), len(self.kept.events)))
-        for block, found in self.kept.blocks(model):
+        log_q = np.empty((len(self.document), len(self.cached.events)))
+        for block, log_probs in self.cached.blocks(model):
             at, rows = _places(block, starts)
-            log_q[at] = found[rows]
+            log_q[at] = log_probs[rows]
         return log_q
 
     def kl(self, name: str, log_q: FloatArray) -> FloatArray:
@@ -249,7 +249,7 @@ class _Readers:
         return rows_kl(self.log_p[name], log_q)
 
     def paired(self, log: FloatArray) -> FloatArray:
-        """Return what a table (T, E) has for what stands there, (T,)."""
+        """Return the entries of a table (T, E) at the observed tokens, (T,)."""
         return np.asarray(log[np.arange(len(log)), self.observed])
 
     def strategy(self, log_q: FloatArray, seed: int) -> Strategy:
@@ -262,8 +262,10 @@ class _Readers:
         allowed = np.where(counted, q, 0.0).sum(axis=1)
         gap = np.zeros_like(q)
         gap[counted] = q[counted] * (log_q[counted] - np.log(mixture[counted]))
-        kept = allowed > 0.0
-        rest = gap.sum(axis=1)[kept] / allowed[kept] - np.log(allowed[kept])  # of the model given these events
+        possible = allowed > 0.0
+        rest = gap.sum(axis=1)[possible] / allowed[possible] - np.log(
+            allowed[possible]
+        )  # of the model given these events
         ends: dict[str, tuple[float, float]] = {}
         if len(names) > 1 and not too_few(len(starts)):
             low, high = intervals(exact, q, starts, weight, seed)
@@ -273,7 +275,7 @@ class _Readers:
 
 
 def _places(block: TruthBlock, starts: IntArray) -> tuple[IntArray, IntArray]:
-    """Positions that a block stands for, and its row of each."""
+    """Return the positions in a block, and the row of each."""
     rows = np.repeat(np.arange(len(block.members)), [len(members) for members in block.members])
     return starts[[member for members in block.members for member in members]] + block.position, rows
 
@@ -291,7 +293,7 @@ class DocumentReading(ResultRecords):
     tables: dict[str, dict[str, Scores]]  #: by ``string``, ``position`` and ``step``, and by group of these
     contexts: int  #: positions that were compared
     impossible: IntArray  #: documents that the truth cannot make
-    told: bool  #: whether the language of each document is known, so that there is a regret
+    with_languages: bool  #: the language of each document is known, so that there is a regret
 
     @override
     def as_scores(self) -> list[Score]:
@@ -317,13 +319,13 @@ def documents_read(
 
     Means over tokens, nats, with intervals that resample documents; of all positions, and of the groups:
 
-    * ``kl``: KL(truth || model), exact at every position; ``kl_paired``: of the tokens that stand there alone.
-    * ``entropy``: of the language, given the words before, and ``regret``: what it costs not to be told the language,
+    * ``kl``: KL(truth || model), exact at every position; ``kl_paired``: estimated from the observed tokens.
+    * ``entropy``: of the language, given the words before, and ``regret``: the cost of not knowing the language,
       see `what_is_known`. The first needs a pool, the second its corpus, too.
-    * of each family, ``kl_family``: KL(family || model), and ``family_above``: what its reader loses to the truth.
+    * of each family, ``kl_family``: KL(family || model), and ``family_above``: the loss of its reader above the truth.
 
-    ``weight_truth`` and ``weight_family`` are those of the mixture of all that is nearest to the model, see
-    `strategy`, and ``rest`` is how far that is from the model.
+    ``weight_truth`` and ``weight_family`` are weights of the mixture of all readers that is nearest to the model, see
+    `strategy`, and ``rest`` is the divergence from that mixture.
 
     Args:
         model: causal, of whole words, with full distributions.
@@ -332,7 +334,7 @@ def documents_read(
         along: the same model at steps of its training; table ``step`` has the numbers of all positions.
 
     Raises:
-        InputError: the truth is none of documents, or a family is the same or cannot make one of them.
+        InputError: the truth is not of documents, or a family is the same or cannot make one of them.
         NothingToMeasureError: the model is masked.
     """
     truth, others = setting.known, dict(families or {})
@@ -341,7 +343,7 @@ def documents_read(
     readers = _Readers.of(model, {TRUTH: truth, **others}, setting.sentences, setting.lengths)
     lost = np.setdiff1d(np.arange(len(setting.sentences)), readers.document)
     documents = [setting.sentences[i] for i in np.unique(readers.document).tolist()]
-    shared = signed_parts(readers.kept.oracle, setting, contexts=len(readers.document), excluded=len(lost))
+    shared = signed_parts(readers.cached.oracle, setting, contexts=len(readers.document), excluded=len(lost))
     languages = _languages(setting, truth, np.unique(readers.document))
     measuring = _Measuring(readers, others, _columns_of_truth(truth, documents, setting, languages), shared, setting)
     string = _strings(documents)
@@ -361,7 +363,7 @@ def documents_read(
         tables=tables,
         contexts=len(readers.document),
         impossible=lost,
-        told=languages is not None,
+        with_languages=languages is not None,
     )
 
 
@@ -387,11 +389,11 @@ def _check(model: DistributionModel, setting: Setting, truth: Truth, families: M
 def _columns_of_truth(
     truth: DocumentProcess, documents: Sequence[Sequence[str]], setting: Setting, languages: IntArray | None
 ) -> dict[str, Column]:
-    """Return what a perfect reader of the truth knows, whatever the model."""
+    """Return the measures of a perfect reader of the truth, which no model changes."""
     if languages is not None:
-        known = what_is_known(truth, documents, languages, setting.lengths)
-        regret = Column(known.regret, {"unit": "nats/token", "estimator": "paired"})
-        return {"entropy": Column(known.entropy, {"unit": "nats"}), "regret": regret}
+        knowledge = what_is_known(truth, documents, languages, setting.lengths)
+        regret = Column(knowledge.regret, {"unit": "nats/token", "estimator": "paired"})
+        return {"entropy": Column(knowledge.entropy, {"unit": "nats"}), "regret": regret}
     if truth.languages is not None:
         return {"entropy": Column(_entropies(truth.posterior(documents)), {"unit": "nats"})}
     return {}
@@ -399,7 +401,7 @@ def _columns_of_truth(
 
 @dataclass(frozen=True, eq=False)
 class _Measuring:
-    """Models beside perfect readers."""
+    """Models compared with perfect readers."""
 
     readers: _Readers
     families: Mapping[str, Truth]
@@ -411,7 +413,7 @@ class _Measuring:
         """Return the measures of each reader at all positions, for ln Q (T, E) of a model."""
         readers, exact = self.readers, {**_NATS, "estimator": "rao-blackwell"}
         truth = readers.paired(readers.log_p[TRUTH])
-        found = {
+        columns = {
             TRUTH: {
                 "kl": Column(readers.kl(TRUTH, log_q), exact),
                 "kl_paired": Column(truth - readers.paired(log_q), {**_NATS, "estimator": "paired"}),
@@ -420,41 +422,41 @@ class _Measuring:
         }
         for name, family in self.families.items():
             parts = {"unit": "nats/token", "family": family.identity}
-            found[name] = {
+            columns[name] = {
                 "kl_family": Column(readers.kl(name, log_q), {**exact, **parts}),
                 "family_above": Column(truth - readers.paired(readers.log_p[name]), {**parts, "estimator": "paired"}),
             }
-        return found
+        return columns
 
     def whole(self, log_q: FloatArray, place: Mapping[str, object]) -> Scores:
         """Return the numbers of all positions, and the weights of the readers."""
         shared = {**self.shared, **place}
-        found = {
+        scores = {
             name: mean_scores(columns, self.readers.document, shared, self.setting.seed)
             for name, columns in self.columns(log_q).items()
         }
         if not self.families:
-            return found
+            return scores
         nearest_one = self.readers.strategy(log_q, self.setting.seed)
         ci = ci_part(self.readers.documents, self.setting.seed, "document", method="percentile")
         families = {"family": "+".join(family.identity for family in self.families.values())}
         for name, weight in nearest_one.weight.items():
             measure = f"weight_{TRUTH if name == TRUTH else FAMILY}"
             signed = signature({**shared, **families, "unit": "share", "ci": ci})
-            found[name][measure] = Score(measure, weight, signed, *nearest_one.interval.get(name, (None, None)))
+            scores[name][measure] = Score(measure, weight, signed, *nearest_one.interval.get(name, (None, None)))
         signed = signature({**shared, **families, "unit": "nats/token"})
-        found[TRUTH]["rest"] = Score("rest", nearest_one.rest, signed)
-        return found
+        scores[TRUTH]["rest"] = Score("rest", nearest_one.rest, signed)
+        return scores
 
     def by(
         self, columns: Mapping[str, Mapping[str, Column]], by: str, key: IntArray, names: Sequence[str]
     ) -> dict[str, Scores]:
         """Return means of the measures in each group that has a position."""
-        found = {}
+        scores = {}
         for number in np.unique(key).tolist():
             at = key == number
             parts = {**self.shared, "by": by, "group": names[number], "contexts": int(at.sum())}
-            found[names[number]] = {
+            scores[names[number]] = {
                 reader: mean_scores(
                     {name: Column(column.values[at], column.parts) for name, column in some.items()},
                     self.readers.document[at],
@@ -463,7 +465,7 @@ class _Measuring:
                 )
                 for reader, some in columns.items()
             }
-        return found
+        return scores
 
 
 def _languages(setting: Setting, truth: DocumentProcess, kept: IntArray) -> IntArray | None:
@@ -480,6 +482,6 @@ def _band(position: IntArray) -> IntArray:
 
 
 def _bands(position: IntArray) -> list[str]:
-    """Return names of the bands up to that of the last position."""
+    """Return the names of the bands up to the last position."""
     ends = [(2**k // 2, 2**k - 1) for k in range(int(_band(position).max()) + 1)]
     return [str(low) if low == high else f"{low}-{high}" for low, high in ends]

@@ -45,8 +45,8 @@ def window_rungs(
 ) -> Iterator[Rung]:
     """Yield the best predictors that see 0, 1, 2, ... words, ``number`` of them, in one vocabulary; exact.
 
-    Without ``vocabulary``, that is the model's own. None of a masked model, of a transformed text, and of a truth
-    without rules.
+    Without ``vocabulary``, it is the model's own. There are no predictors for a masked model, a transformed text, or a
+    truth without rules.
     """
     if model.objective != "causal" or setting.transform is not None or not offers(setting.known, "windows"):
         return
@@ -61,7 +61,7 @@ def floor_rung(setting: Setting, sentences: int, tokens: float) -> Rung | None:
     """Return the floor of the data: a learner that knows the rules, and counts them in the trees of the train split.
 
     In closed form, see `truesource.grammar.estimate.data_floor.data_floor`: a bound of the expected divergence of such
-    a learner, to leading order if there is a condition on length. None of a truth without rules, or where
+    a learner, to leading order if there is a condition on length. None for a truth without rules, or if
     derivations may not end.
 
     Args:
@@ -82,13 +82,13 @@ def em_rung(
     starts: int,
     vocabulary: ComparisonVocabulary | None = None,
 ) -> Rung | None:
-    """The floor of the data without trees: one who knows the rules fits their probabilities to the sentences by EM.
+    """Return the floor of the data without trees: a learner that knows the rules fits probabilities by EM.
 
     Of several random starts the one with the largest posterior probability counts, as a learner would choose it. None
-    of a masked model, of a transformed text, and of a truth without rules.
+    for a masked model, a transformed text, and a truth without rules.
 
     Args:
-        model: whose words are told apart.
+        model: whose vocabulary counts.
         setting: text and truth to compare on.
         sentences: to fit to.
         starts: number of random starts, 1 or more.
@@ -117,7 +117,7 @@ class LeverChange:
 
     @property
     def helps(self) -> bool:
-        """True if the model is nearer to the truth, and that is no chance."""
+        """True if the model is significantly nearer to the truth."""
         return self.contrast.value < 0.0 and self.p_adjusted is not None and self.p_adjusted < CHANCE
 
 

@@ -33,7 +33,7 @@ def table_shape(sentences: Sequence[Sequence[str]], tokens: int) -> tuple[int, i
 
 
 def seconds_needed(oracle: Oracle, sentences: Sequence[Sequence[str]]) -> float:
-    """About how long the true distributions of a text take, from those of a few of its sentences."""
+    """Estimate the time for the true distributions of a text from a few of its sentences."""
     step = max(1, len(sentences) // TIMED)
     some = [sentences[i] for i in range(0, len(sentences), step)]
     for _ in oracle.blocks(oracle.batches(some[:1])[0]):  # what is computed once

@@ -62,13 +62,13 @@ def evaluate(
         InputError: something cannot be read, or two sources have one name.
         NothingToMeasureError: a text has too few words.
     """
-    asked = [("", reference), *by_name(sources)]
-    condition, line = first_condition(lengths, [each for _, each in asked])
+    named_sources = [("", reference), *by_name(sources)]
+    condition, line = first_condition(lengths, [each for _, each in named_sources])
     texts = [
         read_source(
             each, name=name, n=settings.sentences, seed=seed, lengths=condition, split=split, convention=convention
         )
-        for name, each in asked
+        for name, each in named_sources
     ]
     Source.refuse_same_names(texts)
     grammars, notes = _grammars(texts, oracle, condition)

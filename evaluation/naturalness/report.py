@@ -99,16 +99,16 @@ class NaturalnessRecord(TypedDict):
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
     """Return the table and figure for the template; None if the corpus was not compared with trees."""
-    found = run.record("naturalness/naturalness.json", NaturalnessRecord)
-    if found is None:
+    comparison = run.record("naturalness/naturalness.json", NaturalnessRecord)
+    if comparison is None:
         return None
-    of_reference = {r["name"]: r for r in found["records"] if r["source"] == found["reference"]}
+    of_reference = {r["name"]: r for r in comparison["records"] if r["source"] == comparison["reference"]}
     return {
-        "opening": headline(found),
-        "reference": found["reference"],
-        "raw": "raw grammar" in found["sentences"],
-        "measures": measures_table(found["records"], found["sentences"]),
-        "figure": naturalness_figure(found["figure"]),
+        "opening": headline(comparison),
+        "reference": comparison["reference"],
+        "raw": "raw grammar" in comparison["sentences"],
+        "measures": measures_table(comparison["records"], comparison["sentences"]),
+        "figure": naturalness_figure(comparison["figure"]),
         "signature": (of_reference.get("ngram_spearman_1") or of_reference["zipf_alpha"])["signature"],
     }
 
@@ -121,8 +121,8 @@ def headline(found: Mapping[str, Any]) -> list[str]:
         return []
     raw = f"; of the plain grammar, {_range(shares['raw grammar'])}" if "raw grammar" in shares else ""
     return [
-        f"Of the bigrams of the corpus, {_range(corpus)} occur in one half of the {found['reference']}; of those of the"
-        f" other half, {_range(ceiling)}, which is the ceiling{raw}."
+        f"Of the bigrams of the corpus, {_range(corpus)} occur in one half of the {found['reference']}; of the bigrams"
+        f" of the other half, {_range(ceiling)}, which is the ceiling{raw}."
     ]
 
 
@@ -174,11 +174,11 @@ def naturalness_figure(shown: Drawn) -> str:
     """Return all three figures, one above the other, as ``<svg>``; of `drawn_of`."""
     count = len(shown["sources"])
     heights = [2.9 * -(-count // ACROSS), 2.9 * -(-(count - 1) // BELOW), 3.2]
-    with figure(9.4, sum(heights), "naturalness") as drawn:
-        parts: Any = drawn.subfigures(3, 1, height_ratios=heights)
+    with figure(9.4, sum(heights), "naturalness") as canvas:
+        parts: Any = canvas.subfigures(3, 1, height_ratios=heights)
         for part, draw in zip(parts, (_rank_frequency, _lengths, _ngrams), strict=True):
             draw(part, shown)
-        return to_svg(drawn, "naturalness", "Word frequencies, sentence lengths and n-grams against the reference")
+        return to_svg(canvas, "naturalness", "Word frequencies, sentence lengths and n-grams against the reference")
 
 
 def _colour(shown: Drawn, name: str) -> str:

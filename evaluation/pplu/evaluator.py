@@ -1,4 +1,4 @@
-"""The evaluator `pplu`: perplexity over that of word frequencies."""
+"""The evaluator `pplu`: perplexity divided by the perplexity of word frequencies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class PpluSettings(Settings):
-    """Perplexity over that of word frequencies; see docs/howto/tendencies.md."""
+    """Perplexity divided by the perplexity of word frequencies; see docs/howto/tendencies.md."""
 
     advanced: ClassVar = frozenset({"smoothing", "split_words", "beta", "senses"})
     repeated: ClassVar = frozenset({"split_words"})
@@ -71,7 +71,7 @@ def check_call(settings: PpluSettings, *, frame: str, figure: bool, **_: object)
 
 
 def needed(settings: PpluSettings) -> dict[str, str]:
-    """The abilities that options need of a model; a run leaves smaller vocabularies out where a model lacks them."""
+    """Return the abilities that options need of a model; a run omits smaller vocabularies without them."""
     return {"words": "--reduce", "distributions": "--reduce"} if settings.reduce else {}
 
 

@@ -19,7 +19,7 @@ from truesource.grammar.support.errors import InputError
 
 @dataclass(frozen=True)
 class Ranked:
-    """A sentence, its perplexities per token (with the end, where that counts) and its ranks from 1, lowest first."""
+    """A sentence, its perplexities per token (with the end, if it counts) and its ranks from 1, lowest first."""
 
     sentence: int  #: number in the input
     text: str

@@ -1,11 +1,11 @@
-"""Cells of a sweep as fits see them (settings, cost, scatter), and their power law.
+"""Cells of a sweep (settings, cost, scatter), and their power law.
 
 Seeds are crossed with corpus sizes: cells of one shape and seed start from the same weights at every corpus size, and
 their deviations go together, the more the nearer the sizes. So the seeds of a shape are drawn whole. Shapes share
 nothing but the number of a seed.
 
 The power law of the reducible loss, KL(x) = A x^-alpha, is a straight line of logarithms, fitted by maximum likelihood.
-The loss of a model is that of the truth and the divergence on top. Laws of the loss have the first as a free constant
+The loss of a model is the loss of the truth plus the divergence. Laws of the loss have the first as a free constant
 (Hestness et al. 2017; Kaplan et al. 2020; Hoffmann et al. 2022); here it is known, so only the divergence is fitted.
 """
 
@@ -90,8 +90,8 @@ def scatter_of(cells: Sequence[ScalingCell], target: FloatArray, residuals: Floa
     Where seeds of a shape are at several corpus sizes, a move is the deviation of one seed from the means of the
     sizes, over sqrt(r (r - 1)) for r seeds: any linear estimate from the means then varies as it does from seed to
     seed, whatever goes together, with r - 1 degrees of freedom for each shape, added up over shapes. A missing cell
-    is filled in with the sum of its size's and its seed's effects by least squares. Elsewhere cells are moved alone,
-    with one standard deviation in all: that within settings, or, where no setting has two seeds, that around the law.
+    is filled in with the sum of its size's and its seed's effects by least squares. Otherwise cells are moved alone,
+    with one common standard deviation: within settings, or, if no setting has two seeds, around the law.
 
     Args:
         cells: (K,) of the fit.
@@ -131,8 +131,8 @@ def draw(scatter: Scatter, *, seed: int, replicates: int) -> FloatArray:
     rng = np.random.default_rng([seed, 1])
     levels = (rng.permutation(replicates) + 0.5) / replicates  # every quantile once
     stretch = np.sqrt(scatter.free / chi2.ppf(levels, scatter.free))
-    drawn = stretch[:, None] * (rng.normal(size=(replicates, len(scatter.moves))) @ scatter.moves)
-    return np.asarray(np.clip(drawn, -FURTHEST, FURTHEST))
+    moves = stretch[:, None] * (rng.normal(size=(replicates, len(scatter.moves))) @ scatter.moves)
+    return np.asarray(np.clip(moves, -FURTHEST, FURTHEST))
 
 
 def _alone(residuals: FloatArray, free: int) -> FloatArray:
@@ -171,7 +171,7 @@ class PowerLawFit:
     """A fitted law, and how well it fits."""
 
     law: PowerLaw
-    r2: float  #: share of the variance of ln y that it explains; 1 if there is none
+    r2: float  #: share of the variance of ln y that it explains; 1 without variance
     residual: float  #: standard deviation of ln y around it, degrees of freedom counted: .05 is 5%
     between: float  #: of that, what is neither sampling error of the evaluation sentences nor shared by a seed
     lack_of_fit: float | None  #: p-value of the F-test that the line is enough; None without replicates
@@ -208,16 +208,16 @@ def fit_power_law(
 ) -> PowerLawFit:
     """Fit ln y = ln A - alpha ln x + e, e normal with variance ``spread**2`` + s^2; A, alpha, s by maximum likelihood.
 
-    Where all ``spread`` are equal this is least squares of the logarithms. With ``seeds``, what all points of one seed
-    share is no part of e: it moves the level, not the slope, so s and the weights come from a model in which each seed
-    has a level of its own. Where every seed has the same points, its law is that of the mean level.
+    With equal ``spread`` this is least squares of the logarithms. With ``seeds``, the deviation that all points of a
+    seed share is no part of e: it moves the level, not the slope, so s and the weights come from a model with a level
+    for each seed. If every seed has the same points, the law is at the mean level.
 
     Args:
         x: (K,) above zero.
         y: (K,) above zero.
         spread: (K,) standard deviation of each ln y known beforehand; None: 0.
-        settings: (K,) equal for replicates; None: there are none.
-        seeds: (K,) equal for points that share part of their deviation; None: none do.
+        settings: (K,) equal for replicates; None: no replicates.
+        seeds: (K,) equal for points that share part of their deviation; None: no points do.
 
     Raises:
         InputError: fewer than 3 different x, or values without logarithm.
@@ -225,23 +225,23 @@ def fit_power_law(
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     check_points(x, y)
     design, target = log_design(x), np.log(y)
-    known = np.zeros(len(x)) if spread is None else np.asarray(spread, dtype=np.float64) ** 2
+    known_variance = np.zeros(len(x)) if spread is None else np.asarray(spread, dtype=np.float64) ** 2
     levels = design if seeds is None else _with_levels(design, seeds)
 
     def cost(variance: float) -> float:
-        weights = 1.0 / (known + variance)
+        weights = 1.0 / (known_variance + variance)
         residuals = target - levels @ weighted_line(levels, weights, target)
-        return float((np.log(known + variance) + weights * residuals**2).sum())
+        return float((np.log(known_variance + variance) + weights * residuals**2).sum())
 
     flat = weighted_line(levels, np.ones(len(x)), target)
     squares = max(float(((target - levels @ flat) ** 2).mean()), _ROUNDING)
-    if np.ptp(known) == 0.0:
-        variance, weights = max(0.0, squares - float(known[0])), np.ones(len(x))
+    if np.ptp(known_variance) == 0.0:
+        variance, weights = max(0.0, squares - float(known_variance[0])), np.ones(len(x))
     else:
         low = np.log(squares) - 30.0
         best = minimize_scalar(lambda t: cost(np.exp(t)), bounds=(low, np.log(squares) + 10.0), method="bounded")
         variance = float(np.exp(best.x))
-        weights = 1.0 / (known + variance)
+        weights = 1.0 / (known_variance + variance)
     line = weighted_line(design, weights, target)
     residuals = target - design @ line
     return PowerLawFit(

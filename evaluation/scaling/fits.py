@@ -1,7 +1,7 @@
 """All fits of a sweep, with intervals from seeds, or the scatter around the law, and evaluation sentences.
 
-Beside a law for each axis there are the joint law of model and corpus size, KL(N, D) = A N^-alpha + B D^-beta, where
-the irreducible part is known, and the usual law, L(x) = E + A x^-alpha, with E unknown: here it can be checked.
+Next to a law for each axis there are the joint law of model and corpus size, KL(N, D) = A N^-alpha + B D^-beta, with
+known irreducible part, and the usual law, L(x) = E + A x^-alpha, with E unknown: here it can be checked.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ class AxisFit:
     exponent: Interval
     lines: FloatArray  #: (2, R) coefficients of the replicates in the columns of `log_design` of ``x``
     failed: int  #: replicates without a fit: a reducible loss at zero or below
-    scatter: Scatter  #: that intervals hold besides the evaluation sentences
+    scatter: Scatter  #: included in intervals, with the evaluation sentences
     unknown: UnknownFloor | None  #: None: too few different x
 
     def band(self, x: FloatArray) -> FloatArray:
@@ -273,20 +273,20 @@ class Fits:
 
 
 def fit_all(cells: Sequence[ScalingCell], losses: Losses, *, seed: int, replicates: int = REPLICATES) -> Fits:
-    """Fit the reducible loss over every axis that the cells vary, and over both sizes together where that is possible.
+    """Fit the reducible loss over every axis that the cells vary, and over both sizes together if possible.
 
     Over sentences, cells of one model are taken together; over parameters and FLOPs, cells of one corpus size. Of the
     FLOPs of equal settings, which differ a little between seeds, the mean is taken. The joint law is over parameters
     without embeddings and sentences.
 
     Intervals are percentiles of replicates, the fit repeated on each with the weights of the first. A replicate has
-    other evaluation sentences (`resample`) and, drawn by `draw`, other seeds: those of a shape are moved together at
-    all corpus sizes. Where no setting has two seeds, the scatter around the law stands in for them, and over sentences
-    the level is then that of this one seed. Another sample of train sentences, shared by the seeds of a cell, and a
-    law of another form are not in the intervals. Of too few sentences there are none.
+    other evaluation sentences (`resample`) and, drawn by `draw`, other seeds: the seeds of a shape are moved together
+    at all corpus sizes. If no setting has two seeds, the scatter around the law replaces them, and over sentences
+    the level is then the level of this one seed. Another sample of train sentences, shared by the seeds of a cell, and
+    a law of another form are not in the intervals. Too few sentences have no intervals.
 
     Args:
-        cells: (C,) what was trained.
+        cells: (C,) trained models.
         losses: of the same C models.
         seed: of the bootstrap.
         replicates: of the bootstrap.

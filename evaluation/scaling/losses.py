@@ -30,7 +30,7 @@ class Losses:
 
     @property
     def reducible(self) -> FloatArray:
-        """Estimated KL(P || Q) of each model, nats a token, (C,): its loss less that of the truth."""
+        """Estimated KL(P || Q) of each model, nats a token, (C,): its loss less the loss of the truth."""
         return np.asarray(self.excess.sum(axis=1) / self.counts.sum())
 
     @property
@@ -94,7 +94,7 @@ def _deviation(logs: FloatArray) -> FloatArray:
     """Standard deviation of each column, its NaN excluded; 0 where fewer than two values are left."""
     there = np.isfinite(logs)
     n = np.maximum(there.sum(axis=0), 1)
-    kept = np.where(there, logs, 0.0)
-    mean = kept.sum(axis=0) / n
+    finite = np.where(there, logs, 0.0)
+    mean = finite.sum(axis=0) / n
     squares = np.where(there, (logs - mean) ** 2, 0.0)
     return np.asarray(np.sqrt(squares.sum(axis=0) / n))

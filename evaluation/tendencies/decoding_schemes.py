@@ -67,8 +67,8 @@ def compare(
 
     Returns:
         For each scheme, findings and curves of ``oracle`` and of the models by name (and of ``reference``). P-values
-        of `HEADLINE` are adjusted (Holm) for all models of a scheme, those of the oracle for its own row; p-values of
-        other measures for all tests of the comparison.
+        of `HEADLINE` are adjusted (Holm) for all models of a scheme, for the oracle in its own row; p-values of other
+        measures for all tests of the comparison.
     """
     size = max(len(sample.sentences) for sample in samples)
     (fresh,) = truth.samples(size, 1, seed=options.seed + _STREAM)  # chance has the seed itself

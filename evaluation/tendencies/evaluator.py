@@ -54,9 +54,9 @@ class TendenciesSettings(Settings):
         Raises:
             ValueError: one is unknown, two are the same, or the sentences of one are not independent.
         """
-        found: dict[str, Decoding] = {}
-        for given in self.schemes:
-            record = {"scheme": given} if isinstance(given, str) else given
+        decodings: dict[str, Decoding] = {}
+        for scheme in self.schemes:
+            record = {"scheme": scheme} if isinstance(scheme, str) else scheme
             name = "-".join([str(record.get("scheme")), *(f"{v}" for k, v in record.items() if k != "scheme")])
             try:
                 decoding = Decoding.from_record(record)
@@ -68,12 +68,12 @@ class TendenciesSettings(Settings):
                 )
             if decoding.scheme == "beam":
                 raise ValueError("schemes: beam search always gives the same sentence; take beam_sampling")
-            if name in found:
+            if name in decodings:
                 raise ValueError(f"schemes: {name} is given twice")
-            found[name] = decoding
-        if not found:
+            decodings[name] = decoding
+        if not decodings:
             raise ValueError("schemes: name one or more, such as ancestral")
-        return found
+        return decodings
 
 
 def check(config: RunRequest) -> None:

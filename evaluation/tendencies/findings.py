@@ -26,7 +26,7 @@ Null = Literal["samples", "draws", "deals", "permutations"]
 Parts = Mapping[str, object]  #: of a signature: which text a number is of, and how it was computed
 Sentences = Sequence[Sequence[str]]
 LEVEL = 0.05
-#: where each measure stands in the table, and on which side of chance it is far
+#: part of the table of each measure, and the side of its test
 KINDS: dict[str, tuple[str, Tail]] = {
     "unigram_tv": ("unigram", "upper"),
     "unigram_linf": ("unigram", "upper"),
@@ -97,7 +97,7 @@ class SampleCurves:
 
 @dataclass(frozen=True, kw_only=True)
 class TruthCurves:
-    """Curves of a truth beside samples; arrays by length go up to the longest sentence of the table."""
+    """Curves of a truth next to samples; arrays by length go up to the longest sentence of the table."""
 
     lengths: FloatArray  #: (L+1,) probability of each number of tokens
     types: FloatArray  #: (L+1,) expected different words of a sentence; 0 if there is no such length
@@ -113,14 +113,14 @@ class TruthCurves:
 
 @dataclass(frozen=True, repr=False)
 class Tendencies(ResultRecords):
-    """Samples beside a truth or another text."""
+    """Samples compared with a truth or another text."""
 
     against: str  #: ``truth`` or ``sample``
     reference: str  #: what it is called
     findings: dict[str, dict[str, Finding]]  #: by sample, then by name of the measure
     curves: dict[str, SampleCurves]  #: by sample; of the reference too if it is a text
     notes: list[str] = field(default_factory=list)  #: what was excluded, and why
-    truth: TruthCurves | None = None  #: where the truth is known
+    truth: TruthCurves | None = None  #: of a known truth
     tokens: int = 0  #: in how many tokens of each sample different words are counted
     draws_needed: int | None = None  #: of each test, for stars to be possible; None if each has as many
 
@@ -133,7 +133,7 @@ class Tendencies(ResultRecords):
 
         Args:
             members: names of the measures by sample; those without a test, or that a sample does not have, are skipped.
-            family: what the members are, in words; ``{}`` stands for the number of tests.
+            family: what the members are, in words; ``{}`` is the number of tests.
         """
         findings = {source: dict(row) for source, row in self.findings.items()}
         tested = [
@@ -175,7 +175,7 @@ class TendencyTable:
         *,
         null: Null | None = None,
     ) -> None:
-        """One measure of one sample; ``null``: how the chance of its test is sampled."""
+        """Add one measure of one sample; ``null``: how the null distribution of its test is sampled."""
         common = {"variant": self._options.variant, "seed": self._options.seed}
         score = Score(name, value, signature({**self._parts, **parts, **common}), *ends)
         self._found.findings.setdefault(source, {})[name] = Finding(tendency, score, test, null=null)
@@ -183,21 +183,21 @@ class TendencyTable:
     def add_distances(
         self, source: str, tendency: str, tests: Mapping[str, ChanceTest], parts: Parts, null: Null
     ) -> None:
-        """Distances between distributions of a value that every sentence has."""
+        """Add distances between distributions of a value that every sentence has."""
         for measure in ("ks", "tv", "linf", "chi_square"):
             if (test := tests.get(measure)) is not None:
                 self.add(source, tendency, f"{tendency}_{measure}", test.value, test, parts, null=null)
 
     def add_impossible(self, source: str, tendency: str, share: float, parts: Parts) -> None:
-        """Share of the sentences whose value is impossible; a single one proves that the distributions differ."""
+        """Add the share of sentences with impossible values; a single one proves that the distributions differ."""
         self.add(source, tendency, f"{tendency}_impossible", share, None, {**parts, "unit": "share"})
 
     def add_outside(self, source: str, share: float, parts: Parts) -> None:
-        """Share of the tokens that are not words of the grammar; a single one proves that the distributions differ."""
+        """Add the share of tokens that the grammar lacks; a single one proves that the distributions differ."""
         self.add(source, "unigram", "outside_share", share, None, {**parts, "unit": "share"})
 
     def add_mean(self, source: str, tendency: str, difference: MeanDifference, parts: Parts, null: Null) -> None:
-        """A difference of means, with its effect size."""
+        """Add a difference of means, with its effect size."""
         ends, test = (difference.low, difference.high), difference.test
         signed = {**parts, "ci": difference.ci}
         self.add(source, tendency, f"{tendency}_mean_difference", difference.difference, test, signed, ends, null=null)
@@ -211,7 +211,7 @@ class TendencyTable:
             self._found.notes.append(line)
 
     def remark(self, line: str) -> None:
-        """Something that readers of the table must know."""
+        """Add a remark for readers of the table."""
         self._found.notes.append(line)
 
     def done(self, tokens: int, truth: TruthCurves | None = None) -> Tendencies:
@@ -228,10 +228,10 @@ class TendencyTable:
 
 
 def check_sources(sources: Mapping[str, Sentences]) -> None:
-    """Stop before samples that cannot be measured.
+    """Refuse samples that cannot be measured.
 
     Raises:
-        InputError: there is none, one is empty, or one has a sentence without words.
+        InputError: there is no sample, one is empty, or one has a sentence without words.
     """
     if not sources:
         raise InputError("there is no sample to compare")

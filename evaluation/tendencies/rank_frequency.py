@@ -75,14 +75,14 @@ def rank_frequency(
         exponent_of(sample, variant),
         exponent_of(reference, variant) if reference_exponent is None else reference_exponent,
     ]
-    own, other = (_cdf(np.asarray(side, dtype=np.float64), ranks) for side in (sample, reference))
+    observed, other = (_cdf(np.asarray(side, dtype=np.float64), ranks) for side in (sample, reference))
     cdfs = [np.cumsum(_pmf(s, ranks if variant == "default" else None, ranks)) for s in laws]
     return RankFrequency(
         exponent=laws[0],
         reference_exponent=laws[1],
-        to_own_law=float(np.abs(own - cdfs[0]).max()),
-        to_reference_law=float(np.abs(own - cdfs[1]).max()),
-        to_reference=float(np.abs(own - other).max()),
+        to_own_law=float(np.abs(observed - cdfs[0]).max()),
+        to_reference_law=float(np.abs(observed - cdfs[1]).max()),
+        to_reference=float(np.abs(observed - other).max()),
         ranks=ranks,
         unranked=unranked,
     )

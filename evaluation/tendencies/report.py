@@ -40,7 +40,7 @@ MEASURES = (
     ("zipf_exponent", "  Zipf exponent", "frequency falls with this power of the rank"),
     ("heaps_beta", "Heaps exponent", "different words grow with this power of the length"),
     ("heaps_beta_difference", "  difference", ""),
-    ("heaps_dispersion", "  dispersion", "variance over that of the law"),
+    ("heaps_dispersion", "  dispersion", "variance divided by the variance of the law"),
     ("types_gap", "  at equal lengths", "different words in a sentence, difference"),
     ("types", "different words", "in equally many tokens of each sample"),
     ("bigram_types", "different pairs of words", "in equally many pairs of each sample"),
@@ -58,10 +58,11 @@ def measures_table(samples: Mapping[str, Findings], title: str = "", sentences: 
         sentences: their number by sample, if it is known.
     """
     rows = [
-        (label, [_cell(found.get(name)) for found in samples.values()], meaning) for name, label, meaning in MEASURES
+        (label, [_cell(finding.get(name)) for finding in samples.values()], meaning)
+        for name, label, meaning in MEASURES
     ]
     columns = [f"{name}\n{sentences[name]:,} sentences" if name in sentences else name for name in samples]
-    families = {found["family"] for row in samples.values() for found in row.values() if found.get("family")}
+    families = {finding["family"] for row in samples.values() for finding in row.values() if finding.get("family")}
     return ReportTable(
         title=title,
         columns=("measure", *columns, "meaning"),
@@ -111,17 +112,17 @@ class TendenciesRecord(TypedDict):
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
     """Return tables, figures and words for the template; None if no text was sampled."""
-    found = run.record("tendencies/tendencies.json", TendenciesRecord)
-    if found is None:
+    record_of_run = run.record("tendencies/tendencies.json", TendenciesRecord)
+    if record_of_run is None:
         return None
     schemes: dict[str, dict[str, dict[str, Record]]] = {}
-    for record in found["records"]:
+    for record in record_of_run["records"]:
         schemes.setdefault(record["scheme"], {}).setdefault(record["source"], {})[record["name"]] = record
-    other = "the truth" if found["against"] == "truth" else "the reference"
+    other = "the truth" if record_of_run["against"] == "truth" else "the reference"
     tables = [
         {
-            **_table(scheme, rows, found["samples"], other),
-            "figure": tendencies_figure(found["figures"][scheme], f"tendencies{number}"),
+            **_table(scheme, rows, record_of_run["samples"], other),
+            "figure": tendencies_figure(record_of_run["figures"][scheme], f"tendencies{number}"),
         }
         for number, (scheme, rows) in enumerate(schemes.items())
     ]
@@ -129,11 +130,11 @@ def section(run: MeasuredRun) -> dict[str, Any] | None:
         "tables": tables,
         "other": other,
         "most": _most(tables),
-        "size": max(sample["sentences"] for sample in found["samples"]),
-        "tokens": found.get("tokens"),
-        "words": found["words"] if found["collapsed"] else None,
-        "left_out": _left_out(found["samples"]),
-        "notes": found["notes"],
+        "size": max(sample["sentences"] for sample in record_of_run["samples"]),
+        "tokens": record_of_run.get("tokens"),
+        "words": record_of_run["words"] if record_of_run["collapsed"] else None,
+        "left_out": _left_out(record_of_run["samples"]),
+        "notes": record_of_run["notes"],
     }
 
 
@@ -160,7 +161,7 @@ def _coarse(rows: Mapping[str, Findings], names: Sequence[str]) -> int | None:
 
 
 def _usual(row: Findings, rows: Mapping[str, Findings], measure: str = "types") -> float | None:
-    """The usual value of a measure without a direction of its own: its mean by chance, or that of the reference."""
+    """Return the expected value of a measure without a direction: its mean by chance, or the reference's value."""
     record = row.get(measure)
     if record is not None and "chance_mean" in record:
         return float(record["chance_mean"])
@@ -174,13 +175,13 @@ def _reading(row: Findings, other: str, rows: Mapping[str, Findings]) -> tuple[f
     Beyond chance are measures with a star, and those that are beyond every draw: more than that so many draws cannot
     show, and if they are few a star is out of reach.
     """
-    found = []
+    findings = []
     for measure in HEADLINE:
         if measure in row and (starred(row[measure]) or _beyond_all(row[measure])):
             far = _far(row[measure])
-            found.append((far, f"{_words(measure, row, other, rows)}, {_multiple(row[measure], far)}"))
-    found.sort(key=lambda pair: -pair[0])
-    return (found[0][0] if found else 0.0), [words for _, words in found]
+            findings.append((far, f"{_words(measure, row, other, rows)}, {_multiple(row[measure], far)}"))
+    findings.sort(key=lambda pair: -pair[0])
+    return (findings[0][0] if findings else 0.0), [words for _, words in findings]
 
 
 def _beyond_all(record: Record) -> bool:
@@ -203,9 +204,9 @@ def _multiple(record: Record, far: float) -> str:
 
 
 def _far(record: Record) -> float:
-    """Return how many times what chance exceeds in 1 case of 40 a distance is.
+    """Return a distance divided by the 97.5 % quantile of its null distribution.
 
-    Of a number: its difference from the mean by chance, over half the width of the middle 95%.
+    For a number, return its difference from the mean by chance, divided by the half-width of the middle 95%.
     """
     if record["name"] == "types":
         half = (record["chance_high"] - record["chance_low"]) / 2
@@ -218,9 +219,9 @@ def _words(measure: str, row: Findings, other: str, rows: Mapping[str, Findings]
     value = row[measure]["value"]
     if measure == "length_ks":
         mean = row.get("length_mean_difference", {"value": 0.0})["value"]
-        text = f"sentences are {abs(mean):.1f} words {'longer' if mean > 0 else 'shorter'} than those of {other}"
+        text = f"sentences are {abs(mean):.1f} words {'longer' if mean > 0 else 'shorter'} than in {other}"
         if abs(mean) < 0.05:
-            text = "sentence lengths are spread in another way"
+            text = "sentence lengths are distributed differently"
         impossible = row.get("length_impossible", {"value": 0.0})["value"]
         return text + (f" ({impossible:.1%} have a length that no sentence can have)" if impossible >= 0.0005 else "")
     if measure in ("stopwords_ks", "symbols_ks"):
@@ -258,7 +259,7 @@ def _most(tables: Sequence[Mapping[str, Any]]) -> str | None:
 
 def _left_out(samples: Sequence[Record]) -> list[str]:
     """Return sentences on the samples that are excluded, one for each reason."""
-    found = []
+    sentences = []
     for key, why in (
         ("cut", "that reached the maximum length"),
         ("empty", "without words"),
@@ -266,5 +267,5 @@ def _left_out(samples: Sequence[Record]) -> list[str]:
         parts = [f"{s['model']} {s['scheme']} {s[key]:,}" for s in samples if s[key]]
         if parts:
             total = sum(s[key] for s in samples)
-            found.append(f"Left out: {count(total, 'sentence')} {why} ({listed(parts)}).")
-    return found
+            sentences.append(f"Left out: {count(total, 'sentence')} {why} ({listed(parts)}).")
+    return sentences

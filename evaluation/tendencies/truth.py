@@ -48,7 +48,7 @@ ESCAPED: Mapping[str, str] = {
     "&#124;": "|",
 }
 LOOKED_AT = 20_000  #: sentences of each text
-RARE = 0.001  #: share of the tokens below which a habit is none
+RARE = 0.001  #: least share of the tokens of a habit
 TIMES = 10.0  #: how much more often one side must have a habit than the other
 Sentences = Sequence[Sequence[str]]
 _ATTACHED = re.compile(r"\w[.,;:!?)\]\"]+$")
@@ -91,7 +91,7 @@ def stopwords_among(words: Iterable[str], stopwords: Iterable[str]) -> list[str]
 def shares(corpus: Encoded, codes: Sequence[int] | IntArray) -> FloatArray:
     """Return the share of the tokens of every sentence that are of a class, (N,), in [0, 1].
 
-    Equal fractions of sentences of different lengths are equal numbers, as those of
+    Equal fractions of sentences of different lengths are equal numbers, as in
     `truesource.grammar.inference.expected.TokenClass.share_pmf`.
 
     Args:
@@ -224,11 +224,11 @@ class TrueText:
         """
         if self.unknown_code is None:
             return self.unigram
-        known = self.unigram.copy()
-        known[self.unknown_code] = 0.0
-        if not known.any():
+        unigram = self.unigram.copy()
+        unigram[self.unknown_code] = 0.0
+        if not unigram.any():
             raise InputError("no word of the vocabulary is in the grammar; name the model that the samples are from")
-        return np.asarray(known / known.sum())
+        return np.asarray(unigram / unigram.sum())
 
     @cached_property
     def ranked(self) -> FloatArray:
@@ -254,7 +254,7 @@ class TrueText:
 
     @cached_property
     def types_by_length(self) -> FloatArray:
-        """Expected number of different known words in a sentence of each length, (high+1,); 0 if there is none."""
+        """Expected number of different known words in a sentence of each length, (high+1,); 0 if impossible."""
         types = types_per_length(self.pcfg, self.high)
         if self.unknown_code is None:
             return types
@@ -282,14 +282,16 @@ class TrueText:
         """
         sampler = Sampler(self.pcfg, self.lengths)
         for k in range(count):
-            drawn = sampler.draw(n, random_state(seed, k))
-            tokens = sampler.left[drawn.rules[drawn.rules >= sampler.first_lexical]]
-            yield Encoded(tokens.astype(np.int64), drawn.n_tokens.astype(np.int64), len(self.words))
+            sample = sampler.draw(n, random_state(seed, k))
+            tokens = sampler.left[sample.rules[sample.rules >= sampler.first_lexical]]
+            yield Encoded(tokens.astype(np.int64), sample.n_tokens.astype(np.int64), len(self.words))
 
     def outside(self, sentences: Iterable[Sequence[str]]) -> float:
-        """Share of the tokens that are no words of the grammar, in [0, 1]; the ``<unk>`` of a model is none of them."""
-        known = self._oracle.truth.word_ids
-        inside = [word in known or (self.collapsed and word == UNKNOWN) for sentence in sentences for word in sentence]
+        """Return the share of the tokens that are no words of the grammar, in [0, 1]; a model's ``<unk>`` is a word."""
+        word_ids = self._oracle.truth.word_ids
+        inside = [
+            word in word_ids or (self.collapsed and word == UNKNOWN) for sentence in sentences for word in sentence
+        ]
         return 1.0 - float(np.mean(inside)) if inside else 0.0
 
     def habits(self, sentences: Sequence[Sequence[str]], *, seed: int, n: int = HABIT_SENTENCES) -> list[str]:
@@ -302,11 +304,11 @@ class TrueText:
             seed: of the sample of the truth that they are compared with.
             n: its size.
         """
-        (drawn,) = self.samples(n, 1, seed=seed)
-        own = [self.words[code] for code in drawn.tokens.tolist() if code != self.unknown_code]
-        told, known = self.pcfg.word_ids, self._oracle.truth.word_ids
-        other = [[w for w in s if w != UNKNOWN and (w in told or w not in known)] for s in sentences]
-        return differing_habits(other, [own])
+        (sample,) = self.samples(n, 1, seed=seed)
+        of_truth = [self.words[code] for code in sample.tokens.tolist() if code != self.unknown_code]
+        read_ids, word_ids = self.pcfg.word_ids, self._oracle.truth.word_ids
+        other = [[w for w in s if w != UNKNOWN and (w in read_ids or w not in word_ids)] for s in sentences]
+        return differing_habits(other, [of_truth])
 
     @property
     def unknown(self) -> str:

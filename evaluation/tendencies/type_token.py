@@ -1,9 +1,9 @@
 """Types of sentences by length, and Heaps' law of them (Meister & Cotterell 2021, section 3.1).
 
-The law says that the expected number of types of a text of l tokens is ``Lambda(l) = alpha l^beta``; that the number is
-Poisson is the paper's addition, and cannot be: it lies between 1 and l. How far a sample is from Poisson is reported as
-its dispersion (1 for Poisson, less for real text), and distances to the law have to be read beside those of samples of
-the truth.
+By the law, the expected number of types of a text of l tokens is ``Lambda(l) = alpha l^beta``. The paper adds that the
+number is Poisson, which is impossible: it lies between 1 and l. The deviation of a sample from Poisson is reported as
+its dispersion (1 for Poisson, less for real text), and distances to the law have to be compared with the distances of
+samples of the truth.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TypeCounts:
 
     @classmethod
     def of(cls, length: IntArray, types: IntArray, high: int, count: IntArray | None = None) -> TypeCounts:
-        """Count pairs as they come, (N,) each; ``count``: how often each stands for itself, once by default."""
+        """Count pairs as they come, (N,) each; with multiplicities ``count``, 1 by default."""
         width = 1 + int(types.max(initial=0))
         code, inverse = np.unique(length * width + types, return_inverse=True)
         weight = None if count is None else count
@@ -143,7 +143,7 @@ def _inner(corpus: Encoded, without: int | None) -> BoolArray:
 def type_counts(corpus: Encoded, n: int = 1, high: int | None = None, *, without: int | None = None) -> TypeCounts:
     """Tabulate the types of every sentence, lengths up to ``high`` or the longest of the corpus, whichever is more.
 
-    Lengths are those of whole sentences, the word ``without`` (see `types_by_sentence`) included.
+    Lengths are of whole sentences, the word ``without`` (see `types_by_sentence`) included.
     """
     longest = max(int(corpus.lengths.max()), high or 0)
     return TypeCounts.of(corpus.lengths, types_by_sentence(corpus, n, without=without), longest)
@@ -160,9 +160,9 @@ def fit_heaps(counts: TypeCounts) -> Heaps:
     law = fit_means(length, n, counts.means()[length])
     log_l = np.log(length)
     mean = law.mean(length)
-    own = law.mean(counts.length)
+    expected = law.mean(counts.length)
     freedom = max(1.0, float(n.sum()) - 2.0)
-    dispersion = float(((counts.types - own) ** 2 / own) @ counts.count / freedom)
+    dispersion = float(((counts.types - expected) ** 2 / expected) @ counts.count / freedom)
     weight = n * mean  # information about (ln alpha, beta)
     information = np.array([[weight.sum(), weight @ log_l], [weight @ log_l, weight @ log_l**2]])
     variance = dispersion * np.linalg.inv(information)
@@ -208,14 +208,14 @@ def length_distances(
     draws: int = 999,
     seed: int = DEFAULT_SEED,
 ) -> list[LengthDistances]:
-    """Distances at every length of which the sample has `LEAST` sentences or more (figure 4).
+    """Return distances at every length of which the sample has `LEAST` sentences or more (figure 4).
 
     The p-values of the laws treat their parameters as known, as in the paper; those against the reference are exact.
 
     Args:
         sample: of the text in question.
-        reference: of the text it is compared with, a table of the same size; None: there is none.
-        law: of the reference, if it is known better than from these sentences.
+        reference: of the text it is compared with, a table of the same size; None without a text.
+        law: of the reference, if a better estimate than from these sentences is known.
         draws: of each null distribution.
         seed: of the draws.
 
@@ -224,7 +224,7 @@ def length_distances(
     """
     if reference is not None and reference.high != sample.high:
         raise InputError("the two tables of types go up to different lengths; give `type_counts` one `high`")
-    own = fit_heaps(sample)
+    own_law = fit_heaps(sample)
     other = law if law is not None or reference is None else fit_heaps(reference)
     distances = []
     for length in np.flatnonzero(sample.sentences >= LEAST).tolist():
@@ -237,7 +237,7 @@ def length_distances(
             LengthDistances(
                 length=length,
                 sentences=int(row.sum()),
-                to_own_law=_to_law(row, float(own.mean(np.array(length))), draws, seed),
+                to_own_law=_to_law(row, float(own_law.mean(np.array(length))), draws, seed),
                 to_reference_law=None
                 if other is None
                 else _to_law(row, float(other.mean(np.array(length))), draws, seed),
@@ -257,7 +257,7 @@ def to_laws(types: TypeCounts, law: HeapsLaw) -> FloatArray:
 
 
 def _to_law(row: IntArray, mean: float, draws: int, seed: int) -> ChanceTest:
-    """Distance to Poisson(mean); counts above the end of the row stand together."""
+    """Test the distance to Poisson(mean), with all counts above the end of the row together."""
     pmf = stats.poisson.pmf(np.arange(len(row)), mean)
     whole = np.append(pmf, max(0.0, 1.0 - float(pmf.sum())))
     return against_exact(np.append(row, 0), whole, draws=draws, seed=seed)["ks"]

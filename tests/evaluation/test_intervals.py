@@ -111,7 +111,7 @@ def test_fewer_than_ten_sentences_have_no_interval(sentences: int) -> None:
 def test_what_is_no_number_is_no_end() -> None:
     assert ends(1.0, 2.0) == (1.0, 2.0)
     assert ends(math.nan, 2.0) == ends(0.0, math.inf) == (None, None)
-    with pytest.raises(ValueError, match="must not travel"):
+    with pytest.raises(ValueError, match="is no finite number"):
         Score("ppl", 1.0, "", 0.5, math.nan)
 
 

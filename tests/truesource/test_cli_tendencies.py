@@ -86,7 +86,7 @@ def test_the_condition_is_that_of_the_corpus(here: Path, command: Command) -> No
     assert rows["length_ks"]["p"] > 0.01
     assert "/2..9/" in rows["length_ks"]["signature"]
     found = command(*CALL, "corpus", "--oracle", "toy.npz", "--lengths", "3..9", *SHORT)
-    assert "Warning: the lengths of corpus are 2..9, those of the truth here 3..9" in found.err
+    assert "Warning: the lengths of corpus are 2..9, of the truth here 3..9" in found.err
 
 
 def test_samples_and_models_know_the_condition_of_their_corpus(here: Path, command: Command) -> None:

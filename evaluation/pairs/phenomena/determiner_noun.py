@@ -53,7 +53,7 @@ class DeterminerNoun(Phenomenon):
         return PairChange(sentence.with_word(at, word), (at,), {"exchanged": exchanged, "distance": str(distance)})
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Strata of the more probable sentence; the tree is not looked at."""
+        """Strata of the more probable sentence; the tree is unused."""
         exchanged = change.strata["exchanged"]
         form = lexicon.forms.of("determiner" if exchanged == "determiner" else "noun", words[change.positions[0]])
         assert form is not None
@@ -61,7 +61,7 @@ class DeterminerNoun(Phenomenon):
 
 
 def _noun(sentence: SampledSentence, determiner: int, sure: float) -> int | None:
-    """The noun of a determiner: the last of the first run of nouns after it, with nothing but modifiers between."""
+    """Return the noun of a determiner: last of the first run of nouns after it, with only modifiers between."""
     forms = sentence.lexicon.forms
     if not forms.tagged:
         for j in range(determiner + 1, min(determiner + 2 + WIDEST, len(sentence))):
