@@ -59,7 +59,7 @@ def evaluate(
         model: to measure, or its reference: a folder, or code such as ``file.py:name``.
         text: a corpus, its folder, a text file, sentences, or a `Setting` with its own truth and frame.
         oracle: grammar or process that the text was sampled from, its file, or a language; True: the one in the corpus
-            folder; False: nobody knows the truth.
+            folder; False: the truth is unknown.
         split: of a corpus; None: ``eval``; for naturalness ``train``, for tendencies ``test``.
         sentences: number of sentences, from the first; None: as many as the evaluator takes by itself.
         lengths: the condition of the truth, such as ``6..25``, ``(6, 25)`` or ``none``; None: as the corpus.

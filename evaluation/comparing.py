@@ -92,7 +92,7 @@ class ModelScores:
         return replace(self, seeds=[scores.resampled(seed) for scores in self.seeds])
 
     def sums(self, measure: str, sentences: BoolArray) -> SeedSums:
-        """Numerators and denominators of a measure, on some of the sentences.
+        """Return numerators and denominators of a measure, on some of the sentences.
 
         Args:
             measure: ``kl``, ``bound`` (-ln P) or ``ppl`` (-ln Q), each a token, in nats.

@@ -57,7 +57,7 @@ COUNTS = ("sentences", "unparsed", "words", "gold_brackets", "proposed_brackets"
 
 
 def tagged_words(tree: Tree) -> list[tuple[str, str]]:
-    """Tags and words, traces excluded."""
+    """Return tags and words, traces excluded."""
     return [
         (node.label, str(node.children[0])) for node in tree.subtrees() if node.is_preterminal and node.label != EMPTY
     ]
@@ -69,7 +69,7 @@ def is_punctuation(tag: str) -> bool:
 
 
 def brackets(tree: Tree, left_out: Sequence[bool]) -> tuple[Counter[Bracket], list[str]]:
-    """Labelled spans of the phrases of a tree, and the tags of the words that count.
+    """Return labelled spans of the phrases of a tree, and the tags of the words that count.
 
     Spans number the words that are left when traces and the words ``left_out`` (one truth value a word that is no
     trace) are taken out; phrases that cover no word and root labels are not listed. Labels are cut at the first
@@ -214,7 +214,7 @@ class BracketCounts(Matches):
 
 @dataclass(frozen=True, kw_only=True)
 class BracketScores(BracketCounts):
-    """Counts over a corpus, and what they are made of."""
+    """Counts over a corpus, and their parts."""
 
     by_sentence: Sequence[SentenceBrackets] = field(repr=False)
     by_label: Mapping[str, Matches]  #: brackets of each label, the most frequent of the treebank first
@@ -293,7 +293,7 @@ class _Comparison:
 
 
 class _Tally:
-    """Counts by name of what treebank and parses have, and what they share."""
+    """Counts by name of items of treebank and parses, and of common items."""
 
     def __init__(self) -> None:
         self.gold: Counter[str] = Counter()
@@ -307,7 +307,7 @@ class _Tally:
         self.matched.update(matched)
 
     def matches(self) -> dict[str, Matches]:
-        """Matches by name, the most frequent of the treebank first, then those that are only proposed."""
+        """Return matches by name, the most frequent of the treebank first, then those that are only proposed."""
         names = sorted({*self.gold, *self.proposed}, key=lambda name: (-self.gold[name], -self.proposed[name], name))
         return {
             name: Matches(matched=self.matched[name], gold=self.gold[name], proposed=self.proposed[name])
@@ -463,7 +463,7 @@ def _measures(rows: Sequence[SentenceBrackets], parts: Mapping[str, object], see
 
 
 def _fractions(table: Mapping[str, FloatArray]) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Numerators and denominators by measure, (N,) each."""
+    """Return numerators and denominators by measure, (N,) each."""
     gold, proposed, parsed = table["gold"], table["proposed"], table["parsed"]
     fractions = {}
     for kind, matched in (("labelled", table["matched"]), ("unlabelled", table["matched_unlabelled"])):

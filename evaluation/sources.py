@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.treebank import Treebank
 
-_HEAD = 4096  #: bytes looked at to tell what a file is
+_HEAD = 4096  #: bytes read to recognise the kind of a file
 _BRACKETING = re.compile(r"\(\s*\(|\(\S")  #: in tokenised text an opening bracket is alone
 _RULE = re.compile(r"(?:[0-9.eE+-]+\s+){0,2}(?:\S+\s*-{1,2}>|\S+->\[)")
 _STREAM = 0x4E41  #: keeps these samples apart from a corpus drawn with the same seed

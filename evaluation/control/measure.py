@@ -105,7 +105,7 @@ def control(
         model: causal, of words.
         setting: the truth, and its length condition.
         events: to steer to.
-        sample: draws so many sentences from a model, given a seed.
+        sample: draws a number of sentences from a model, given a seed.
         candidates: numbers of samples from which the best is selected.
         particles: of each filter.
         runs: sentences of each filter.

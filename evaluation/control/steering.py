@@ -135,7 +135,7 @@ class Steering:
 
 
 def _last(pcfg: PCFG, prefixes: Sequence[Sequence[str]], lengths: LengthRange | None) -> FloatArray:
-    """Law of what follows each beginning of n words, (B, V+1)."""
+    """Return the distribution after each prefix of n words, (B, V+1)."""
     n = len(prefixes[0])
     if n == 0:
         first = pcfg.exact.next_token([], lengths)

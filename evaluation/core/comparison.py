@@ -1,6 +1,6 @@
 """One model on sentences: against the exact truth (every measure, one record, one signature), or alone.
 
-A model is scored alone on text whose true distribution nobody knows: its perplexity, with an interval and a signature.
+A model is scored alone on text with an unknown true distribution: its perplexity, with an interval and a signature.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def score_alone(
         sentences: to score.
         frame: which positions count; everything by default.
         seed: of the bootstrap.
-        left_out: entries of the signature that say which sentences of the text are not given, and how many.
+        left_out: entries of the signature on the excluded sentences of the text, and their number.
 
     Raises:
         InputError: a sentence is a string, or the model's scores are no `TokenScores`.
@@ -146,7 +146,7 @@ class Comparison(ResultRecords):
 
     model: str
     objective: str
-    #: ppl, bound, relative_ppl, kl and, where tokens have a truth, rho, r2_pearson, r2_identity, r2_released
+    #: ppl, bound, relative_ppl, kl and, if tokens have a truth, rho, r2_pearson, r2_identity, r2_released
     measures: dict[str, Interval]
     bound_unconditioned: Interval | None  #: without the length condition; None: masked, or derivations may not end
     paired: Paired

@@ -56,8 +56,7 @@ def bound_records(
             words, and the end.
         vocabulary: words outside it are unknown; None: no word is.
         variant: as `sentence_records` had it.
-        left_out: entries of the signature that say which sentences were not scored, and how many, and how words were
-            read.
+        left_out: entries of the signature on the excluded sentences, their number, and the reading of words.
         transform: as `sentence_records` had it.
         sampled: the text was sampled from the grammar.
 

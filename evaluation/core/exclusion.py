@@ -207,7 +207,7 @@ class _PrefixTree:
         return len(self._next) + 1
 
     def along(self, sentence: Sequence[str]) -> list[int]:
-        """Nodes of its prefixes from the empty one, then of its end, as far as the tree has them."""
+        """Return nodes of its prefixes from the empty one, then of its end, as far as the tree has them."""
         nodes = [0]
         for word in (*sentence, None):
             node = self._next.get((nodes[-1], word))

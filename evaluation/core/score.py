@@ -15,7 +15,7 @@ from truesource.evaluation.measures.interval_ends import enclosing
 from truesource.grammar.support.printable import brief
 from truesource.grammar.support.records import STRICT
 
-Key = str | int | float | bool | None | Sequence[object]  #: a JSON value that says what a score is of
+Key = str | int | float | bool | None | Sequence[object]  #: a JSON value that identifies a score
 SCORE = ("name", "value", "low", "high", "signature", "no_interval")  #: keys that every record has, or may have
 _NO_INTERVAL = re.compile(r"(?:^|\|)ci:none/([^|]+)")
 
@@ -34,7 +34,7 @@ def no_interval_entry(signature: str) -> dict[str, str]:
 
 @with_config(STRICT)
 class ScoreRecord(TypedDict):
-    """Record of `Score.as_record`, read from disk; evaluations add keys of their own."""
+    """Record of `Score.as_record`, read from disk; evaluations add further keys."""
 
     name: str
     value: float | None

@@ -159,7 +159,7 @@ def _score(
             progress.advance(count, f"part {number:,} of {len(missing):,}")
     for part in missing:
         remove_leftovers(part.path)  # of a worker of a cluster that died while another continued
-    there = {path.name for path in folder.iterdir()}  # a network file system may answer `exists` from what it knew
+    there = {path.name for path in folder.iterdir()}  # a network file system may answer `exists` from its cache
     if any(part.path.name not in there for part in missing):
         raise InputError("does not show what the workers wrote; name a folder on a file system that all share", folder)
     if any(path.name not in there for path in paths):

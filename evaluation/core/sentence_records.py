@@ -72,10 +72,10 @@ def sentence_records(
     from these; no number differs by more than rounding.
 
     Raises:
-        InputError: a sentence is a string or has no tokens, causal scores are asked for without ``lengths`` of a
+        InputError: a sentence is a string or has no tokens, causal scores are requested without ``lengths`` of a
             grammar whose derivations may not end, or there are more than 5 million probabilities, or sentences are
-            excluded and distributions or the published variant are asked for, or distributions of transformed text;
-            the published variant is asked for with charts on a device.
+            excluded and distributions or the published variant are requested, or distributions of transformed text;
+            the published variant is requested with charts on a device.
     """
     check_sentences(sentences)
     if charts is not None and variant != "default":
@@ -142,7 +142,7 @@ def token_columns(
 
     Returns:
         ``sentence``, ``position`` (the last is the end of the sentence), ``token``, and the numbers
-        in nats; None if the grammar cannot make the sentence, and where nothing is defined.
+        in nats; None if the grammar cannot make the sentence, or the number is undefined.
     """
     if of is None:
         head = records[0] if records else {}

@@ -20,7 +20,7 @@ from truesource.generator.dependence import is_unchecked
 from truesource.generator.language_model import ScoringFrame
 from truesource.generator.objectives import ORDERS
 
-#: Keys and their meanings, each with one meaning only, by what they say.
+#: Keys and their meanings, each with one meaning only, by subject.
 KEY_GROUPS: dict[str, dict[str, str]] = {
     "What is scored, and under which condition": {
         "model": "name of the model",
@@ -42,7 +42,7 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
     "Scoring frame and vocabulary": {
         "eos": "whether the end of a sentence or text counts: in or out",
         "first": "whether the first word counts: in or out",
-        "unk": "what becomes of unknown words: token, skip, or form-class where a grammar has classes of their forms",
+        "unk": "treatment of unknown words: token, skip, or form-class if a grammar has classes of their forms",
         "vocab": "number of words, and all (of the grammar) or a digest",
         "compared": "vocabulary of a comparison: common, or full and how <unk> is shared out (training+1 or uniform)",
         "before": "token before a text, if the user chose it",
@@ -216,7 +216,7 @@ def signature_parts(parts: Mapping[str, object]) -> dict[str, object]:
 
 
 def parts_of(text: str) -> dict[str, str]:
-    """Keys and values of a signature; a value may contain ``|``, but not before a key and a colon."""
+    """Return keys and values of a signature; a value may contain ``|``, but not before a key and a colon."""
     return dict(part.split(":", 1) for part in _BETWEEN.split(text) if ":" in part)
 
 
@@ -241,7 +241,7 @@ def dependence_part(model: object) -> dict[str, object]:
 
 
 def digest_sentences(sentences: Sequence[Sequence[str]]) -> str:
-    """First 8 hexadecimal digits of SHA-256 over the sentences, one a line."""
+    """Return the first 8 hexadecimal digits of SHA-256 over the sentences, one a line."""
     sha = hashlib.sha256()
     for sentence in sentences:
         sha.update(" ".join(sentence).encode())

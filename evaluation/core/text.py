@@ -22,7 +22,7 @@ Sentences = Sequence[Sequence[str]]
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """Sentences, and what is known of them; `Text.read` reads a corpus folder, a folder of samples or a text file."""
+    """Sentences and their source; `Text.read` reads a corpus folder, a folder of samples or a text file."""
 
     sentences: Sentences  #: words of each, as the grammar spells them
     path: Path | None = None  #: folder or file; None: sentences in memory

@@ -131,7 +131,7 @@ class ComparisonVocabulary:
     counts: Mapping[str, int] | None = None  #: of words in the training text, for ``full``; None: unknown
 
     def as_record(self) -> VocabularyRecord:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {
             "kind": self.kind,
             "words": list(self.words),
@@ -179,7 +179,7 @@ def comparison_vocabulary(
 
     Raises:
         InputError: a model knows no word of the truth, or no word is common to all models (code ``no-shared-word``); or
-            ``common`` is asked for, and a model has no full distributions (``missing-ability``).
+            ``common`` is requested, and a model has no full distributions (``missing-ability``).
     """
     for model in models:
         require_shared(model, truth)
@@ -279,7 +279,7 @@ class CoarsenedModel(_AdaptedModel):
         return assemble_scores(rows, unknown, frame)
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """Expectations over the words of the comparison, ``<unk>`` and the end; see `DistributionModel.distributions`.
+        """Yield distributions over the words of the comparison, ``<unk>`` and the end, see `DistributionModel`.
 
         Raises:
             InputError: as the model's own.
@@ -385,7 +385,7 @@ class SpelledModel(_AdaptedModel):
         return np.array([*shares, 0.0])
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """Expectations over the words of the truth, ``<unk>`` and the end; see `DistributionModel.distributions`.
+        """Yield expectations over the words of the truth, ``<unk>`` and the end; see `DistributionModel.distributions`.
 
         Raises:
             InputError: the model has none, or as its ``distributions``.

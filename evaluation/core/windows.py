@@ -85,7 +85,7 @@ def window_name(seen: int) -> str:
 
 
 def window_bounds(setting: Setting, possible: Sequence[Sequence[str]], number: int) -> list[Score]:
-    """Perplexities of the best predictors that see 0 to ``number`` - 1 words: ``bound_0_words`` and so on.
+    """Return perplexities of the best predictors that see 0 to ``number`` - 1 words: ``bound_0_words`` and so on.
 
     They exclude no sentences of earlier splits.
 
@@ -121,7 +121,7 @@ def window_bounds(setting: Setting, possible: Sequence[Sequence[str]], number: i
 
 
 def window_lines(setting: Setting, number: int) -> tuple[list[Score], float]:
-    """`window_bounds` on the sentences that the truth can make, and the perplexity of the truth itself on these.
+    """Return `window_bounds` on the sentences that the truth can make, and the perplexity of the truth itself on these.
 
     Both are over all words of the grammar, ends of sentences included, and exclude no sentences of earlier splits.
     """

@@ -91,7 +91,7 @@ def equal_frequencies(oracle: Oracle) -> ConstantModel:
 
 
 def frequency_powers(probability: FloatArray) -> FloatArray:
-    """Powers of ten of some probabilities, from `RAREST` to -1: their bands of frequency."""
+    """Return powers of ten of some probabilities, from `RAREST` to -1: their bands of frequency."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.clip(np.floor(np.log10(probability) + 1e-12), RAREST, -1))
 

@@ -188,7 +188,7 @@ class Filler:
             chosen = schedule.chosen(table, rows != HIDDEN, size, rank)
             sums = np.cumsum(np.exp(table), axis=2)
             words = (sums <= rng.random(rows.shape)[:, :, None] * sums[:, :, -1:]).sum(axis=2)
-            words = np.minimum(words, len(self.words) - 1)  # any word where none fits: the sentence is wrong already
+            words = np.minimum(words, len(self.words) - 1)  # any word if none fits: the sentence is wrong already
             rows = np.where(chosen, words, rows)
         return [[self.words[i] for i in row] for row in rows.tolist()]
 

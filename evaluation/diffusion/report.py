@@ -101,7 +101,7 @@ def section(run: MeasuredRun) -> dict[str, Any] | None:
 
 
 def figure(record: Record, salt: str) -> str | None:
-    """KL and the share of impossible sentences against the number of steps, of model and exact probabilities."""
+    """Draw KL and the share of impossible sentences against the number of steps, of model and exact probabilities."""
     samplers = samplers_of(record)
     if not samplers:
         return None
@@ -144,6 +144,6 @@ def _points(
     side: str,
     name: str,
 ) -> list[tuple[int, float]]:
-    """Place of a number of steps, and a value there."""
+    """Return the place of a number of steps, and a value there."""
     scores = [(i, samplers.get((order, steps), {}).get(side, {}).get(name)) for i, steps in enumerate(fills)]
     return [(i, float(each["value"])) for i, each in scores if each is not None]

@@ -20,7 +20,7 @@ MEASURES = (
     Measure("weight_truth", "weight of the truth", ".3f", meaning="in the mixture of all that is nearest to the model"),
     Measure("rest", "KL to that mixture", meaning="KL(model‖mixture), nats a token"),
     Measure("entropy", "entropy of the language", meaning="that a perfect reader is left with, mean over tokens, nats"),
-    Measure("regret", "regret of a perfect reader", meaning="for not being told the language, nats a token"),
+    Measure("regret", "regret of a perfect reader", meaning="for not knowing the language, nats a token"),
 )
 
 
@@ -28,7 +28,7 @@ class DocumentsSettings(Settings):
     """A model and perfect readers, by string and position in the document; see docs/howto/documents.md."""
 
     sentences: int | None = Field(200, ge=2, description="Number of documents to use, from the first.")
-    family: dict[str, str] = Field({}, description="How the languages were made, or another strategy; once for each.")
+    family: dict[str, str] = Field({}, description="Prior of the languages, or another strategy; repeatable.")
     snapshots: bool = Field(False, description="Measure the snapshots along the training, too.")
 
     @field_validator("family", mode="before")
@@ -89,7 +89,7 @@ DOCUMENTS = Evaluator(
     """,
     prose=(
         "Nobody tells a reader the language of a document; the words so far tell. A perfect reader mixes the languages"
-        " of the pool by Bayes' rule, and its entropy is what it does not know yet. A reader of the family knows only"
+        " of the pool by Bayes' rule, and its entropy is the remaining uncertainty. A reader of the family knows only"
         " what the languages were drawn from. A model that has memorised the languages is near the first, one that"
         " learns each language anew, in the document, is near the second."
     ),

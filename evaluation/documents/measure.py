@@ -97,12 +97,12 @@ def what_is_known(
 
 
 def _strings(documents: Sequence[Sequence[str]]) -> IntArray:
-    """Strings before each position of some documents, from 0 on, (T,)."""
+    """Return strings before each position of some documents, from 0 on, (T,)."""
     return np.concatenate([np.cumsum([0, *(word == SEPARATOR for word in document)]) for document in documents])
 
 
 def _entropies(posterior: Sequence[FloatArray]) -> FloatArray:
-    """Entropy of weights of languages at every position of some documents, (T,) nats."""
+    """Return the entropy of weights of languages at every position of some documents, (T,) nats."""
     weights = np.concatenate(posterior)
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0.0)
     return np.asarray(np.maximum(-(weights * logs).sum(axis=1), 0.0))
@@ -245,7 +245,7 @@ class _Readers:
         return log_q
 
     def kl(self, name: str, log_q: FloatArray) -> FloatArray:
-        """KL(predictor || model) at all positions, (T,) nats; inf if the model has no such word."""
+        """Return KL(predictor || model) at all positions, (T,) nats; inf if the model has no such word."""
         return rows_kl(self.log_p[name], log_q)
 
     def paired(self, log: FloatArray) -> FloatArray:

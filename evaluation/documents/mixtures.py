@@ -52,7 +52,7 @@ def nearest(exact: FloatArray, q: FloatArray) -> FloatArray:
 def intervals(
     exact: FloatArray, q: FloatArray, starts: IntArray, weight: FloatArray, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Ends of the 95% intervals of the weights, (M,) each, with documents drawn again.
+    """Return ends of the 95% intervals of the weights, (M,) each, with documents drawn again.
 
     Of two predictors, each resample has the weight at which its slope is 0. Of more, it has the best weights by the
     first two derivatives at ``weight``.
@@ -86,7 +86,7 @@ def _value(exact: FloatArray, q: FloatArray, weight: FloatArray) -> float:
 def _derivatives(
     exact: FloatArray, q: FloatArray, weight: FloatArray, starts: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Derivatives of `_value` by the weights, summed over each document: (D, M), and the second ones (D, M, M)."""
+    """Return first and second derivatives of `_value` by the weights, by document, (D, M) and (D, M, M)."""
     m, t = len(exact), len(q)
     first, second = np.empty((t, m)), np.empty((t, m, m))
     for at in range(0, t, PART):
@@ -132,7 +132,7 @@ def _faces(m: int) -> Iterator[list[int]]:
 
 
 def slopes(exact: FloatArray, q: FloatArray, starts: IntArray) -> FloatArray:
-    """Derivative of the sum of q ln(mixture) by the weight of the first of two predictors, at `GRID`, (D, G).
+    """Return derivative of the sum of q ln(mixture) by the weight of the first of two predictors, at `GRID`, (D, G).
 
     It is summed over each document, and falls with the weight; over all documents it is 0 at the nearest mixture.
 
@@ -150,7 +150,7 @@ def slopes(exact: FloatArray, q: FloatArray, starts: IntArray) -> FloatArray:
 
 
 def crossings(slopes: FloatArray) -> FloatArray:
-    """Weight at which each row of slopes, (R, G), is 0; 0 or 1 if it is so nowhere, (R,)."""
+    """Return the weight at which each row of slopes, (R, G), is 0; 0 or 1 if it is so nowhere, (R,)."""
     above = (slopes > 0.0).sum(axis=1)
     at = np.clip(above, 1, len(GRID) - 1)
     rows = np.arange(len(slopes))

@@ -147,8 +147,8 @@ def changes(base: SeedSums, levers: Mapping[str, SeedSums], *, seed: int = DEFAU
 def first_of(found: Mapping[str, LeverChange]) -> str | None:
     """Return the lever that helps most, and surely; None if none does.
 
-    Exact targets are named only where nothing else helps: they say what the noise of single words costs, but nobody can
-    train on them where the truth is unknown.
+    Exact targets are named only if nothing else helps: they measure the cost of sampling noise in words, but are
+    unavailable for an unknown truth.
     """
     helping = {name: change.contrast.value for name, change in found.items() if change.helps}
     pulled = {name: value for name, value in helping.items() if name != "targets"} or helping

@@ -41,7 +41,7 @@ REFERENCES = {
 
 REASONS = {
     "counts": "a model that counts has no such setting",
-    "fresh-already": "the model saw no sentence twice, so fresh ones are what it had",
+    "fresh-already": "the model saw no sentence twice, so it had fresh ones",
     "whole-sentence": "nothing limits the words that the model sees",
     "no-size": "the architecture has no such setting",
     "no-parameter": "the module has no parameter of a name such as layers, hidden or context",
@@ -149,7 +149,7 @@ def _seeds(record: Record) -> str:
 
 
 def _ladder(record: Record) -> list[tuple[str, Record, str]]:
-    """Title, number and kind of each reference, the model among them; the farthest from the truth first."""
+    """Return the title, number and kind of each reference, the model among them; the farthest from the truth first."""
     rows = [(rung_title(row), row, row["rung"]) for row in record["ladder"]]
     rows.append((record["model"], record["kl"], BASE))
     return sorted(rows, key=lambda row: -cast(float, row[1]["value"]))
@@ -163,7 +163,7 @@ def ladder_table(record: Record) -> ReportTable:
         "ngram": "counted in the same train split",
         "marginal": "what the model has more is its tokeniser's; from some sentences",
         "em": "knows the rules, and fits them to the train split",
-        "floor": "closed form: what its trees teach one who knows the rules",
+        "floor": "closed form: a learner that knows the rules, from its trees",
         BASE: "the model",
     }
     table = [TableRow([title, score_cell(row, ".4f"), kinds[kind]]) for title, row, kind in rows]

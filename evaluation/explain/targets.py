@@ -28,7 +28,7 @@ TIMED = 20  #: sentences whose distributions are timed
 
 
 def table_shape(sentences: Sequence[Sequence[str]], tokens: int) -> tuple[int, int]:
-    """Positions, ends of sentences included, by tokens of a vocabulary."""
+    """Return positions, ends of sentences included, by tokens of a vocabulary."""
     return sum(len(sentence) + 1 for sentence in sentences), tokens
 
 

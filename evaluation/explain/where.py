@@ -16,7 +16,7 @@ from truesource.generator.language_model import LanguageModel
 from truesource.grammar.support.errors import NothingToMeasureError
 
 PLACES: tuple[By, ...] = ("phrase", "ambiguity", "distance", "probability")
-SENTENCES = 300  #: that are looked at in every context
+SENTENCES = 300  #: that are compared in every context
 MEMBERS = 1000  #: training sentences that are scored
 SHOWN = 4  #: groups of each kind in the table
 TITLES: dict[By, str] = {
@@ -99,6 +99,6 @@ def memory_sentence(record: Record) -> str:
     ends = "" if auroc["low"] is None else f" [{auroc['low']:.3f}, {auroc['high']:.3f}]"
     gap = measures["gap"]["value"]
     return (
-        f"A training sentence is told from a fresh one, by the exact likelihood ratio, in {auroc['value']:.3f}{ends} of"
+        f"The exact likelihood ratio distinguishes training from fresh sentences in {auroc['value']:.3f}{ends} of"
         f" pairs (0.5 is chance); it has {gap:+.2f} bits more than a fresh one."
     )

@@ -275,7 +275,7 @@ def _is_normal(influence: FloatArray, sentences: IntArray) -> BoolArray:
 
 
 def _normal_ends(value: FloatArray, influence: FloatArray, sentences: IntArray) -> FloatArray:
-    """Ends (2, K) by the normal limit, with Student's t."""
+    """Return ends (2, K) by the normal limit, with Student's t."""
     half = stdtrit(sentences - 1, TAILS[1]) * np.sqrt(np.square(influence).sum(axis=0))
     return np.stack([value - half, value + half])
 
@@ -317,7 +317,7 @@ def counting(counted: FloatArray) -> int:
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:
-    """Ends of the 95% interval of a share of ``n`` independent trials; ``n`` need not be whole."""
+    """Return ends of the 95% interval of a share of ``n`` independent trials; ``n`` need not be whole."""
     z2 = Z * Z / n
     middle = (share + z2 / 2.0) / (1.0 + z2)
     half = math.sqrt(z2 * (share * (1.0 - share) + z2 / 4.0)) / (1.0 + z2)

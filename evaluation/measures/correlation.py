@@ -20,20 +20,20 @@ NEAR_ONE = 1.0 - 1e-12  #: largest correlation for Fisher's z
 
 
 def spearman(x: FloatArray, y: FloatArray) -> float:
-    """Spearman's rho with ties at their mean rank; 1 for two equal arrays, constant ones too."""
+    """Return Spearman's rho with ties at their mean rank; 1 for two equal arrays, constant ones too."""
     if np.array_equal(x, y):
         return 1.0
     return _pearson(_mean_ranks(x), _mean_ranks(y))
 
 
 def _mean_ranks(values: FloatArray) -> FloatArray:
-    """Ranks from 1, ties at their mean rank; as of `scipy.stats.rankdata`, which takes half a second to import."""
+    """Return ranks from 1, ties at their mean rank; `scipy.stats.rankdata` takes half a second to import."""
     _, place, number = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(number) - (number - 1) / 2.0)[place])
 
 
 def r2_pearson(model: FloatArray, oracle: FloatArray) -> float:
-    """Squared Pearson correlation of the log probabilities."""
+    """Return the squared Pearson correlation of the log probabilities."""
     return 1.0 if np.array_equal(model, oracle) else _pearson(model, oracle) ** 2
 
 
@@ -157,7 +157,7 @@ def _fisher(rho: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _r2_ends(paired: Paired, seed: int) -> dict[str, FloatArray]:
-    """Intervals of the three R2, (2,) each: by Fisher's z of the correlation, and by the logarithm of MSE / Var."""
+    """Return the intervals of the three R2, (2,) each: by Fisher's z of the correlation, and by ln MSE / Var."""
     model, oracle = paired.model, paired.oracle
     names = ("r2_pearson", "r2_identity", "r2_released")
     _, row = np.unique(paired.sentence, return_inverse=True)

@@ -30,13 +30,13 @@ class Encoded:
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
     def among(self, rows: IntArray) -> BoolArray:
-        """Mask of the tokens in the sentences ``rows``, (T,)."""
+        """Return the mask of the tokens in the sentences ``rows``, (T,)."""
         chosen = np.zeros(len(self.lengths), dtype=np.bool_)
         chosen[rows] = True
         return chosen[self.sentence]
 
     def counts(self, rows: IntArray | None = None) -> IntArray:
-        """Occurrences of every word in the sentences ``rows``, in all of them by default, (V,)."""
+        """Return occurrences of every word in the sentences ``rows``, in all of them by default, (V,)."""
         tokens = self.tokens if rows is None else self.tokens[self.among(rows)]
         return np.bincount(tokens, minlength=self.vocabulary)
 

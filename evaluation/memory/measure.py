@@ -188,7 +188,7 @@ def ratios(model: LanguageModel, setting: Setting, sentences: Sequence[tuple[str
 
 
 def auroc(members: FloatArray, fresh: FloatArray) -> float:
-    """Probability that one of ``members`` (N,) is larger than one of ``fresh`` (M,), ties counted half.
+    """Return the probability that one of ``members`` (N,) is larger than one of ``fresh`` (M,), ties counted half.
 
     It is Mann and Whitney's U over N M. Values that differ by less than 1e-9 are ties.
     """
@@ -318,7 +318,7 @@ def repeated(
     Which sentences are repeated how often is drawn, so that the parts differ in nothing else.
 
     Args:
-        sentences: of which each different one is used once; what is left after equal parts is excluded.
+        sentences: of which each different one is used once; the rest after equal parts is excluded.
         times: numbers of repetitions, different, 1 or more.
         seed: of the parts and of the order.
 

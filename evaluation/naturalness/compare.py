@@ -45,7 +45,7 @@ class Ngrams:
     types: int
 
     def counts(self, corpus: int, rows: IntArray) -> IntArray:
-        """Occurrences of every n-gram in the sentences ``rows`` of a corpus, (types,)."""
+        """Return occurrences of every n-gram in the sentences ``rows`` of a corpus, (types,)."""
         sentence = self.sentence[corpus]
         chosen = np.zeros(1 + max(int(sentence.max(initial=0)), int(rows.max(initial=0))), dtype=np.bool_)
         chosen[rows] = True
@@ -121,7 +121,7 @@ def agreement(counts: IntArray, reference: IntArray, variant: Variant = "default
 
 
 def _left(corpus: Encoded) -> IntArray:
-    """Tokens from each position to the end of its sentence, itself included, (T,)."""
+    """Return tokens from each position to the end of its sentence, itself included, (T,)."""
     return np.repeat(np.cumsum(corpus.lengths), corpus.lengths) - np.arange(len(corpus.tokens))
 
 

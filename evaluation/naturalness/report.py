@@ -114,7 +114,7 @@ def section(run: MeasuredRun) -> dict[str, Any] | None:
 
 
 def headline(found: Mapping[str, Any]) -> list[str]:
-    """A sentence on how natural the corpus is, next to what a perfect source would reach; none if it is not known."""
+    """Return a sentence on the naturalness of the corpus, compared with a perfect source; empty if unknown."""
     shares = {r["source"]: r for r in found["records"] if r["name"] == HEADLINE}
     corpus, ceiling = shares.get("corpus"), shares.get(found["reference"])
     if corpus is None or ceiling is None:
@@ -133,7 +133,7 @@ def _range(record: Mapping[str, Any]) -> str:
 
 
 def drawn_of(found: Naturalness) -> dict[str, Any]:
-    """Take from a comparison what its figure shows: JSON values, by source, the reference first."""
+    """Return the content of the figure of a comparison: JSON values, by source, the reference first."""
     seen = np.flatnonzero(sum(found.lengths.values()))
     first, last = int(seen[0]), int(seen[-1]) + 1
     return {

@@ -44,7 +44,7 @@ RELEASED_BOUNDS = ((1.0 + 1e-6, 30.0), (0.05, 50.0))  #: of alpha and beta
 
 
 class EstimatedRankFit(NamedTuple):
-    """A fit to counts by estimated ranks, and what is known of its errors."""
+    """A fit to counts by estimated ranks, and estimates of its errors."""
 
     law: Law
     gradient: FloatArray  #: (2,) of the mean negative log-likelihood in (alpha, beta); not 0 where beta is at its bound
@@ -129,7 +129,7 @@ def _solved(fit: EstimatedRankFit, rng: np.random.Generator) -> tuple[FloatArray
 
 
 def _bounds(types: int) -> tuple[FloatArray, FloatArray]:
-    """Least and largest alpha, ln(1 + beta) and ln K that are searched, (3,) each.
+    """Return least and largest alpha, ln(1 + beta) and ln K that are searched, (3,) each.
 
     A beta of less than 0 is no result, but an estimate may be there that is not surely below 0.
     """
@@ -155,7 +155,7 @@ def _start(fit: EstimatedRankFit) -> tuple[FloatArray, _Regression, FloatArray]:
 
 
 def _around(covariance: FloatArray, samples: int, rng: np.random.Generator) -> FloatArray:
-    """Deviations (samples, F) from a guess: normal, cut off at two standard deviations, each with its opposite."""
+    """Sample deviations (samples, F) from a guess: normal, truncated at two standard deviations, in opposite pairs."""
     z = np.clip(rng.normal(size=(samples // 2, len(covariance))), -2.0, 2.0)
     root = np.linalg.cholesky(covariance + 1e-14 * np.eye(len(covariance)))
     return np.asarray(REACH * np.concatenate([z, -z]) @ root.T)
@@ -222,7 +222,7 @@ def support(alpha: float, beta: float, types: int, tokens: int) -> int:
 
 
 def expected_types(alpha: float, beta: float, words: int, tokens: int) -> float:
-    """Different words expected among independent tokens of a law."""
+    """Return different words expected among independent tokens of a law."""
     share = np.exp(log_pmf(alpha, beta, words)[1])
     return float(-np.expm1(tokens * np.log1p(-np.minimum(share, 1.0 - 1e-12))).sum())
 
@@ -319,7 +319,7 @@ def fit_released(corpus: Encoded, rows: IntArray, *, seed: int = DEFAULT_SEED) -
 
 
 def released_objective(alpha: float, beta: float, ranks: FloatArray, weights: FloatArray) -> float:
-    """Objective that the published recipe maximises.
+    """Return the objective that the published recipe maximises.
 
     ``sum_r w_r (-alpha lg(r + beta) - lg zeta(alpha, beta + 1)) - beta^5`` with ``w = ln count``, ranks from 0,
     logarithms to base 10 and the Hurwitz zeta function, whose sum starts at rank 1.
@@ -335,7 +335,7 @@ def released_objective(alpha: float, beta: float, ranks: FloatArray, weights: Fl
 
 
 def score_covariance(law: Law, ranks: IntArray, sentence: IntArray) -> FloatArray:
-    """Covariance of the gradient of the mean log-likelihood in (alpha, beta), from independent sentences, (2, 2).
+    """Return the covariance of the mean log-likelihood's gradient in (alpha, beta), by independent sentences, (2, 2).
 
     It is the middle of the sandwich ``H^-1 C H^-1`` (Huber 1967): tokens of one sentence are not independent and no
     text follows the law exactly, so the observed information alone makes intervals too narrow. The ranks

@@ -22,7 +22,7 @@ from truesource.grammar.support.arrays import BoolArray, IntArray
 from truesource.grammar.support.printable import meter
 
 SAME_LENGTH = ("swap", "replace")  #: two neighbours change places; one word becomes another
-OTHER_LENGTH = ("delete", "insert")  #: of one word, where a sentence has no clear pair of one length
+OTHER_LENGTH = ("delete", "insert")  #: of one word, if a sentence has no clear pair of one length
 MARGIN = 1.0  #: least log odds, nats
 TOLERANCE = 0.5  #: nats; difference in log frequency between a word and its replacement, if possible
 TRIES = 10  #: most sentences sampled for each pair
@@ -73,7 +73,7 @@ def _boolean(row: IntArray, column: IntArray, shape: tuple[int, int]) -> csr_mat
 
 
 def _signs(matrix: csr_matrix[np.float64]) -> csr_matrix[np.float64]:
-    """Ones where a matrix is positive."""
+    """Return 1 at positive entries of a matrix."""
     matrix.sum_duplicates()
     matrix.data[:] = 1.0
     return matrix
@@ -140,7 +140,7 @@ def edited_pairs(pcfg: PCFG, lengths: LengthRange | None, *, number: int, seed: 
 
 
 def common_words(lexicon: Lexicon, rarest: float) -> BoolArray:
-    """Mask of the words with at least this share of all tokens that occur at all, (V,)."""
+    """Return the mask of the words with at least this share of all tokens that occur at all, (V,)."""
     share = np.exp(lexicon.unigram)
     return np.asarray((share > 0.0) & (share >= rarest))
 

@@ -109,7 +109,7 @@ class PairEvaluation(ResultRecords):
     def _measured(
         self, of: dict[str, str], sums: FloatArray, names: Sequence[str]
     ) -> list[tuple[dict[str, str], Score]]:
-        """Measures of the sums of some sources."""
+        """Return measures of the sums of some sources."""
         measured = []
         for name, value in measures(sums, names, seed=self.seed).items():
             method: Literal["wilson", "t"] = "wilson" if name in PROPORTIONS else "t"
@@ -249,7 +249,7 @@ def evaluate_pairs(
 
 
 def digest_pairs(pairs: Sequence[Pair]) -> str:
-    """First 8 hexadecimal digits of SHA-256 over phenomenon and sentences, a pair a line."""
+    """Return the first 8 hexadecimal digits of SHA-256 over phenomenon and sentences, a pair a line."""
     sha = hashlib.sha256()
     for pair in pairs:
         sha.update(f"{pair.phenomenon}\t{' '.join(pair.a)}\t{' '.join(pair.b)}\n".encode())

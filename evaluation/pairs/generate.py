@@ -61,7 +61,7 @@ def make_pairs(
     """Sample sentences, and change one thing in each.
 
     A sentence gives at most one pair to each phenomenon; no two pairs of a phenomenon are the same. Each sentence is
-    changed by random numbers of its own, so that one phenomenon does not depend on which others are asked for.
+    changed by separate random numbers, so that one phenomenon does not depend on which others are requested.
 
     Args:
         pcfg: the grammar.

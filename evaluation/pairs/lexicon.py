@@ -55,7 +55,7 @@ class Forms:
     tagged: bool  #: tags are known
 
     def of(self, kind: Kind, word: str) -> Form | None:
-        """Form of a word as this kind, if it is known."""
+        """Return the form of a word as this kind, if it is known."""
         return self.table[kind].get(word)
 
 
@@ -99,7 +99,7 @@ def english_forms(tags: Mapping[str, Mapping[str, float]]) -> Forms:
 
 
 def spelled_with_s(word: str, *, noun: bool = False) -> Iterator[str]:
-    """Spellings of a word with the ending -s; the plural of *-man* too, of nouns.
+    """Yield spellings of a word with the ending -s; the plural of *-man* too, of nouns.
 
     >>> list(spelled_with_s("try")), list(spelled_with_s("fix")), list(spelled_with_s("see"))
     (['tries'], ['fixes'], ['sees'])

@@ -110,7 +110,7 @@ def _log_ps(pairs: Sequence[Pair]) -> tuple[list[float | None], list[float | Non
 def model_log_odds(model: LanguageModel, pairs: Sequence[Pair]) -> FloatArray:
     """Return ln Q(a)/Q(b) of a causal model, else the difference of pseudo-log-likelihoods or of ELBOs, (P,) nats.
 
-    Infinite where the model cannot make one side, NaN if it can make neither.
+    They are infinite if the model cannot make one side, NaN if it can make neither.
     """
     sentences: list[Words] = list(dict.fromkeys(words for pair in pairs for words in (pair.a, pair.b)))
     if not sentences:
@@ -131,7 +131,7 @@ def _difference(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def outside_vocabulary(model: LanguageModel, pairs: Sequence[Pair]) -> BoolArray:
-    """Mask of the pairs with a word that the model reads as ``<unk>``, (P,)."""
+    """Return the mask of the pairs with a word that the model reads as ``<unk>``, (P,)."""
     if model.vocabulary is None:
         return np.zeros(len(pairs), dtype=bool)
     vocabulary = set(model.vocabulary)

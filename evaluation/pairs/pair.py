@@ -119,7 +119,7 @@ class Pair:
 
 
 def differing(a: Sequence[str], b: Sequence[str]) -> tuple[int, ...]:
-    """Positions at which two sentences of one length differ; none if their lengths do."""
+    """Return positions at which two sentences of one length differ; none if their lengths do."""
     if len(a) != len(b):
         return ()
     return tuple(i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
@@ -162,7 +162,7 @@ def filter_pairs(
     number: int | None = None,
     possible: bool = False,
 ) -> list[Pair]:
-    """Some of the pairs of a file, in its order.
+    """Select pairs of a file, in its order.
 
     Args:
         pairs: with log probabilities, see `truesource.evaluation.pairs.odds.with_truth`.

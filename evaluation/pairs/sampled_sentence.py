@@ -73,18 +73,18 @@ class Constituents:
         self.tags = tags  #: node above each word
 
     def tag(self, position: int) -> str:
-        """Label of the node above a word."""
+        """Return the label of the node above a word."""
         return self.nodes[self.tags[position]].label
 
     def siblings(self, number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Nodes to the left and to the right under the same parent."""
+        """Return nodes to the left and to the right under the same parent."""
         parent = self.nodes[number].parent
         around = self.nodes[parent].children if parent >= 0 else (number,)
         at = around.index(number)
         return around[:at], around[at + 1 :]
 
     def head(self, number: int) -> int:
-        """Position of the head word of a node, by the rules for Penn labels."""
+        """Return the position of the head word of a node, by the rules for Penn labels."""
         while self.nodes[number].children:
             below = self.nodes[number].children
             number = below[head_index(self.nodes[number].label, [self.nodes[c].label for c in below])]
@@ -115,7 +115,7 @@ def outside_of(lexicon: Lexicon, sentences: Sequence[Words]) -> list[FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class SampledSentence:
-    """One sentence of the grammar; what is computed of it is kept."""
+    """One sentence of the grammar, with cached results."""
 
     lexicon: Lexicon
     words: Words
@@ -195,7 +195,7 @@ class Phenomenon(ABC):
 
     @abstractmethod
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Properties to report by.
+        """Return properties to report by.
 
         Args:
             tree: the most probable one of ``words``, with treebank labels.

@@ -114,11 +114,11 @@ def counted_unigram(
     words: Sequence[str] = (),
     smoothing: float = 0.0,
 ) -> UnigramModel:
-    """Relative frequencies of the tokens that a frame counts in some sentences, ``(c(w) + d) / (N + d V)``.
+    """Return relative frequencies of the tokens that a frame counts in some sentences, ``(c(w) + d) / (N + d V)``.
 
     Args:
         sentences: of the train split, of the scored text, or of the model's own samples.
-        source: what they are, for signatures.
+        source: kind of the sentences, for signatures.
         read: a sentence as the oracle reads it, see `truesource.evaluation.core.oracle.Oracle.read`.
         frame: which tokens count.
         ends: whether the model predicts ends of sentences.
@@ -218,7 +218,7 @@ def compare_pplu(
 
     Raises:
         InputError: no sentence is possible for both sides, a token has no unigram probability, or the exact unigram
-            distribution is asked for without a grammar.
+            distribution is requested without a grammar.
     """
     if unigram not in SOURCES:
         raise InputError(f"unigram is one of {', '.join(SOURCES)}, got {unigram!r}")

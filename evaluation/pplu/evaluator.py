@@ -100,7 +100,7 @@ PPLU = Evaluator(
             "ppl_unigram",
             "PPL of word frequencies",
             ",.2f",
-            "what PPL is divided by; PPLu compares only where this is equal",
+            "divisor of PPL; PPLu compares only between models with equal divisors",
         ),
         Measure("pplu", "PPLu", ".4f", "PPL over that; lower is better, below 1 is better than word frequencies"),
         Measure("pplu_bound", "  of the truth", ".4f"),

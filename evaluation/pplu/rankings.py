@@ -48,8 +48,8 @@ def rank_sentences(scored: UnigramPerplexity, sentences: Sequence[Sequence[str]]
     """Rank the sentences that `compare_pplu` scored.
 
     Args:
-        scored: what it returned.
-        sentences: what it was given.
+        scored: result of `compare_pplu`.
+        sentences: its sentences.
 
     Raises:
         InputError: fewer than 2 sentences were scored.

@@ -45,7 +45,7 @@ class ReducedVocabulary:
 def reduce_vocabulary(
     model: DistributionModel, sentences: Sequence[Sequence[str]], unigram: UnigramModel, sizes: Iterable[int]
 ) -> list[ReducedVocabulary]:
-    """Perplexities for some vocabulary sizes, words ordered by their unigram probability.
+    """Return perplexities for some vocabulary sizes, words ordered by their unigram probability.
 
     Every position counts, ends of sentences too. ``<unk>`` as the model knows it belongs to what is dropped. One pass
     over the model's full distributions serves all sizes and protocols.
@@ -126,7 +126,7 @@ def _one_size(table: FloatArray, u_row: FloatArray, columns: IntArray, size: int
 
 
 def _results(sizes: Sequence[int], sums: FloatArray) -> list[ReducedVocabulary]:
-    """Perplexities and their changes against the whole vocabulary, whose words and ``<unk>`` all count."""
+    """Return perplexities and their changes against the whole vocabulary, whose words and ``<unk>`` all count."""
     values = np.exp(-sums[..., 0] / sums[..., 2]), np.exp(-sums[..., 1] / sums[..., 2])
     whole = float(values[0][-1, 1]), float((values[0] / values[1])[-1, 1])
     results = []

@@ -72,7 +72,7 @@ def has_words(model: LanguageModel) -> bool:
 def measure(model: LanguageModel, setting: Setting, settings: PpluSettings) -> EvaluatorOutput:
     """Compare a text; see `truesource.evaluation.pplu.compare.compare_pplu`.
 
-    Smaller vocabularies are excluded where the model has no list of words.
+    Smaller vocabularies are excluded if the model has no list of words.
 
     Raises:
         InputError: smaller vocabularies of a transformed text, or as `compare_pplu`.
@@ -120,7 +120,7 @@ def _counted(setting: Setting, settings: PpluSettings) -> Sequence[Sequence[str]
 
 
 def _reduced(model: LanguageModel, setting: Setting, found: UnigramPerplexity) -> Curves:
-    """Smaller vocabularies, of the model first, then of the truth if it is known."""
+    """Return smaller vocabularies, of the model first, then of the truth if it is known."""
     sentences = [setting.sentences[i] for i in sorted(set(found.sentence.tolist()))]
     sides = {found.model: cast("DistributionModel", model)}
     if setting.language is not None:
@@ -384,7 +384,7 @@ def section(run: MeasuredRun) -> dict[str, Any] | None:
 
 
 def figure(record: Record, salt: str) -> str | None:
-    """Relative change (equation 15) against vocabulary size, a panel a protocol, as ``<svg>``; None without reduction.
+    """Draw relative change (equation 15) by vocabulary size, a panel a protocol, as ``<svg>``; None without reduction.
 
     Args:
         record: of a model.

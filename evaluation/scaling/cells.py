@@ -55,7 +55,7 @@ class ScalingCell:
         return self.model, self.sentences
 
     def value(self, axis: Axis) -> float:
-        """Place of the cell on an axis."""
+        """Return the place of the cell on an axis."""
         return float(getattr(self, axis))
 
     def held(self, axis: Axis) -> str:
@@ -77,7 +77,7 @@ def groups_of(settings: Sequence[Hashable]) -> list[list[int]]:
 
 @dataclass(frozen=True)
 class Scatter:
-    """Scatter of ln KL between K cells that a law does not tell apart."""
+    """Scatter of ln KL between K cells, which a law does not explain."""
 
     replicated: bool  #: from seeds of equal settings; False: there are none, it is the scatter around the law
     moves: FloatArray  #: (M, K) of ln KL, each times a standard normal number
@@ -140,7 +140,7 @@ def _alone(residuals: FloatArray, free: int) -> FloatArray:
 
 
 def _whole_seeds(cells: Sequence[ScalingCell], target: FloatArray) -> FloatArray | None:
-    """Moves of the cells of one shape, (r, K); None if no seed is at several sizes, or not all are connected."""
+    """Return moves of the cells of one shape, (r, K); None if no seed is at several sizes, or not all are connected."""
     sizes, size = np.unique([cell.sentences for cell in cells], return_inverse=True)
     seeds, seed = np.unique([cell.seed for cell in cells], return_inverse=True)
     r = len(seeds)
@@ -173,7 +173,7 @@ class PowerLawFit:
     law: PowerLaw
     r2: float  #: share of the variance of ln y that it explains; 1 without variance
     residual: float  #: standard deviation of ln y around it, degrees of freedom counted: .05 is 5%
-    between: float  #: of that, what is neither sampling error of the evaluation sentences nor shared by a seed
+    between: float  #: the part of it without sampling error of the evaluation sentences and effects of seeds
     lack_of_fit: float | None  #: p-value of the F-test that the line is enough; None without replicates
     weights: FloatArray  #: (K,) of the points, inverse variances of ln y up to a factor
 
@@ -274,7 +274,7 @@ def _middle(x: FloatArray) -> float:
 
 
 def weighted_line(design: FloatArray, weights: FloatArray, targets: FloatArray) -> FloatArray:
-    """Coefficients of weighted least squares, (P,), or (P, R) of targets (K, R); ``design`` is (K, P)."""
+    """Return coefficients of weighted least squares, (P,), or (P, R) of targets (K, R); ``design`` is (K, P)."""
     weighted = design.T * weights
     return np.asarray(np.linalg.solve(weighted @ design, weighted @ targets))
 
@@ -286,7 +286,7 @@ def law_of(line: FloatArray, x: FloatArray) -> PowerLaw:
 
 
 def explained(target: FloatArray, residuals: FloatArray) -> float:
-    """R squared, unweighted."""
+    """Return R squared, unweighted."""
     total = float(((target - target.mean()) ** 2).sum())
     return 1.0 if total == 0.0 else 1.0 - float((residuals**2).sum()) / total
 
@@ -294,7 +294,7 @@ def explained(target: FloatArray, residuals: FloatArray) -> float:
 def lack_of_fit(
     x: FloatArray, target: FloatArray, settings: Sequence[Hashable], seeds: Sequence[Hashable] | None = None
 ) -> float | None:
-    """P-value of the F-test of a straight line in ln x against a mean for every setting.
+    """Return P-value of the F-test of a straight line in ln x against a mean for every setting.
 
     The error is the deviation from the means of the settings (Draper and Smith 1998, 2.1). Where the same ``seeds``
     are in every setting they are blocks: their means are taken out of the error as well.
@@ -344,7 +344,7 @@ def best_fit(
     *,
     again: bool,
 ) -> Any:
-    """Best fit by `scipy.optimize.least_squares` from several starts.
+    """Return the best fit by `scipy.optimize.least_squares` from several starts.
 
     Args:
         residuals: of the parameters.

@@ -208,7 +208,7 @@ def fit_floor(x: FloatArray, loss: FloatArray, start: FloorFit | None = None) ->
 
 
 def _linear(scaled: FloatArray, loss: FloatArray, exponent: float) -> FloatArray:
-    """Floor and factor of least squares of L for a given exponent."""
+    """Return the floor and factor of least squares of L for a given exponent."""
     design = np.column_stack([np.ones(len(scaled)), scaled**-exponent])
     floor, factor = np.linalg.lstsq(design, loss, rcond=None)[0]
     return np.array([max(float(floor), 1e-3 * loss.min()), max(float(factor), 1e-3 * np.ptp(loss)), exponent])
@@ -216,7 +216,7 @@ def _linear(scaled: FloatArray, loss: FloatArray, exponent: float) -> FloatArray
 
 @dataclass(frozen=True)
 class UnknownFloor:
-    """The loss fitted with its irreducible part unknown, and what that part really is."""
+    """The loss fitted with its irreducible part unknown, and the true part."""
 
     fit: FloorFit
     truth: float  #: nats a token
@@ -243,7 +243,7 @@ class AxisFit:
     unknown: UnknownFloor | None  #: None: too few different x
 
     def band(self, x: FloatArray) -> FloatArray:
-        """95% interval of the law at each x, pointwise, (2, K)."""
+        """Return 95% interval of the law at each x, pointwise, (2, K)."""
         middle = (np.log(self.x.min()) + np.log(self.x.max())) / 2.0
         values = self.lines[0][:, None] - self.lines[1][:, None] * (np.log(x) - middle)[None, :]
         return np.asarray(np.exp(np.quantile(values, TAILS, axis=0)))

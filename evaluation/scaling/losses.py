@@ -44,7 +44,7 @@ class Losses:
         return too_few(int((self.counts > 0.0).sum()))
 
     def take(self, rows: Sequence[int]) -> Losses:
-        """Only some of the models."""
+        """Select some of the models."""
         return Losses(self.excess[list(rows)], self.truth, self.counts)
 
 
@@ -62,7 +62,7 @@ class Resampled:
         return np.asarray(np.isfinite(self.reducible).all(axis=1))
 
     def take(self, rows: Sequence[int]) -> Resampled:
-        """Only some of the models."""
+        """Select some of the models."""
         return replace(self, reducible=self.reducible[:, list(rows)])
 
     def shifted(self, logs: FloatArray) -> Resampled:
@@ -91,7 +91,7 @@ def resample(losses: Losses, *, seed: int, replicates: int = REPLICATES) -> tupl
 
 
 def _deviation(logs: FloatArray) -> FloatArray:
-    """Standard deviation of each column, its NaN excluded; 0 where fewer than two values are left."""
+    """Return the standard deviation of each column without NaN; 0 for fewer than two numbers."""
     there = np.isfinite(logs)
     n = np.maximum(there.sum(axis=0), 1)
     finite = np.where(there, logs, 0.0)

@@ -1,4 +1,4 @@
-"""Parts of all figures: colours that everybody can tell apart, marks, and small, repeatable SVG."""
+"""Parts of all figures: colours for colour-blind readers too, marks, and small, reproducible SVG."""
 
 from __future__ import annotations
 

@@ -291,7 +291,7 @@ def answer(models: Sequence[Record], tested: Callable[[Record, Record], PairTest
 
 
 def _compared(row: Record) -> str:
-    """Kind of the vocabulary that a row is compared in; empty for its own."""
+    """Return the kind of the vocabulary that a row is compared in; empty for its own."""
     return parts_of(row.get("signature") or "").get("compared", "").partition("/")[0]
 
 

@@ -53,7 +53,7 @@ def gap_at_equal_lengths(first: TypeCounts, second: TypeCounts) -> float | None:
 def type_tests(
     first: TypeCounts, second: TypeCounts, *, draws: int = PERMUTATIONS, seed: int = DEFAULT_SEED
 ) -> dict[str, tuple[float, ChanceTest]] | None:
-    """Differences, first minus second, of Heaps' exponents and of types at equal lengths, with their tests.
+    """Return differences, first minus second, of Heaps' exponents and of types at equal lengths, with their tests.
 
     Both depend on the length and number of types of sentences alone, so permuting sentences is sampling tables from a
     multivariate hypergeometric distribution.

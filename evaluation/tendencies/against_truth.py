@@ -45,7 +45,7 @@ MEASURED = 10_000  #: sentences of the truth that its numbers of known tokens ar
 
 
 def floor(tables: Sequence[TypeCounts], law: HeapsLaw | None, *, least: int = LEAST) -> dict[str, FloatArray]:
-    """Middle 95% of the distances that samples of the truth have at each length.
+    """Return the middle 95% of the distances that samples of the truth have at each length.
 
     Args:
         tables: of the samples.
@@ -75,7 +75,7 @@ def floor(tables: Sequence[TypeCounts], law: HeapsLaw | None, *, least: int = LE
 
 
 def _apart(types: TypeCounts, whole: TypeCounts) -> FloatArray:
-    """Distance at every length to the other sentences of ``whole``, (L+1,); NaN if either side has none."""
+    """Return the distance at every length to the other sentences of ``whole``, (L+1,); NaN if either side has none."""
     distance = np.full(types.high + 1, np.nan)
     for length in np.flatnonzero((types.sentences > 0) & (whole.sentences > types.sentences)).tolist():
         both = whole.row(length)
@@ -86,7 +86,7 @@ def _apart(types: TypeCounts, whole: TypeCounts) -> FloatArray:
 
 
 def _ends(values: FloatArray) -> FloatArray:
-    """Quantiles of every column that is mostly there, (2, L+1)."""
+    """Return the quantiles of every column with mostly numbers, (2, L+1)."""
     there = np.isfinite(values).mean(axis=0) >= 0.5
     quantiles = np.full((2, values.shape[1]), np.nan)
     quantiles[:, there] = np.nanquantile(values[:, there], ENDS, axis=0)
@@ -196,7 +196,7 @@ def chance_of(
 
 
 def _law_of(truth: TrueText) -> HeapsLaw | None:
-    """Heaps' law of the truth, exactly; None if it has none."""
+    """Return Heaps' law of the truth, exactly; None if it has none."""
     length = np.flatnonzero((truth.length_pmf > 0) & (truth.types_by_length > 0))
     try:
         return fit_means(length, truth.length_pmf[length], truth.types_by_length[length])
@@ -209,7 +209,7 @@ def _known(truth: TrueText, words: list[str]) -> list[str]:
 
 
 def _sizes(samples: Mapping[str, Sample], truth: TrueText) -> Sizes:
-    """Numbers of known tokens and pairs that every sample has, and with near certainty every sample of the truth."""
+    """Return numbers of known tokens and pairs that every sample has, and almost surely every sample of the truth."""
     n = min(len(sample.corpus) for sample in samples.values())
     tokens = min(int(sample.known.sum()) for sample in samples.values())
     pairs = min(int(sample.bigrams.sum()) for sample in samples.values())
@@ -224,7 +224,7 @@ def _sizes(samples: Mapping[str, Sample], truth: TrueText) -> Sizes:
 
 
 def _least(truth: TrueText, n: int) -> list[int]:
-    """Return numbers of known tokens and pairs that n sentences of the truth have all but certainly, from a sample."""
+    """Estimate numbers of known tokens and pairs that n sentences of the truth have almost surely, from a sample."""
     (sample,) = truth.samples(MEASURED, 1, seed=0)
     in_vocabulary = sample.tokens != truth.unknown_code
     pair = in_vocabulary[1:] & in_vocabulary[:-1] & (sample.sentence[1:] == sample.sentence[:-1])

@@ -145,7 +145,7 @@ def _condition(
     lines: list[str],
     notes: list[str],
 ) -> LengthRange | None:
-    """Return the length condition of the truth: the one asked for, or else the one that samples or corpus record.
+    """Return the length condition of the truth: the requested one, or else the one that samples or corpus record.
 
     Raises:
         InputError: two samples have different ones, or no sample records any and none is given.

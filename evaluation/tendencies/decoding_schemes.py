@@ -34,7 +34,7 @@ class ModelSample:
 def classes_for(
     stopwords: Sequence[str], texts: Sequence[Sentences]
 ) -> dict[str, Callable[[Sequence[str]], Sequence[str]]]:
-    """Classes whose shares are measured; stopwords only if some of these texts have any."""
+    """Return classes whose shares are measured; stopwords only if some of these texts have any."""
     words = {word for text in texts for sentence in text for word in sentence}
     if not stopwords_among(words, stopwords):
         return {"symbols": symbols}
@@ -42,7 +42,7 @@ def classes_for(
 
 
 def same_size(samples: Sequence[ModelSample]) -> list[ModelSample]:
-    """Samples of the same number of sentences where few are missing, so that one chance distribution serves them."""
+    """Cut samples with few missing sentences to one size, so that one null distribution serves them."""
     most = max((len(sample.sentences) for sample in samples), default=0)
     size = min((len(sample.sentences) for sample in samples if len(sample.sentences) >= NEAR * most), default=0)
     return [
@@ -101,7 +101,7 @@ def compare(
 
 
 def record_of(parts: Mapping[str, Tendencies], samples: Sequence[ModelSample], truth: TrueText) -> dict[str, Any]:
-    """Everything but the curves, for JSON."""
+    """Return all but the curves, for JSON."""
     first = next(iter(parts.values()))
     return {
         "against": first.against,

@@ -34,7 +34,7 @@ class TendenciesSettings(Settings):
     reference: Literal["truth", "split"] = Field(
         "truth", description="Compare with the exact distribution (truth) or the sentences of the split."
     )
-    chance: int = Field(Engine.chance, ge=19, description="Number of samples of the truth that show what chance does.")
+    chance: int = Field(Engine.chance, ge=19, description="Number of samples of the truth for null distributions.")
     permutations: int = Field(
         Engine.permutations, ge=19, description="Number of permutations of sentences, for a reference text."
     )

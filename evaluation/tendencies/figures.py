@@ -107,7 +107,7 @@ def _box(values: FloatArray, weight: Any) -> dict[str, Any]:
 
 
 def _gap(found: Tendencies, curves: SampleCurves, base: SampleCurves | None) -> list[list[float]]:
-    """Lengths, mean number of types minus the expected one, and its standard error."""
+    """Return lengths, mean number of types minus the expected one, and its standard error."""
     types, truth = curves.types, found.truth
     there, error = types.sentences >= LEAST, types.errors()
     if truth is not None:

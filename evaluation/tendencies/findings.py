@@ -244,6 +244,6 @@ def check_sources(sources: Mapping[str, Sentences]) -> None:
 
 
 def classes_of(options: TendencySettings, words: Sequence[str]) -> dict[str, IntArray]:
-    """Codes of the members of each class among the words of all samples, by code."""
+    """Return codes of the members of each class among the words of all samples, by code."""
     code = {word: i for i, word in enumerate(words)}
     return {name: np.array([code[w] for w in pick(words)], dtype=np.int64) for name, pick in options.classes.items()}

@@ -87,11 +87,11 @@ class Sample:
         return shares(self.corpus, self.classes[name])
 
     def rarefied(self, tokens: int) -> float:
-        """Return expected different words in so many of its known tokens."""
+        """Return the expected number of word types in some of its known tokens."""
         return expected_types(self.known, tokens)
 
     def rarefied_bigrams(self, pairs: int) -> float:
-        """Return expected different pairs of neighbours in so many of its known pairs."""
+        """Return the expected number of bigram types in some of its known pairs."""
         return expected_types(self.bigrams, pairs)
 
 
@@ -237,7 +237,7 @@ def describe(table: TendencyTable, source: str, sample: Sample, curves: SampleCu
 def mean_distance(
     by_length: Sequence[LengthDistances], test_of: Callable[[LengthDistances], ChanceTest | None]
 ) -> tuple[float | None, float | None]:
-    """Mean over lengths, and its growth from the shorter half of the lengths to the longer; None without a test.
+    """Return mean over lengths, and its growth from the shorter half of the lengths to the longer; None without a test.
 
     Args:
         by_length: distances at each length, ascending.

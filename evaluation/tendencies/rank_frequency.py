@@ -19,7 +19,7 @@ from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import NothingToMeasureError
 
 PAPER_RANKS = 10_000
-_S = (1.0 + 1e-9, 50.0)  #: where the exponent of an infinite law is sought
+_S = (1.0 + 1e-9, 50.0)  #: bounds of the search for the exponent of an infinite law
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ def by_own_rank(counts: IntArray) -> IntArray:
 
 
 def by_rank_of(counts: IntArray, probability: FloatArray) -> IntArray:
-    """Counts in the descending order of known probabilities, words of probability 0 excluded; ties in word order.
+    """Return counts by descending known probabilities, without words of probability 0; ties in word order.
 
     Ranks that are known carry no error of the sample, which ranks taken from its own counts do (Piantadosi 2014).
     """
@@ -89,7 +89,7 @@ def rank_frequency(
 
 
 def fit_infinite(counts: IntArray | FloatArray) -> float:
-    """Exponent s > 1 of ``k^-s / zeta(s)``, k = 1, 2, ..., by maximum likelihood.
+    """Return the exponent s > 1 of ``k^-s / zeta(s)``, k = 1, 2, ..., by maximum likelihood.
 
     Raises:
         InputError: there are fewer than 2 ranks that occur; the likelihood then has no maximum.
@@ -104,7 +104,7 @@ def fit_infinite(counts: IntArray | FloatArray) -> float:
 
 
 def exponent_of(counts: IntArray | FloatArray, variant: Variant = "default") -> float:
-    """Exponent of the law fitted to counts, or probabilities, by rank.
+    """Return the exponent of the law fitted to counts, or probabilities, by rank.
 
     Raises:
         InputError: as `rank_frequency`.
@@ -113,7 +113,7 @@ def exponent_of(counts: IntArray | FloatArray, variant: Variant = "default") -> 
 
 
 def _pmf(exponent: float, support: int | None, ranks: int) -> FloatArray:
-    """Zipf's law at ranks 1 to ``ranks``, its support 1 to ``support``; None: infinite."""
+    """Return Zipf's law at ranks 1 to ``ranks``, its support 1 to ``support``; None: infinite."""
     weight = np.arange(1, ranks + 1, dtype=np.float64) ** -exponent
     total = float(special.zeta(exponent)) if support is None else float(weight[:support].sum())
     return weight / total

@@ -170,10 +170,10 @@ def _usual(row: Findings, rows: Mapping[str, Findings], measure: str = "types") 
 
 
 def _reading(row: Findings, other: str, rows: Mapping[str, Findings]) -> tuple[float, list[str]]:
-    """Return how far the farthest measure is beyond chance, and all that are beyond it in words, the farthest first.
+    """Return the largest multiple of chance, and all measures beyond chance in words, the largest first.
 
-    Beyond chance are measures with a star, and those that are beyond every draw: more than that so many draws cannot
-    show, and if they are few a star is out of reach.
+    Beyond chance are measures with a star, and measures beyond every draw: the strongest result of so many draws, since
+    with few draws no star is possible.
     """
     findings = []
     for measure in HEADLINE:
@@ -190,14 +190,14 @@ def _beyond_all(record: Record) -> bool:
 
 
 def _multiple(record: Record, far: float) -> str:
-    """Return the words for the multiple of a distance: of what it is, and whether any draw comes near."""
+    """Return a distance as a multiple of its null quantile, in words, and whether any draw comes near."""
     times = f"{far:,.0f}" if far >= 9.95 else f"{far:.1f}"
     if math.isinf(far):
         text = "by chance there is no difference at all"
     elif record["name"] == "types":
         text = f"{times} times half the width of the middle 95% of chance"
     else:
-        text = f"{KIND.get(record['name'], 'KS')} {times} times what chance exceeds in 1 case of 40"
+        text = f"{KIND.get(record['name'], 'KS')} {times} times the 97.5% quantile of chance"
     if not _beyond_all(record):
         return text
     return f"{text}, beyond all {record['draws']:,} {SAMPLED.get(record.get('null', ''), 'draws')}"

@@ -1,4 +1,4 @@
-"""The exact tendencies of the sentences of a grammar, samples of it that show what chance does, and kinds of tokens.
+"""The exact tendencies of the sentences of a grammar, samples for null distributions, and kinds of tokens.
 
 Kinds of tokens are stopwords and symbols, and habits that show whether two texts were cut into tokens in the same way;
 if they were not, every tendency differs for that reason alone.
@@ -47,7 +47,7 @@ ESCAPED: Mapping[str, str] = {
     "&#93;": "]",
     "&#124;": "|",
 }
-LOOKED_AT = 20_000  #: sentences of each text
+LOOKED_AT = 20_000  #: maximum number of sentences of each text
 RARE = 0.001  #: least share of the tokens of a habit
 TIMES = 10.0  #: how much more often one side must have a habit than the other
 Sentences = Sequence[Sequence[str]]
@@ -105,12 +105,12 @@ def shares(corpus: Encoded, codes: Sequence[int] | IntArray) -> FloatArray:
 
 
 def differing_habits(first: Sentences, second: Sentences) -> list[str]:
-    """Habits that one text has and the other hardly, as phrases with their shares of the tokens.
+    """Return habits that one text has and the other hardly, as phrases with their shares of the tokens.
 
     A share counts as a habit from one token in a thousand on, and as differing if it is ten times the other.
 
     Args:
-        first: sentences of one text; the first 20,000 are looked at.
+        first: sentences of one text; the first 20,000 are used.
         second: of the other.
     """
     shares = [_shares(text) for text in (first, second)]
@@ -134,7 +134,7 @@ class TrueText:
     Args:
         pcfg: the grammar.
         lengths: the condition that the corpus was drawn under.
-        vocabulary: words told apart; all others are ``<unk>``. None: every word of the grammar.
+        vocabulary: all other words are ``<unk>``. None: every word of the grammar.
 
     Raises:
         InputError: no sentence has such a length, or, without a range, sentences are too long.
@@ -151,12 +151,12 @@ class TrueText:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Words of the truth, ``<unk>`` among them where the vocabulary is not whole; the codes of `unigram`, (V,)."""
+        """Words of the truth, with ``<unk>`` unless the vocabulary is whole; the codes of `unigram`, (V,)."""
         return self.pcfg.vocabulary
 
     @property
     def signature_part(self) -> str:
-        """Part of signatures: digest of the grammar, condition, and number of words told apart."""
+        """Part of signatures: digest of the grammar, condition, and size of the vocabulary."""
         return f"{self.pcfg.digest[:8]}/{self.lengths or 'none'}/{len(self.words)}words"
 
     def read(self, sentences: Iterable[Sequence[str]]) -> list[list[str]]:
@@ -175,7 +175,7 @@ class TrueText:
 
     @property
     def collapsed(self) -> bool:
-        """True where some words are read as ``<unk>``."""
+        """True if some words are read as ``<unk>``."""
         return self._oracle.collapsed
 
     @cached_property
@@ -273,7 +273,7 @@ class TrueText:
         return expected_types(self.occurrence, sentences)
 
     def samples(self, n: int, count: int, *, seed: int) -> Iterator[Encoded]:
-        """Samples of ``n`` sentences each, in the codes of `words`; number k is the same whatever ``count`` is.
+        """Yield samples of ``n`` sentences each, in the codes of `words`; number k is the same whatever ``count`` is.
 
         Args:
             n: sentences.
@@ -295,9 +295,9 @@ class TrueText:
         return 1.0 - float(np.mean(inside)) if inside else 0.0
 
     def habits(self, sentences: Sequence[Sequence[str]], *, seed: int, n: int = HABIT_SENTENCES) -> list[str]:
-        """Habits by which the sentences are cut into tokens otherwise than the grammar's, see `differing_habits`.
+        """Return differences in tokenisation between the sentences and the grammar's, see `differing_habits`.
 
-        ``<unk>`` is excluded on both sides, and so are words that this truth takes for it.
+        ``<unk>`` is excluded on both sides, and so are words that this truth reads as ``<unk>``.
 
         Args:
             sentences: as their source has them.
@@ -317,5 +317,5 @@ class TrueText:
 
     @property
     def unknown_code(self) -> int | None:
-        """Code of ``<unk>`` among `words`; None if every word is told apart."""
+        """Code of ``<unk>`` among `words`; None if no word is read as ``<unk>``."""
         return self.pcfg.word_ids.get(UNKNOWN)

@@ -56,7 +56,7 @@ class TypeCounts:
         return np.flatnonzero(self.sentences)
 
     def row(self, length: int, width: int = 0) -> IntArray:
-        """Sentences of one length with 0, 1, ... types, up to the most of them or ``width - 1`` if that is more."""
+        """Return sentences of one length with 0, 1, ... types, up to the maximum or ``width - 1`` if that is more."""
         first, last = np.searchsorted(self.length, (length, length + 1))
         types, count = self.types[first:last], self.count[first:last]
         return np.bincount(types, count, minlength=width).astype(np.int64)
@@ -67,7 +67,7 @@ class TypeCounts:
             return np.bincount(self.length, self.count * self.types, minlength=self.high + 1) / self.sentences
 
     def errors(self) -> FloatArray:
-        """Standard errors of `means`, (L+1,); NaN with fewer than 2 sentences."""
+        """Return standard errors of `means`, (L+1,); NaN with fewer than 2 sentences."""
         n, mean = self.sentences, self.means()
         squares = self.count * (self.types - mean[self.length]) ** 2
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -114,7 +114,7 @@ class LengthDistances:
 
 
 def types_by_sentence(corpus: Encoded, n: int = 1, *, without: int | None = None) -> IntArray:
-    """Different n-grams of every sentence, n = 1 or 2, (N,); those with the word ``without`` in them do not count."""
+    """Return the number of n-gram types of every sentence, n = 1 or 2, (N,), not counting the word ``without``."""
     sentence, codes = corpus.sentence, corpus.tokens
     if n == 2:
         sentence, codes = sentence[1:][_inner(corpus, without)], pairs_of(corpus, without)
@@ -133,7 +133,7 @@ def pairs_of(corpus: Encoded, without: int | None = None) -> IntArray:
 
 
 def _inner(corpus: Encoded, without: int | None) -> BoolArray:
-    """Mask of the tokens but the last with a neighbour to the right, neither of them the word ``without``, (T-1,)."""
+    """Return a mask of tokens with a right neighbour, neither of them the word ``without``, (T-1,)."""
     inner = corpus.sentence[1:] == corpus.sentence[:-1]
     if without is not None:
         inner &= (corpus.tokens[1:] != without) & (corpus.tokens[:-1] != without)
@@ -150,7 +150,7 @@ def type_counts(corpus: Encoded, n: int = 1, high: int | None = None, *, without
 
 
 def fit_heaps(counts: TypeCounts) -> Heaps:
-    """Maximum likelihood of ``u ~ Poisson(alpha l^beta)``, see `fit_means`.
+    """Return the maximum likelihood of ``u ~ Poisson(alpha l^beta)``, see `fit_means`.
 
     Raises:
         InputError: all sentences are of one length, or of one word.
@@ -171,7 +171,7 @@ def fit_heaps(counts: TypeCounts) -> Heaps:
 
 
 def fit_means(length: IntArray, n: IntArray | FloatArray, means: FloatArray) -> HeapsLaw:
-    """Maximum likelihood from the mean number of types at each length, which is all that the law depends on.
+    """Return the maximum likelihood from the mean number of types at each length, which is all that the law depends on.
 
     ``alpha = sum u / sum l^beta``, and beta is the root of the convex ``sum u ln l = alpha sum l^beta ln l``.
 
@@ -248,7 +248,7 @@ def length_distances(
 
 
 def to_laws(types: TypeCounts, law: HeapsLaw) -> FloatArray:
-    """Distance (KS) of the numbers of types at every length to Poisson(Lambda), (L+1,); NaN if there are none."""
+    """Return the KS distance of numbers of types at every length to Poisson(Lambda), (L+1,); NaN without sentences."""
     distance = np.full(types.high + 1, np.nan)
     for length in types.lengths.tolist():
         seen = np.cumsum(types.row(length)) / types.sentences[length]  # beyond its end, the distance only falls

@@ -18,7 +18,7 @@ from truesource.grammar.support.arrays import IntArray
 VERBS = ("VB", "VBD", "VBZ", "VBP", "VBN", "VBG")
 NOUNS = ("NN", "NNS", "NNP", "NNPS")
 PREPOSITIONS = ("IN", "TO")
-LEAST = 1e-9  #: posterior below which its complement, or it, is not told from rounding
+LEAST = 1e-9  #: posterior below which it, or its complement, may be rounding
 
 
 class Site(NamedTuple):
@@ -71,7 +71,7 @@ class Attachment(Phenomenon):
         return PairChange(words_changed, (at,), {"exchanged": name}, {"noun_drawn": noun, "noun_changed": moved})
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Strata of the more probable sentence."""
+        """Return strata of the more probable sentence."""
         side = "noun_changed" if words == change.words else "noun_drawn"
         noun = change.facts[side]
         assert noun is not None
@@ -114,7 +114,7 @@ def sites(sentence: SampledSentence, sure: float) -> list[Site]:
 
 
 def noun_attachment(posterior: Posterior, site: Site) -> float:
-    """P(an NP covers object and prepositional phrase | sentence)."""
+    """Return P(an NP covers object and prepositional phrase | sentence)."""
     noun_phrase = posterior.labels.index("NP")
     return float(posterior.label_table[posterior.span(site.verb + 1, site.end), noun_phrase])
 

@@ -11,7 +11,7 @@ from truesource.evaluation.pairs.sampled_sentence import Constituents, PairChang
 
 _COMMON_NOUNS = ("NN", "NNS")
 _BETWEEN = ("JJ", "JJR", "JJS", "VBN", "VBG", "NNP", "NNPS")
-WIDEST = 2  #: words between determiner and noun, if there are no tags to tell what they are
+WIDEST = 2  #: maximum number of words between determiner and noun without tags
 
 
 class DeterminerNoun(Phenomenon):
@@ -53,7 +53,7 @@ class DeterminerNoun(Phenomenon):
         return PairChange(sentence.with_word(at, word), (at,), {"exchanged": exchanged, "distance": str(distance)})
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Strata of the more probable sentence; the tree is unused."""
+        """Return strata of the more probable sentence; the tree is unused."""
         exchanged = change.strata["exchanged"]
         form = lexicon.forms.of("determiner" if exchanged == "determiner" else "noun", words[change.positions[0]])
         assert form is not None

@@ -60,12 +60,12 @@ class Subcategorisation(Phenomenon):
         return None
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Strata of the more probable sentence."""
+        """Return strata of the more probable sentence."""
         return {"tag": change.strata["tag"], "frame": frame_of(tree, change.positions[0])}
 
 
 def frame_of(tree: Constituents, verb: int) -> str:
-    """Labels of what follows a verb under the same node, such as ``NP PP``; ``none`` where nothing does."""
+    """Return the labels after a verb under the same node, such as ``NP PP``; ``none`` without any."""
     right = [tree.nodes[n].label for n in tree.siblings(tree.tags[verb])[1]]
     labels = [label for label in right if label[:1].isalpha() and label not in ("ADVP", "RB", "CC")]
     return " ".join(labels[:LONGEST]) or "none"

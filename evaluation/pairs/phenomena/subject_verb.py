@@ -44,7 +44,7 @@ class SubjectVerb(Phenomenon):
         return PairChange(sentence.with_word(at, other), (at,))
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Strata of the more probable sentence."""
+        """Return strata of the more probable sentence."""
         at = change.positions[0]
         form = lexicon.forms.of("verb", words[at])
         assert form is not None

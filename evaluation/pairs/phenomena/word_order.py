@@ -33,6 +33,6 @@ class WordOrder(Phenomenon):
         return PairChange((*words[:at], words[at + 1], words[at], *words[at + 2 :]), (at, at + 1))
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Strata of the more probable sentence."""
+        """Return strata of the more probable sentence."""
         left, right = (tree.nodes[tree.tags[i]].parent for i in change.positions)
         return {"boundary": "within" if left == right else "across"}
