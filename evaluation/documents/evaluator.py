@@ -88,9 +88,9 @@ DOCUMENTS = Evaluator(
     Example: truesource evaluate documents model/ corpus/ --oracle pool.npz --family dirichlet-markov:vocabulary=8
     """,
     prose=(
-        "Nobody tells a reader the language of a document; the words so far tell. A perfect reader mixes the languages"
+        "A reader infers the language of a document from the words so far. A perfect reader mixes the languages"
         " of the pool by Bayes' rule, and its entropy is the remaining uncertainty. A reader of the family knows only"
-        " what the languages were drawn from. A model that has memorised the languages is near the first, one that"
+        " the prior of the languages. A model that has memorised the languages is near the first, one that"
         " learns each language anew, in the document, is near the second."
     ),
     measures=MEASURES,
