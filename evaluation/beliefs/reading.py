@@ -214,7 +214,7 @@ def _after_words(text: BeliefText, beliefs: Beliefs) -> dict[int, Interval]:
 
 
 @dataclass(frozen=True, eq=False)
-class Patched:
+class PatchedDivergence:
     """KL(P || Q) of the next word, nats: P after another prefix, Q after the model's, with several changes."""
 
     layer: int
@@ -225,7 +225,7 @@ class Patched:
     other: Interval  #: Q after that prefix itself
 
 
-def patch(text: BeliefText, reading: BeliefReading) -> Patched | None:
+def patch(text: BeliefText, reading: BeliefReading) -> PatchedDivergence | None:
     """Write the beliefs of other prefixes into the best layer; None for masked models, and without pairs.
 
     Raises:
@@ -260,4 +260,4 @@ def patch(text: BeliefText, reading: BeliefReading) -> Patched | None:
             raise InputError(f"{text.model.name} gives probability 0 to what may follow", code="no-common-sentence")
         low, high = resampled_ratio(kl, np.ones(number), seed=text.seed)
         intervals[name] = Interval(float(kl.mean()), *ends(low, high))
-    return Patched(layer.number, number, **intervals)
+    return PatchedDivergence(layer.number, number, **intervals)

@@ -9,7 +9,7 @@ import numpy as np
 
 from truesource.evaluation.beliefs.evaluator import BeliefSettings
 from truesource.evaluation.beliefs.measure import picture
-from truesource.evaluation.beliefs.reading import BeliefReading, BeliefText, Patched, patch, read_beliefs
+from truesource.evaluation.beliefs.reading import BeliefReading, BeliefText, PatchedDivergence, patch, read_beliefs
 from truesource.evaluation.core.evaluator import EvaluatorOutput
 from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.score import Score
@@ -96,7 +96,7 @@ def _read(setting: Setting, model: LanguageModel, reading: BeliefReading, text: 
         yield of(reading.next_word, "own-next-word")
 
 
-def _written(setting: Setting, model: LanguageModel, target: str, patched: Patched) -> Iterator[Score]:
+def _written(setting: Setting, model: LanguageModel, target: str, patched: PatchedDivergence) -> Iterator[Score]:
     shared = {"unit": "nats/token", "ci": ci_part(patched.pairs, setting.seed, "pair")}
     for name in PATCHED:
         value: Interval = getattr(patched, "other" if name == "own" else name)

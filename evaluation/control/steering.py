@@ -47,7 +47,7 @@ def best_of(n: int, probability: float) -> BestOf:
 
 
 @dataclass(frozen=True, eq=False)
-class Guided:
+class FilteredSentences:
     """Sentences of independent particle filters, each one sentence that satisfies the event."""
 
     sentences: list[list[str]]  #: one for each filter
@@ -92,7 +92,7 @@ class Steering:
         able[:, self._columns] = allowed > 0.0
         return law, able
 
-    def filters(self, particles: int, runs: int, seed: int) -> Guided:
+    def filters(self, particles: int, runs: int, seed: int) -> FilteredSentences:
         """Sample by sequential Monte Carlo: words that rule E out are masked, and weights correct for it.
 
         Each particle continues by the truth's distribution of the next word without the words that rule the event out;
@@ -131,7 +131,7 @@ class Steering:
         log_z += _log_mean(log_weight)
         share = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
         selected = _sample(share / share.sum(axis=1, keepdims=True), rng)
-        return Guided([texts[run * particles + i] for run, i in enumerate(selected)], log_z)
+        return FilteredSentences([texts[run * particles + i] for run, i in enumerate(selected)], log_z)
 
 
 def _last(pcfg: PCFG, prefixes: Sequence[Sequence[str]], lengths: LengthRange | None) -> FloatArray:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class ScoredAlone(ResultRecords):
+class AloneScores(ResultRecords):
     """Result of `score_alone`."""
 
     model: str
@@ -73,7 +73,7 @@ def score_alone(
     *,
     seed: int = DEFAULT_SEED,
     left_out: Mapping[str, int] | None = None,
-) -> ScoredAlone:
+) -> AloneScores:
     """Score sentences with a model, without a truth.
 
     Args:
@@ -92,7 +92,7 @@ def score_alone(
     if not len(scores.log_prob):
         raise nothing_scored(scores)
     parts = {**alone_parts(model, sentences, scores, seed), **(left_out or {})}
-    return ScoredAlone(model.name, model.objective, perplexity_interval(scores, seed), scores, parts)
+    return AloneScores(model.name, model.objective, perplexity_interval(scores, seed), scores, parts)
 
 
 def score_by_model(model: LanguageModel, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
@@ -254,7 +254,7 @@ def compare_in(model: LanguageModel, setting: Setting) -> Comparison:
 
 
 @dataclass(frozen=True)
-class BothScored:
+class ScorePair:
     """A model and the truth on the same positions."""
 
     oracle: Oracle
@@ -272,7 +272,7 @@ class BothScored:
         return _within(at_positions_of(free, self.scores) if self.open_skips else free, self.paired)
 
 
-def score_both(model: LanguageModel, setting: Setting) -> BothScored:
+def score_both(model: LanguageModel, setting: Setting) -> ScorePair:
     """Score a model and the truth on the same positions.
 
     Raises:
@@ -308,7 +308,7 @@ def score_both(model: LanguageModel, setting: Setting) -> BothScored:
         **reading_part(model),
         **dependence_part(model),
     }
-    return BothScored(oracle, paired, sentences, scores, open_skips, parts)
+    return ScorePair(oracle, paired, sentences, scores, open_skips, parts)
 
 
 def vocabulary_part(oracle: Oracle) -> str:

@@ -276,7 +276,7 @@ def filling(
         NothingToMeasureError: the truth can make none of the sentences.
     """
     require_items(samples, "sentences to draw", 100)
-    text = _FilledText(model, setting)
+    text = _TextFiller(model, setting)
     lines: list[tuple[Schedule, str, dict[str, Score]]] = []
     schedules = [Schedule(order, number) for order in orders for number in (*sorted(set(steps) - {ALL}), ALL)]
     with meter(f"filling steps of {model.name}", sum(text.cost(each, samples) for each in schedules)) as bar:
@@ -340,7 +340,7 @@ def left_to_right(model: LanguageModel, setting: Setting, *, samples: int = 200)
     )
 
 
-class _FilledText:
+class _TextFiller:
     """The sentences of a text that the truth can make, and their samplers."""
 
     def __init__(self, model: GapModel, setting: Setting) -> None:

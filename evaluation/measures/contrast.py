@@ -222,7 +222,7 @@ def _contrast(sides: Sequence[tuple[float, SeedSums]], seed: int) -> Contrast:
     return Contrast(errors.value, *errors.ends, side.p(errors.value))
 
 
-def _both_errors(sides: Sequence[tuple[float, SeedSums]], seed: int) -> _BothErrors:
+def _both_errors(sides: Sequence[tuple[float, SeedSums]], seed: int) -> _TwoSidedErrors:
     value = math.fsum(sign * float(side.values.mean()) for sign, side in sides)
     influence = np.sum([sign * side.influence.mean(axis=0) for sign, side in sides], axis=0)
     # one ratio of this value and these influences: with equal counts, the ratio of the differences of the totals
@@ -232,13 +232,13 @@ def _both_errors(sides: Sequence[tuple[float, SeedSums]], seed: int) -> _BothErr
     total = value * count + influence * count.sum()
     ends = resampled_ratio(total[counted], count[counted], seed=seed)
     if not np.isfinite(ends).all():
-        return _BothErrors(value)
+        return _TwoSidedErrors(value)
     parts = [part for _, side in sides if (part := seed_part(side)) is not None]
     below, above = (_Side.of(abs(float(end) - value), sentences, parts) for end in ends)
-    return _BothErrors(value, (float(ends[0]), float(ends[1])), below, above, bool(parts))
+    return _TwoSidedErrors(value, (float(ends[0]), float(ends[1])), below, above, bool(parts))
 
 
-class _BothErrors(NamedTuple):
+class _TwoSidedErrors(NamedTuple):
     """A contrast with its errors to both sides; no errors if there are too few sentences."""
 
     value: float

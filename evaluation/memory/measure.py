@@ -63,7 +63,7 @@ class Ratios:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Memorised(ResultRecords):
+class Memorisation(ResultRecords):
     """Result of `memory` for one model."""
 
     model: str
@@ -90,7 +90,7 @@ def memory(
     *,
     sentences: int | None = None,
     unseen: bool = False,
-) -> Memorised:
+) -> Memorisation:
     """Measure what a model has memorised of its training sentences, compared with fresh ones.
 
     * ``auroc``: probability that a training sentence has a larger ratio than a fresh one, ties counted half.
@@ -138,7 +138,7 @@ def memory(
         group = [sentence for sentence, at in zip(members.sentences, where, strict=True) if at == number]
         of_group = {**parts, "members": _members(group), "by": "repetitions", "group": name}
         groups[name] = _scores(members.values[where == number], fresh.values, of_group, setting.seed)
-    return Memorised(
+    return Memorisation(
         model=model.name,
         objective=model.objective,
         scores=scores,

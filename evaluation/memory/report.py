@@ -9,7 +9,7 @@ from truesource.evaluation.core.evaluator import EvaluatorOutput
 from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.memory.evaluator import MEMORY, MemorySettings
-from truesource.evaluation.memory.measure import Memorised, memory
+from truesource.evaluation.memory.measure import Memorisation, memory
 from truesource.evaluation.show.declared import grouped, measures_table, section_of_measures
 from truesource.evaluation.show.figures import MODEL, QUIET, SECOND, to_svg
 from truesource.evaluation.show.figures import figure as new_figure
@@ -57,7 +57,7 @@ def _places(setting: Setting, different: Sequence[tuple[str, ...]], numbers: Any
     return [i for i, sentence in enumerate(setting.sentences) if tuple(sentence) in selected]
 
 
-def _notes(found: Memorised, settings: MemorySettings) -> list[str]:
+def _notes(found: Memorisation, settings: MemorySettings) -> list[str]:
     notes = []
     if lost := found.members.excluded:
         notes.append(

@@ -48,7 +48,7 @@ class GeneratedPairs:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Candidate:
     phenomenon: Phenomenon
     source: int
     sentence: SampledSentence
@@ -101,8 +101,8 @@ def make_pairs(
 
 def _search(
     lexicon: Lexicon, wanted: Sequence[Phenomenon], settings: PairSettings, seed: int
-) -> tuple[dict[str, list[_Found]], int]:
-    changes: dict[str, list[_Found]] = {phenomenon.name: [] for phenomenon in wanted}
+) -> tuple[dict[str, list[_Candidate]], int]:
+    changes: dict[str, list[_Candidate]] = {phenomenon.name: [] for phenomenon in wanted}
     seen: set[tuple[str, frozenset[Words]]] = set()
     number_sampled, most = 0, settings.size * settings.tries
 
@@ -123,12 +123,12 @@ def _search(
                 key = (phenomenon.name, frozenset((words, change.words)))
                 if key not in seen and not (settings.possible and np.isinf(lexicon.pcfg.log_prob(change.words))):
                     seen.add(key)
-                    changes[phenomenon.name].append(_Found(phenomenon, number, sentence, change))
+                    changes[phenomenon.name].append(_Candidate(phenomenon, number, sentence, change))
                     bar.advance()
     return changes, number_sampled
 
 
-def _finish(lexicon: Lexicon, changes: Sequence[_Found]) -> list[Pair]:
+def _finish(lexicon: Lexicon, changes: Sequence[_Candidate]) -> list[Pair]:
     """Return log probabilities, the more probable sentence first, strata of its best tree."""
     pcfg = lexicon.pcfg
     sentences = list(dict.fromkeys(words for entry in changes for words in (entry.sentence.words, entry.change.words)))

@@ -19,7 +19,7 @@ from typing import Literal, get_args
 import numpy as np
 from typing_extensions import override
 
-from truesource.evaluation.core.comparison import BothScored, alone_parts, nothing_scored, score_both, score_by_model
+from truesource.evaluation.core.comparison import ScorePair, alone_parts, nothing_scored, score_both, score_by_model
 from truesource.evaluation.core.exclusion import ROUNDING
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.score import Score, keyed
@@ -252,7 +252,7 @@ def compare_pplu(
     )
 
 
-def _with_truth(both: BothScored) -> _Sides:
+def _with_truth(both: ScorePair) -> _Sides:
     paired = both.paired
     return _Sides(
         model=paired.model,

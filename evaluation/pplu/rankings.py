@@ -18,7 +18,7 @@ from truesource.grammar.support.errors import InputError
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedSentence:
     """A sentence, its perplexities per token (with the end, if it counts) and its ranks from 1, lowest first."""
 
     sentence: int  #: number in the input
@@ -35,10 +35,10 @@ class Ranked:
 class Rankings:
     """All sentences, and how the rankings agree."""
 
-    rows: list[Ranked]  #: in the order of the input
+    rows: list[RankedSentence]  #: in the order of the input
     tau: dict[tuple[str, str], float]  #: Kendall's tau-b of every two rankings, in [-1, 1]; none where all tie
 
-    def top(self, k: int, by: str, *, last: bool = False) -> list[Ranked]:
+    def top(self, k: int, by: str, *, last: bool = False) -> list[RankedSentence]:
         """Return the k first, or last, by ``ppl``, ``pplu``, ``truth_ppl`` or ``truth_pplu``."""
         ordered = sorted(self.rows, key=lambda row: int(getattr(row, f"rank_{by}")))
         return ordered[::-1][:k] if last else ordered[:k]
@@ -65,7 +65,7 @@ def rank_sentences(scored: UnigramPerplexity, sentences: Sequence[Sequence[str]]
         values |= {"truth_ppl": -truth, "truth_pplu": unigram - truth}
     ranks = {name: stats.rankdata(value, method="ordinal") for name, value in values.items()}
     rows = [
-        Ranked(
+        RankedSentence(
             int(number),
             " ".join(sentences[int(number)]),
             float(np.exp(values["ppl"][i])),

@@ -31,7 +31,7 @@ from truesource.evaluation.scaling.cells import (
     scatter_of,
     weighted_line,
 )
-from truesource.evaluation.scaling.losses import Losses, Resampled, resample
+from truesource.evaluation.scaling.losses import Losses, ResampledLosses, resample
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import track
@@ -250,7 +250,7 @@ class AxisFit:
 
 
 @dataclass(frozen=True)
-class Joint:
+class JointResult:
     """The fit over model size and corpus size together."""
 
     fit: JointFit
@@ -266,7 +266,7 @@ class Fits:
     """Result of `fit_all`."""
 
     axes: list[AxisFit]
-    joint: Joint | None
+    joint: JointResult | None
     refused: list[str]  #: what could not be fitted though it was varied, and why
     replicates: int
     seed: int
@@ -318,7 +318,7 @@ def _over(
     cells: Sequence[ScalingCell],
     rows: Sequence[int],
     losses: Losses,
-    resampled: Resampled,
+    resampled: ResampledLosses,
     spread: FloatArray,
     seed: int,
 ) -> AxisFit:
@@ -368,7 +368,7 @@ def _unknown_floor(
     x: FloatArray,
     cells: Sequence[ScalingCell],
     losses: Losses,
-    resampled: Resampled,
+    resampled: ResampledLosses,
     scatter: Scatter,
     seed: int,
 ) -> UnknownFloor | None:
@@ -393,7 +393,7 @@ def _unknown_floor(
     )
 
 
-def _joint(cells: Sequence[ScalingCell], losses: Losses, resampled: Resampled, seed: int) -> Joint:
+def _joint(cells: Sequence[ScalingCell], losses: Losses, resampled: ResampledLosses, seed: int) -> JointResult:
     n = _positions("parameters_without_embeddings", cells)
     d = _positions("sentences", cells)
     check_joint(n, d)
@@ -419,7 +419,7 @@ def _joint(cells: Sequence[ScalingCell], losses: Losses, resampled: Resampled, s
         name: interval(part(fit), np.array([part(law) for law in again]), resampled.few) for name, part in parts.items()
     }
     at_bound = fit.at_bound or float(np.mean([law.at_bound for law in again])) > TAILS[0]
-    return Joint(fit, intervals, tuple(range(len(cells))), failed, scatter, at_bound)
+    return JointResult(fit, intervals, tuple(range(len(cells))), failed, scatter, at_bound)
 
 
 def interval(value: float, replicates: FloatArray, few: bool) -> Interval:

@@ -49,7 +49,7 @@ class Losses:
 
 
 @dataclass(frozen=True)
-class Resampled:
+class ResampledLosses:
     """Replicates of the losses of `Losses`, R of them; NaN if a reducible loss came out at zero or below."""
 
     reducible: FloatArray  #: (R, C)
@@ -61,16 +61,16 @@ class Resampled:
         """Replicates in which every reducible loss is above zero, (R,)."""
         return np.asarray(np.isfinite(self.reducible).all(axis=1))
 
-    def take(self, rows: Sequence[int]) -> Resampled:
+    def take(self, rows: Sequence[int]) -> ResampledLosses:
         """Select some of the models."""
         return replace(self, reducible=self.reducible[:, list(rows)])
 
-    def shifted(self, logs: FloatArray) -> Resampled:
+    def shifted(self, logs: FloatArray) -> ResampledLosses:
         """Add something to the logarithm of each reducible loss, (R, C)."""
         return replace(self, reducible=self.reducible * np.exp(logs))
 
 
-def resample(losses: Losses, *, seed: int, replicates: int = REPLICATES) -> tuple[Resampled, FloatArray]:
+def resample(losses: Losses, *, seed: int, replicates: int = REPLICATES) -> tuple[ResampledLosses, FloatArray]:
     """Bootstrap over evaluation sentences, drawn with replacement, the same for all models and the truth.
 
     Args:
@@ -87,7 +87,7 @@ def resample(losses: Losses, *, seed: int, replicates: int = REPLICATES) -> tupl
     values = sums[:, :-1] / sums[:, -1:]
     with np.errstate(invalid="ignore", divide="ignore"):
         logs = np.where(values[:, :-1] > 0.0, np.log(values[:, :-1]), np.nan)
-    return Resampled(np.exp(logs), values[:, -1], losses.too_few), _deviation(logs)
+    return ResampledLosses(np.exp(logs), values[:, -1], losses.too_few), _deviation(logs)
 
 
 def _deviation(logs: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from truesource.evaluation.show.words import unchecked_note, vocabulary_note
 from truesource.grammar.support.printable import listed
 
 if TYPE_CHECKING:
-    from truesource.evaluation.core.comparison import ScoredAlone
+    from truesource.evaluation.core.comparison import AloneScores
 
 
 #: column, its heading and how it is shown, after the model and its objective
@@ -98,7 +98,7 @@ def lines_table(lines: Sequence[Mapping[str, Any]], bound: float) -> ReportTable
     )
 
 
-def alone_table(scored: ScoredAlone) -> ReportTable:
+def alone_table(scored: AloneScores) -> ReportTable:
     """Return a model on text with an unknown truth: perplexity with interval, tokens, sentences."""
     scores = scored.scores
     sentences = scores.n_sentences - len(scores.impossible)
