@@ -39,10 +39,7 @@ class EvaluatorOutput:
 
     scores: Sequence[Score | NoScore]  #: with ``model`` and ``objective`` among their keys
     entries: Mapping[str, Any] = field(default_factory=dict)  #: JSON values that a run saves with the scores
-    impossible: tuple[Collection[int], Collection[int]] = (
-        (),
-        (),
-    )  #: sentences that model, and truth, give probability 0
+    impossible: tuple[Collection[int], Collection[int]] = ((), ())  #: sentences impossible for the model, the truth
     notes: Sequence[str] = ()  #: sentences about it
     title: str = ""  #: of what the verb prints; empty: model and objective
     line: str = ""  #: what the verb prints last, such as the signature of the main number

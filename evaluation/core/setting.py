@@ -57,9 +57,7 @@ class Setting:
     left_out: Mapping[str, int] = field(default_factory=dict)
     transform: Transform | None = None  #: of the text, see `truesource.evaluation.core.oracle.Oracle`
     text: Text | None = None  #: that the sentences are from
-    counts: Mapping[str, int] | None = (
-        None  #: of the words of the training text; None: counts in the corpus of ``text``
-    )
+    counts: Mapping[str, int] | None = None  #: of words in the training text; None: from the corpus of ``text``
     _truths: dict[Any, TokenScores] = field(default_factory=dict, init=False, repr=False)
     _warned: set[Any] = field(default_factory=set, init=False, repr=False)
 

@@ -262,10 +262,8 @@ class _Readers:
         allowed = np.where(counted, q, 0.0).sum(axis=1)
         gap = np.zeros_like(q)
         gap[counted] = q[counted] * (log_q[counted] - np.log(mixture[counted]))
-        possible = allowed > 0.0
-        rest = gap.sum(axis=1)[possible] / allowed[possible] - np.log(
-            allowed[possible]
-        )  # of the model given these events
+        valid = allowed > 0.0
+        rest = gap.sum(axis=1)[valid] / allowed[valid] - np.log(allowed[valid])  # of the model given these events
         ends: dict[str, tuple[float, float]] = {}
         if len(names) > 1 and not too_few(len(starts)):
             low, high = intervals(exact, q, starts, weight, seed)
@@ -293,7 +291,7 @@ class DocumentReading(ResultRecords):
     tables: dict[str, dict[str, Scores]]  #: by ``string``, ``position`` and ``step``, and by group of these
     contexts: int  #: positions that were compared
     impossible: IntArray  #: documents that the truth cannot make
-    with_languages: bool  #: the language of each document is known, so that there is a regret
+    informed: bool  #: the language of each document is known, so that there is a regret
 
     @override
     def as_scores(self) -> list[Score]:
@@ -345,9 +343,7 @@ def documents_read(
     documents = [setting.sentences[i] for i in np.unique(readers.document).tolist()]
     shared = signed_parts(readers.cached.oracle, setting, contexts=len(readers.document), excluded=len(lost))
     languages = _languages(setting, truth, np.unique(readers.document))
-    measuring = _ReaderComparison(
-        readers, others, _columns_of_truth(truth, documents, setting, languages), shared, setting
-    )
+    measuring = _Comparison(readers, others, _columns_of_truth(truth, documents, setting, languages), shared, setting)
     string = _strings(documents)
     log_q = readers.log_q(model)
     columns = measuring.columns(log_q)
@@ -365,7 +361,7 @@ def documents_read(
         tables=tables,
         contexts=len(readers.document),
         impossible=lost,
-        with_languages=languages is not None,
+        informed=languages is not None,
     )
 
 
@@ -402,7 +398,7 @@ def _columns_of_truth(
 
 
 @dataclass(frozen=True, eq=False)
-class _ReaderComparison:
+class _Comparison:
     """Models compared with perfect readers."""
 
     readers: _Readers

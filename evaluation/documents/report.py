@@ -103,11 +103,7 @@ def family_of(reference: str) -> Truth:
 def _notes(found: DocumentReading) -> list[str]:
     if "entropy" not in found.scores[OF_TRUTH]:
         return ["the languages of this truth are infinitely many, so there is no entropy of them and no regret"]
-    return (
-        []
-        if found.with_languages
-        else ["there is no regret: it needs a corpus folder of this very pool, without switch"]
-    )
+    return [] if found.informed else ["there is no regret: it needs a corpus folder of this very pool, without switch"]
 
 
 def groups_of(record: Record, by: str) -> dict[str, Group]:

@@ -81,7 +81,7 @@ def spearman_ends(x: FloatArray, y: FloatArray, sentence: NDArray[np.integer]) -
         return np.full(2, np.nan)
     if np.array_equal(x, y):
         return np.ones(2)
-    ranked = _RankedValues(x), _RankedValues(y)
+    ranked = _Ranks(x), _Ranks(y)
     rho, influence = _weighted_spearman(*ranked, np.ones((1, len(x))), starts)
     value, slope = _fisher(rho)
     if n >= LARGE:
@@ -98,7 +98,7 @@ def spearman_ends(x: FloatArray, y: FloatArray, sentence: NDArray[np.integer]) -
     return np.asarray(np.tanh([value[0] - half, value[0] + half]))
 
 
-class _RankedValues:
+class _Ranks:
     """Values in ascending order, equal ones together."""
 
     def __init__(self, values: FloatArray) -> None:
@@ -115,9 +115,7 @@ class _RankedValues:
         return np.asarray((np.cumsum(groups, axis=1) - groups / 2.0)[:, self.group])
 
 
-def _weighted_spearman(
-    x: _RankedValues, y: _RankedValues, weights: FloatArray, starts: IntArray
-) -> tuple[FloatArray, FloatArray]:
+def _weighted_spearman(x: _Ranks, y: _Ranks, weights: FloatArray, starts: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return Spearman's rho of weighted positions (R,) and the influence of each sentence on it (R, N).
 
     A rank is the share of smaller values and half the share of equal ones. So the influence of a position is the
@@ -137,7 +135,7 @@ def _weighted_spearman(
     def mean(values: FloatArray) -> FloatArray:
         return np.asarray((w * values).sum(axis=1, keepdims=True))
 
-    def above(side: _RankedValues, values: FloatArray) -> FloatArray:
+    def above(side: _Ranks, values: FloatArray) -> FloatArray:
         return np.asarray(mean(values) - side.below(w * values))
 
     products, squares_a, squares_b = mean(a * b), mean(a * a), mean(b * b)

@@ -67,9 +67,9 @@ class NothingToCompareError(NothingToMeasureError):
 def at_positions_of(scores: TokenScores, other: TokenScores) -> TokenScores:
     """Return the scores at positions that ``other`` scores too."""
     mine, theirs = (x.sentence.astype(np.int64) << 32 | x.position for x in (scores, other))
-    common = np.isin(mine, theirs)
+    both = np.isin(mine, theirs)
     return replace(
-        scores, log_prob=scores.log_prob[common], sentence=scores.sentence[common], position=scores.position[common]
+        scores, log_prob=scores.log_prob[both], sentence=scores.sentence[both], position=scores.position[both]
     )
 
 
@@ -88,12 +88,9 @@ def pair(model: TokenScores, oracle: TokenScores, unknown: Sequence[str] = ()) -
     if model.n_sentences != oracle.n_sentences or model.frame != oracle.frame:
         raise InputError("model and oracle were scored on different sentences or frames; score them together")
     excluded = np.union1d(model.impossible, oracle.impossible)
-    possible = [~np.isin(side.sentence, excluded) for side in (model, oracle)]
-    sentence, position = model.sentence[possible[0]], model.position[possible[0]]
-    if not (
-        np.array_equal(sentence, oracle.sentence[possible[1]])
-        and np.array_equal(position, oracle.position[possible[1]])
-    ):
+    mask = [~np.isin(side.sentence, excluded) for side in (model, oracle)]
+    sentence, position = model.sentence[mask[0]], model.position[mask[0]]
+    if not (np.array_equal(sentence, oracle.sentence[mask[1]]) and np.array_equal(position, oracle.position[mask[1]])):
         raise InputError("model and oracle count different positions; give the oracle the model's vocabulary")
     if len(sentence) == 0:
         n, by_model, by_oracle = model.n_sentences, len(model.impossible), len(oracle.impossible)
@@ -104,8 +101,8 @@ def pair(model: TokenScores, oracle: TokenScores, unknown: Sequence[str] = ()) -
             reason += f"; {words_missing(unknown)}"
         raise NothingToCompareError(f"no position is left to compare: {reason}", n, by_model, by_oracle)
     return Paired(
-        model=model.log_prob[possible[0]],
-        oracle=oracle.log_prob[possible[1]],
+        model=model.log_prob[mask[0]],
+        oracle=oracle.log_prob[mask[1]],
         sentence=sentence,
         position=position,
         impossible_model=model.impossible,

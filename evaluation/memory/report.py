@@ -27,27 +27,26 @@ def measure(model: LanguageModel, setting: Setting, settings: MemorySettings) ->
         InputError: the text is no split of a corpus, or there is no such split of members.
     """
     trained = setting.other_split(settings.members)
-    memorised = memory(model, setting, trained, sentences=settings.sentences, unseen=settings.unseen)
-    members, fresh = memorised.members, memorised.fresh
+    result = memory(model, setting, trained, sentences=settings.sentences, unseen=settings.unseen)
+    members, fresh = result.members, result.fresh
     return EvaluatorOutput(
-        scores=memorised.as_scores(),
+        scores=result.as_scores(),
         entries={
             "members": len(members.values),
             "fresh": len(fresh.values),
-            "shared": memorised.shared,
+            "shared": result.shared,
             "impossible_members": members.excluded,
             "impossible_fresh": fresh.excluded,
-            "repetitions": memorised.repetitions,
+            "repetitions": result.repetitions,
         },
         impossible=(
             _places(setting, fresh.different, fresh.impossible_model),
             _places(setting, fresh.different, fresh.impossible_truth),
         ),
-        notes=_notes(memorised, settings),
-        title=f"{memorised.model} ({memorised.objective}), {len(members.values):,} training and"
-        f" {len(fresh.values):,} fresh"
+        notes=_notes(result, settings),
+        title=f"{result.model} ({result.objective}), {len(members.values):,} training and {len(fresh.values):,} fresh"
         " sentences",
-        line=str(memorised.scores["auroc"]),
+        line=str(result.scores["auroc"]),
     )
 
 
@@ -62,8 +61,7 @@ def _notes(found: Memorisation, settings: MemorySettings) -> list[str]:
     if lost := found.members.excluded:
         notes.append(
             f"{lost:,} of {len(found.members.different):,} different training sentences are impossible for the model or"
-            " the"
-            " truth, and left out"
+            " the truth, and left out"
         )
     if found.shared:
         what = "are left out" if settings.unseen else "count on both sides; --unseen leaves them out"
@@ -135,13 +133,7 @@ def draw_groups(axes: Any, groups: Mapping[str, Mapping[str, Record]], name: str
     """Draw a measure by repetitions, with its intervals."""
     places = list(range(len(groups)))
     scores = [each[name] for each in groups.values()]
-    with_interval = [i for i in places if scores[i]["low"] is not None]
-    axes.vlines(
-        with_interval,
-        [scores[i]["low"] for i in with_interval],
-        [scores[i]["high"] for i in with_interval],
-        color=color,
-        alpha=0.6,
-    )
+    at = [i for i in places if scores[i]["low"] is not None]
+    axes.vlines(at, [scores[i]["low"] for i in at], [scores[i]["high"] for i in at], color=color, alpha=0.6)
     axes.plot(places, [each["value"] for each in scores], color=color, marker="o", markersize=4, label="model")
     axes.set_xticks(places, list(groups))

@@ -232,9 +232,7 @@ class ZipfFit:
     """A law by estimated ranks, the law behind it, and the counts."""
 
     law: Law  #: fitted to the counts, by ranks that are estimated
-    truth: (
-        TrueLaw | Missing
-    )  #: the law without the errors of the ranks, with its intervals, or the reason for its absence
+    truth: TrueLaw | Missing  #: the law without errors of the ranks, with intervals, or the reason for its absence
     counts: IntArray  #: (K,) occurrences in the counted half, by rank in the other
     unranked: float  #: share of the counted tokens whose word the ranking half does not have, excluded
 

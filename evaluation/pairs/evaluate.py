@@ -76,14 +76,12 @@ class PairEvaluation(ResultRecords):
         names = np.array([pair.phenomenon for pair in self.pairs])
         for phenomenon in (ALL, *self.phenomena):
             of = {"phenomenon": phenomenon}
-            members = np.ones(len(names), dtype=bool) if phenomenon == ALL else names == phenomenon
-            scores += self._measured(of, self._grouped(sums, members), MEASURES)
-            scores += [
-                (of, Score(name, n, signature({**self.parts, **of}))) for name, n in self._counts(members).items()
-            ]
-            scores += self._binned(of, sums, members)
+            mask = np.ones(len(names), dtype=bool) if phenomenon == ALL else names == phenomenon
+            scores += self._measured(of, self._grouped(sums, mask), MEASURES)
+            scores += [(of, Score(name, n, signature({**self.parts, **of}))) for name, n in self._counts(mask).items()]
+            scores += self._binned(of, sums, mask)
             if phenomenon != ALL:
-                for (by, group), member in self._strata(members).items():
+                for (by, group), member in self._strata(mask).items():
                     at = {**of, "by": by, "group": group}
                     scores += self._measured(at, self._grouped(sums, member), ("accuracy",))
                     scores.append((at, Score("pairs", int(member.sum()), signature({**self.parts, **at}))))

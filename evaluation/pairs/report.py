@@ -84,9 +84,7 @@ def pairs_figure(objective: str, models: Mapping[str, Sequence[Record]]) -> str:
             loc="outside lower center",
             ncols=min(6, len(labels) + len(extra[1])),
         )
-        return to_svg(
-            canvas, salt, "What models prefer in minimal pairs, and how far their log odds are from the truth"
-        )
+        return to_svg(canvas, salt, "Preferences of models in minimal pairs, and their log odds next to the truth")
 
 
 def _phenomena(axes: Any, phenomena: Sequence[str], models: Mapping[str, Sequence[Record]]) -> None:

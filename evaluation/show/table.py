@@ -149,17 +149,15 @@ def printable(table: ReportTable, separator: str) -> Table:
     """Return a table for a console of the library rich; ``separator`` is between values and intervals."""
     from rich.table import Table
 
-    printed_table = Table(
-        title=table.title or None, title_justify="left", caption=table.caption or None, caption_justify="left"
-    )
+    grid = Table(title=table.title or None, title_justify="left", caption=table.caption or None, caption_justify="left")
     for number, (heading, width) in enumerate(zip(table.columns, widths(table, separator), strict=True)):
         text = table.is_text(number)
-        printed_table.add_column(
+        grid.add_column(
             heading, justify="left" if text else "right", no_wrap=not wraps(table, number), min_width=width or None
         )
     for row in table.rows:
-        printed_table.add_row(*(written(cell, separator) for cell in row.cells))
-    return printed_table
+        grid.add_row(*(written(cell, separator) for cell in row.cells))
+    return grid
 
 
 def written(cell: Cell | str | None, separator: str) -> str:

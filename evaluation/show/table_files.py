@@ -129,10 +129,8 @@ def frame_of(tables: Sequence[ReportTable]) -> pd.DataFrame:
     """Return the columns of `columns_of` as a data frame; columns without any entry are excluded."""
     import pandas as pd
 
-    columns = {
-        name: values for name, values in columns_of(tables).items() if any(value is not None for value in values)
-    }
-    return pd.DataFrame({name: pd.Series(values).convert_dtypes() for name, values in columns.items()})
+    filled = {name: values for name, values in columns_of(tables).items() if any(value is not None for value in values)}
+    return pd.DataFrame({name: pd.Series(values).convert_dtypes() for name, values in filled.items()})
 
 
 def csv_text(tables: Sequence[ReportTable]) -> str:

@@ -214,9 +214,7 @@ def _sizes(samples: Mapping[str, Sample], truth: TrueText) -> Sizes:
     tokens = min(int(sample.known.sum()) for sample in samples.values())
     pairs = min(int(sample.bigrams.sum()) for sample in samples.values())
     if truth.unknown_code is not None:
-        return Sizes(
-            *(max(0, min(observed, least)) for observed, least in zip((tokens, pairs), _least(truth, n), strict=True))
-        )
+        return Sizes(*(max(0, min(size, least)) for size, least in zip((tokens, pairs), _least(truth, n), strict=True)))
     length = np.arange(truth.high + 1)
     mean, square = float(length @ truth.length_pmf), float(length**2 @ truth.length_pmf)
     slack = 6.0 * math.sqrt(n * max(0.0, square - mean * mean))

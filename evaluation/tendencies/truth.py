@@ -288,10 +288,8 @@ class TrueText:
 
     def outside(self, sentences: Iterable[Sequence[str]]) -> float:
         """Return the share of the tokens that are no words of the grammar, in [0, 1]; a model's ``<unk>`` is a word."""
-        word_ids = self._oracle.truth.word_ids
-        inside = [
-            word in word_ids or (self.collapsed and word == UNKNOWN) for sentence in sentences for word in sentence
-        ]
+        ids = self._oracle.truth.word_ids
+        inside = [word in ids or (self.collapsed and word == UNKNOWN) for sentence in sentences for word in sentence]
         return 1.0 - float(np.mean(inside)) if inside else 0.0
 
     def habits(self, sentences: Sequence[Sequence[str]], *, seed: int, n: int = HABIT_SENTENCES) -> list[str]:

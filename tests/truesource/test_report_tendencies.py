@@ -207,7 +207,9 @@ def adjusted(p: dict[str, dict[str, float]], members: dict[str, list[str]]) -> d
         for source, row in p.items()
     }
     found = Tendencies("truth", "t", findings, {}).adjusted_for(members, "{} tests")
-    return {source: {name: f.as_record() for name, f in row.items()} for source, row in found.findings.items()}
+    return {
+        source: {name: f.as_score().as_record() for name, f in row.items()} for source, row in found.findings.items()
+    }
 
 
 @pytest.mark.long
