@@ -29,7 +29,7 @@ import numpy as np
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.memory.measure import Memorised, memory, repeated
+from truesource.evaluation.memory.measure import Memorisation, memory, repeated
 from truesource.evaluation.show.figures import MODEL, QUIET, SERIES, TRUTH, figure, to_svg, write_figure
 from truesource.generator.language_model import LanguageModel, ScoringFrame
 from truesource.generator.sampler import Sampler
@@ -103,7 +103,7 @@ def membership(name: str, epochs: float, out: Path) -> None:
     write_figure(out / "memory_membership.svg", lambda: membership_figure(found, truth))
 
 
-def membership_figure(found: Memorised, truth: Memorised) -> str:
+def membership_figure(found: Memorisation, truth: Memorisation) -> str:
     """AUROC by repetitions, and memorised bits."""
     with figure(8.4, 3.4, "membership") as drawn:
         attack, bits = drawn.subplots(1, 2)

@@ -76,7 +76,7 @@ def bound(
             folder.
         split: of a corpus.
         sentences: number of sentences, from the first; None: all.
-        longest: most words of a sentence; None: any number.
+        longest: maximum number of words of a sentence; None: any number.
         lengths: the condition of the truth, such as ``6..25``, ``(6, 25)`` or ``none``; None: as the corpus.
         frame: which positions count.
         seed: of the intervals.
@@ -89,11 +89,11 @@ def bound(
         dtype: of the charts; float32 is accurate to 1e-4 nats per token.
 
     Returns:
-        ``causal_bound`` and ``masked_bound``: perplexities with intervals. Of text that was not sampled from the
-        grammar they bound nothing, and are called ``causal_perplexity`` and so on. ``detail`` is a `Bounds`.
+        ``causal_bound`` and ``masked_bound``: perplexities with intervals. If the text was not sampled from
+        the grammar, they are not bounds, and are called ``causal_perplexity`` and so on. ``detail`` is a `Bounds`.
 
     Raises:
-        InputError: the truth of the text is not known, or cannot give what is asked for.
+        InputError: the truth of the text is unknown, or lacks the requested scores.
     """
     how: dict[str, Any] = {"split": split, "sentences": sentences, "longest": longest, "lengths": lengths}
     setting = as_setting(text, oracle, frame=frame, seed=seed, **how)
@@ -107,16 +107,16 @@ def bound(
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """Exact scores of sentences, and the bounds that they add up to."""
+    """Exact scores of sentences, and their bounds."""
 
     sentences: SentenceScores  #: records of `sentence_records`; empty while parts of other jobs are missing
     scores: Sequence[Score]
-    notes: Sequence[str]  #: sentences on what the numbers are of
+    notes: Sequence[str]  #: sentences on the scope of the numbers
     complete: bool = True  #: False while parts of other jobs are missing
 
 
 def exact_bounds(setting: Setting, request: BoundRequest, score: Scoring = sentence_records) -> Bounds:
-    """Score the sentences of a setting exactly, and add them up.
+    """Score the sentences of a setting exactly, and compute the bounds.
 
     Args:
         setting: text and truth.
@@ -125,7 +125,7 @@ def exact_bounds(setting: Setting, request: BoundRequest, score: Scoring = sente
             `truesource.evaluation.core.scores_on_disk.score_in_parts`.
 
     Raises:
-        InputError: the truth or the transform of the text does not give what is asked for.
+        InputError: the truth or the transform of the text does not have the requested scores.
     """
     truth, transform = setting.known, setting.transform
     setting, reading = read_unknown(setting)
@@ -170,16 +170,16 @@ def result_of(bounds: Bounds) -> Result:
 
 
 def _meaning(name: str) -> str:
-    """Return what a bound is the perplexity of."""
+    """Return the meaning of a bound."""
     objective = name.removesuffix("_bound").removesuffix("_perplexity")
     return MEANINGS.get(objective, MEANINGS["causal"])
 
 
 def _possible(request: BoundRequest, setting: Setting) -> tuple[BoundRequest, list[str]]:
-    """Return the request without the masked bound of a process, and a sentence on that.
+    """Return the request without the masked bound of a process, and a note on it.
 
     Raises:
-        InputError: the truth or the transform of the text does not give what is asked for.
+        InputError: the truth or the transform of the text does not have the requested scores.
     """
     truth, transform, notes = setting.known, setting.transform, []
     if request.masked and not offers(truth, "masked"):
@@ -209,19 +209,20 @@ def read_unknown(setting: Setting) -> tuple[Setting, TextReading]:
     truth, text = setting.known, setting.text
     if is_sampled_from(None if text is None else text.corpus, truth):
         return setting, TextReading(True, {}, [])
+    place = "this text" if text is None or text.path is None else text.path
     notes = [
-        f"{'this text' if text is None or text.path is None else text.path} is no corpus that truesource sampled from"
+        f"{place} is no corpus that truesource sampled from"
         " this grammar, so this is the perplexity of the grammar on this text. Other models may be better, unless the"
         " text was sampled from the grammar."
     ]
-    as_it_is = setting, TextReading(False, {}, notes)
+    unchanged = setting, TextReading(False, {}, notes)
     if not offers(truth, "parses") or "unknown_words" not in truth.meta:
-        return as_it_is
+        return unchanged
     grammar = setting.grammar
     read = [read_words(grammar, sentence) for sentence in setting.sentences]
     unknown = sum(a != b for pair in zip(read, setting.sentences, strict=True) for a, b in zip(*pair, strict=True))
     if not unknown:
-        return as_it_is
+        return unchanged
     tokens = sum(map(len, read))
     notes.append(
         f"{unknown:,} of {tokens:,} words ({unknown / tokens:.1%}) are read as parse reads them: by the class of their"

@@ -20,7 +20,7 @@ from truesource.grammar.support.printable import listed
 from truesource.grammar.support.records import made_settings
 from truesource.grammar.support.settings import DEFAULT_SEED, Settings, did_you_mean
 
-#: calls that measure what an evaluator of a run is named after
+#: calls for evaluators of runs that take other inputs
 OTHER_CALLS = {
     "explain": "truesource.explain",
     "treebank_baseline": "the command truesource compare",
@@ -59,12 +59,12 @@ def evaluate(
         model: to measure, or its reference: a folder, or code such as ``file.py:name``.
         text: a corpus, its folder, a text file, sentences, or a `Setting` with its own truth and frame.
         oracle: grammar or process that the text was sampled from, its file, or a language; True: the one in the corpus
-            folder; False: nobody knows the truth.
+            folder; False: the truth is unknown.
         split: of a corpus; None: ``eval``; for naturalness ``train``, for tendencies ``test``.
         sentences: number of sentences, from the first; None: as many as the evaluator takes by itself.
         lengths: the condition of the truth, such as ``6..25``, ``(6, 25)`` or ``none``; None: as the corpus.
         frame: which positions count.
-        seed: of all that is random, such as intervals.
+        seed: of random numbers, such as for intervals.
         settings: of the evaluator, as in a configuration; further arguments of the four.
 
     Returns:
@@ -72,7 +72,7 @@ def evaluate(
         `truesource.evaluation.core.evaluator.EvaluatorOutput`.
 
     Raises:
-        InputError: there is no such evaluator or setting, the truth of the text is not known, or it cannot be measured.
+        InputError: there is no such evaluator or setting, the truth of the text is unknown, or it cannot be measured.
         NothingToMeasureError: there is nothing to measure.
     """
     evaluator = evaluator_named(name)
@@ -155,7 +155,7 @@ def evaluator_named(name: str) -> Evaluator:
 
 
 def loaded(evaluator: Evaluator, model: LanguageModel | str | Path, settings: Settings) -> Any:
-    """Load a model by its reference; of an evaluator of snapshots, find the folder where they are.
+    """Load a model by its reference, or find the folder of snapshots if the evaluator measures these.
 
     Raises:
         InputError: there is no such model, or it lacks an ability that the settings need.
@@ -176,7 +176,7 @@ def loaded(evaluator: Evaluator, model: LanguageModel | str | Path, settings: Se
 
 
 def measure(evaluator: Evaluator, model: Any, setting: Setting, settings: Settings) -> Result:
-    """Measure a loaded model; arguments and errors are those of `Evaluator.measure`."""
+    """Measure a loaded model; for arguments and errors see `Evaluator.measure`."""
     output = evaluator.measure(model, setting, settings)
     record = record_of(output)
     title = output.title or f"{record['model']} ({record['objective']})"
@@ -200,5 +200,5 @@ def _figure(evaluator: Evaluator, record: Any) -> Callable[[], str | None] | Non
 
 
 def with_extent(table: ReportTable, extent: str) -> ReportTable:
-    """Return a table whose title says of which sentences it is; the same table without an extent."""
+    """Add the measured sentences to the title of a table, unless the extent is empty."""
     return replace(table, title=f"{table.title}; {extent}" if table.title else extent) if extent else table

@@ -1,4 +1,4 @@
-"""Many models against one truth: a row for each, and its difference to a baseline with a test."""
+"""Many models against one truth: a row for each, and its difference from a baseline with a test."""
 
 from __future__ import annotations
 
@@ -21,25 +21,24 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import SHOWN, ResultRecords, one_line
 from truesource.grammar.support.settings import DEFAULT_SEED
 
-#: parts of signatures that say what is predicted, of which text, and with which truth; models that differ in one of
-#: them do not compare
+#: parts of signatures on predictions, text and truth; models that differ in one of them do not compare
 SAME = (
     *("objective", "data", "grammar", "given", "transform", "disjoint", "eos", "first", "unk", "vocab"),
     *("longest", "longer"),
 )
-OF_THE_TEXT = ("data", "grammar", "vocab")  #: those that parallel texts have of their own
+OF_THE_TEXT = ("data", "grammar", "vocab")  #: parts that may differ between parallel texts
 MEASURES = ("ppl", "bound", "relative_ppl", "kl")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeedScores:
-    """A trained model beside the truth."""
+    """Scores of a trained model and of the truth."""
 
-    label: str  #: what this very model is called: its reference, or its name in a run
+    label: str  #: reference of this very model, or its name in a run
     paired: Paired
     parts: Mapping[str, object]  #: of the signature of its scores
     resampling: int = DEFAULT_SEED  #: seed of the intervals of these scores
-    seed: int | None = None  #: that it was trained with, where that is known
+    seed: int | None = None  #: of its training; None: unknown
     also: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  #: records of further evaluators, by name
     exact: Score | None = None  #: from full distributions: ``kl``, nats a token, or ``kl_infinite``, a share
 
@@ -50,8 +49,8 @@ class SeedScores:
 
     def resampled(self, seed: int) -> SeedScores:
         """Return the same scores with intervals by another seed."""
-        made = self.paired.n_sentences - len(self.paired.excluded)
-        return replace(self, resampling=seed, parts={**self.parts, "ci": ci_part(made, seed)})
+        sentences = self.paired.n_sentences - len(self.paired.excluded)
+        return replace(self, resampling=seed, parts={**self.parts, "ci": ci_part(sentences, seed)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +73,8 @@ class ModelScores:
         return tuple(values.values())
 
     @property
-    def asked(self) -> tuple[str, ...]:
-        """`key` without the text, its truth and its words, which parallel texts have of their own."""
+    def request(self) -> tuple[str, ...]:
+        """`key` without the text, its truth and its words, which may differ between parallel texts."""
         return tuple(value for name, value in zip(SAME, self.key, strict=True) if name not in OF_THE_TEXT)
 
     @property
@@ -84,7 +83,7 @@ class ModelScores:
         return str(self.parts["objective"])
 
     @property
-    def made(self) -> BoolArray:
+    def scored(self) -> BoolArray:
         """Sentences in which all seeds and the oracle count a position, (N,)."""
         return np.asarray(np.all([seed.table[2] > 0.0 for seed in self.seeds], axis=0))
 
@@ -93,7 +92,7 @@ class ModelScores:
         return replace(self, seeds=[scores.resampled(seed) for scores in self.seeds])
 
     def sums(self, measure: str, sentences: BoolArray) -> SeedSums:
-        """Numerators and denominators of a measure, on some of the sentences.
+        """Return numerators and denominators of a measure, on some of the sentences.
 
         Args:
             measure: ``kl``, ``bound`` (-ln P) or ``ppl`` (-ln Q), each a token, in nats.
@@ -104,7 +103,7 @@ class ModelScores:
 
 
 def grouped(models: Sequence[ModelScores]) -> list[list[ModelScores]]:
-    """The models in groups that compare: one text, truth, objective and vocabulary; each in the order given."""
+    """Group models that compare: one text, truth, objective and vocabulary; each group in the given order."""
     groups: dict[tuple[str, ...], list[ModelScores]] = {}
     for model in models:
         groups.setdefault(model.key, []).append(model)
@@ -115,7 +114,7 @@ def grouped(models: Sequence[ModelScores]) -> list[list[ModelScores]]:
 class ModelRow:
     """A model: measures as of `truesource.evaluation.measures.bootstrap.perplexities`, means over its seeds.
 
-    The mean of ``kl`` is arithmetic; those of perplexities are geometric, so that ``kl`` stays ``ln relative_ppl``.
+    The mean of ``kl`` is arithmetic; means of perplexities are geometric, so that ``kl`` stays ``ln relative_ppl``.
     """
 
     model: ModelScores
@@ -132,7 +131,7 @@ class ModelRow:
 
 @dataclass(frozen=True, kw_only=True)
 class PairedDifference:
-    """The KL of a model less that of another, nats a token, on the sentences that all models can make.
+    """The difference of the KL of two models, nats a token, on the sentences that all models can make.
 
     It is the logarithm of the ratio of their (relative) perplexities.
     """
@@ -141,7 +140,7 @@ class PairedDifference:
     baseline: str
     contrast: Contrast
     p_adjusted: float | None  #: by Holm's method, for all pairs of models
-    tests: int  #: number of pairs that ``p_adjusted`` is for
+    tests: int  #: number of pairs in the family of ``p_adjusted``
     parts: Mapping[str, object]  #: of the signature
 
 
@@ -156,7 +155,7 @@ class ModelComparison(ResultRecords):
     differences: Sequence[PairedDifference]  #: of all models but the baseline, in their order
     other_pairs: Sequence[PairedDifference]  #: of the pairs without the baseline, the later model less the earlier
     sentences: int  #: that all models and the oracle can make
-    n_sentences: int  #: given
+    n_sentences: int  #: number of sentences of the text
 
     @override
     def as_scores(self) -> list[Score]:
@@ -170,7 +169,7 @@ class ModelComparison(ResultRecords):
         ]
 
     def pair(self, first: str, second: str) -> PairedDifference:
-        """The KL of one model less that of another.
+        """Return the difference of the KL of two models, the first less the second.
 
         Raises:
             KeyError: there are no such models.
@@ -190,13 +189,13 @@ class ModelComparison(ResultRecords):
 
 
 def _row_scores(row: ModelRow) -> list[Score]:
-    """Return every measure, with the number of seeds and the standard deviation over them; then those of each seed."""
+    """Return every measure, with number and standard deviation of seeds; then the measures of each seed."""
     k = len(row.model.seeds)
     head = {"model": row.name, "objective": row.model.objective}
     every: list[Score] = []
     for name, value in row.measures.items():
-        own = {**row.parts, **unit_part(name), **({"estimator": "paired"} if name == "kl" else {})}
-        score = Score(name, value.value, signature(own), value.low, value.high)
+        parts = {**row.parts, **unit_part(name), **({"estimator": "paired"} if name == "kl" else {})}
+        score = Score(name, value.value, signature(parts), value.low, value.high)
         every.append(score.at(**head, seeds=k).with_more(sd=row.deviations.get(name)))
     for scores in row.model.seeds:
         if scores.exact is not None:
@@ -204,8 +203,8 @@ def _row_scores(row: ModelRow) -> list[Score]:
             every.append(exact.at(**head, seed_of=scores.label, seed=scores.seed))
     if k > 1:
         for scores, values in zip(row.model.seeds, row.by_seed, strict=True):
-            own = {**row.parts, "seeds": 1, "ci": "none/one-seed"}
-            of_seed = (Score(name, value, signature({**own, **unit_part(name)})) for name, value in values.items())
+            parts = {**row.parts, "seeds": 1, "ci": "none/one-seed"}
+            of_seed = (Score(name, value, signature({**parts, **unit_part(name)})) for name, value in values.items())
             every += keyed(of_seed, **head, seed_of=scores.label, seed=scores.seed)
     return every
 
@@ -228,10 +227,10 @@ def compare_models(
     """Compare models of one group, see `truesource.evaluation.comparing.grouped`.
 
     Args:
-        models: with names of their own.
+        models: with different names.
         baseline: name of the model that the others are compared with; None: the first.
         seed: of the resampling for differences and for means over several seeds.
-        parallel: models have texts and truths of their own, sentence beside sentence, each as long as in the others.
+        parallel: models have different, parallel texts and truths: corresponding sentences have equal lengths.
 
     Raises:
         InputError: there is no such baseline, two models have one name, their objectives, conditions or frames differ,
@@ -248,7 +247,7 @@ def compare_models(
             "the models were scored on different texts, truths, objectives or vocabularies", code="different-texts"
         )
     against = models[0] if baseline is None else _named(models, baseline)
-    common = np.asarray(np.all([model.made for model in models], axis=0))
+    common = np.asarray(np.all([model.scored for model in models], axis=0))
     if not common.any():
         raise _nothing_common(models)
     ordered = {model.name: model for model in (against, *(model for model in models if model is not against))}
@@ -258,12 +257,12 @@ def compare_models(
         PairedDifference(
             model=first,
             baseline=second,
-            contrast=found.contrast,
-            p_adjusted=found.p_adjusted,
-            tests=found.tests,
-            parts=_difference_parts(ordered[first], ordered[second], common, found.tests, seed),
+            contrast=test.contrast,
+            p_adjusted=test.p_adjusted,
+            tests=test.tests,
+            parts=_difference_parts(ordered[first], ordered[second], common, test.tests, seed),
         )
-        for (first, second), found in family.pairs.items()
+        for (first, second), test in family.pairs.items()
     ]
     return ModelComparison(
         objective=against.objective,
@@ -278,22 +277,22 @@ def compare_models(
 
 
 def model_row(model: ModelScores, *, seed: int = DEFAULT_SEED) -> ModelRow:
-    """The measures of one model: of one seed those that its scores have, of several their means.
+    """Return the measures of one model; of several seeds, their means.
 
     Args:
         model: of one or more seeds.
-        seed: of the resampling, where there are several.
+        seed: of the resampling, if there are several.
 
     Raises:
         NothingToCompareError: no sentence is possible for all its seeds and the oracle.
     """
-    made = model.made
-    if not made.any():
+    scored = model.scored
+    if not scored.any():
         raise _nothing_common([model])
-    logs = {name: model.sums(name, made) for name in ("ppl", "bound", "kl")}
+    logs = {name: model.sums(name, scored) for name in ("ppl", "bound", "kl")}
     values = {name: sums.values for name, sums in logs.items()}
     by_seed = {name: values["kl"] if name == "kl" else np.exp(values.get(name, values["kl"])) for name in MEASURES}
-    k, n = len(model.seeds), int(made.sum())
+    k, n = len(model.seeds), int(scored.sum())
     parts = dict(model.parts)
     if k == 1:
         measures = perplexities(model.seeds[0].paired, model.seeds[0].resampling)
@@ -301,8 +300,8 @@ def model_row(model: ModelScores, *, seed: int = DEFAULT_SEED) -> ModelRow:
         contrasts = {name: mean_over_seeds(sums, seed=seed) for name, sums in logs.items()}
         measures = {name: _of_log(contrasts[name]) for name in ("ppl", "bound")}
         measures |= {"relative_ppl": _of_log(contrasts["kl"], least=-math.inf), "kl": contrasts["kl"].interval}
-        tokens = [int(scores.table[2, made].sum()) for scores in model.seeds]
-        parts |= {"seeds": k, "sentences": n, "excluded": len(made) - n, "tokens": _both(*tokens)}
+        tokens = [int(scores.table[2, scored].sum()) for scores in model.seeds]
+        parts |= {"seeds": k, "sentences": n, "excluded": len(scored) - n, "tokens": _both(*tokens)}
         parts["ci"] = ci_part(n, seed, with_seeds=True)
     return ModelRow(
         model=model,
@@ -314,7 +313,7 @@ def model_row(model: ModelScores, *, seed: int = DEFAULT_SEED) -> ModelRow:
 
 
 def _oracle_row(model: ModelScores, name: str) -> ModelRow:
-    """The oracle with the vocabulary of a model, on the sentences of its first seed."""
+    """Return the oracle with the vocabulary of a model, on the sentences of its first seed."""
     first = model.seeds[0]
     paired = replace(first.paired, model=first.paired.oracle, impossible_model=first.paired.impossible_oracle[:0])
     alone = replace(first, label=name, paired=paired, seed=None, exact=None)
@@ -322,7 +321,7 @@ def _oracle_row(model: ModelScores, name: str) -> ModelRow:
 
 
 def _of_log(contrast: Contrast, least: float = 0.0) -> Interval:
-    """The exponential of a mean logarithm, whose interval ends at ``least`` or above."""
+    """Return the exponential of a mean logarithm, whose interval ends at ``least`` or above."""
     if contrast.low is None or contrast.high is None:
         return Interval(math.exp(contrast.value))
     with np.errstate(over="ignore"):
@@ -330,10 +329,10 @@ def _of_log(contrast: Contrast, least: float = 0.0) -> Interval:
 
 
 def _check_parallel(models: Sequence[ModelScores]) -> None:
-    """Texts and truths may differ; what is asked of them may not, nor the numbers of their tokens."""
+    """Refuse models with different objectives, conditions or frames, or texts with different numbers of tokens."""
     first, counts = models[0], models[0].seeds[0].table[2]
     for model in models[1:]:
-        if model.asked != first.asked:
+        if model.request != first.request:
             raise InputError(
                 f"{first.name} and {model.name} have different objectives, length conditions or scoring frames",
                 code="different-texts",
@@ -341,8 +340,8 @@ def _check_parallel(models: Sequence[ModelScores]) -> None:
         others = model.seeds[0].table[2]
         if len(others) != len(counts):
             raise InputError(
-                f"{first.name} has {len(counts):,} sentences and {model.name} {len(others):,}; parallel texts have as"
-                " many",
+                f"{first.name} has {len(counts):,} sentences and {model.name} {len(others):,}; parallel texts have"
+                " equal numbers",
                 code="not-parallel",
             )
         differing = np.flatnonzero((others != counts) & (others > 0) & (counts > 0))
@@ -350,7 +349,7 @@ def _check_parallel(models: Sequence[ModelScores]) -> None:
             n = int(differing[0])
             raise InputError(
                 f"sentence {n + 1:,} has {int(counts[n])} tokens in {first.name} and {int(others[n])} in {model.name};"
-                " the sentences of parallel texts are as long as each other",
+                " corresponding sentences of parallel texts have equal lengths",
                 code="not-parallel",
             )
 
@@ -359,18 +358,18 @@ def _named(models: Sequence[ModelScores], name: str) -> ModelScores:
     for model in models:
         if model.name == name:
             return model
-    known = ", ".join(model.name for model in models)
-    raise InputError(f"there is no model {name!r} to be the baseline; there are {known}", code="unknown-baseline")
+    names = ", ".join(model.name for model in models)
+    raise InputError(f"there is no model {name!r} to be the baseline; there are {names}", code="unknown-baseline")
 
 
 def _nothing_common(models: Sequence[ModelScores]) -> NothingToCompareError:
-    n = len(models[0].made)
-    counts = [f"{model.name} and the oracle can make {int(model.made.sum()):,}" for model in models]
+    n = len(models[0].scored)
+    counts = [f"{model.name} and the oracle can make {int(model.scored.sum()):,}" for model in models]
     return NothingToCompareError(
-        f"no sentence of {n:,} is possible for the oracle and all models: {', '.join(counts)}; leave out a model, or"
+        f"no sentence of {n:,} is possible for the oracle and all models: {', '.join(counts)}; remove a model, or"
         " smooth it",
         n,
-        sum(int((~model.made).sum()) for model in models),
+        sum(int((~model.scored).sum()) for model in models),
         len(models[0].seeds[0].paired.impossible_oracle),
     )
 
@@ -401,5 +400,5 @@ def _difference_parts(
 
 
 def _both(*values: object) -> object:
-    """The one value, or all where they differ."""
+    """Return the common value, or all values if they differ."""
     return values[0] if len(set(values)) == 1 else "/".join(map(str, values))

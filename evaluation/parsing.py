@@ -1,18 +1,18 @@
 """Parses compared with a treebank by the conventions of evalb: brackets, exact match and tags, with 95% intervals.
 
-The conventions are those of Sekine & Collins (1997) with COLLINS.prm:
+The conventions are from Sekine & Collins (1997) with COLLINS.prm:
 
-* The root and preterminals are no brackets. Phrases that cover no word are none either. COLLINS.prm names only TOP as
+* The root and preterminals are no brackets, nor are phrases that cover no word. COLLINS.prm names only TOP as
   a root: evalb counts a ROOT as a bracket that every parse gets right, unless a line ``DELETE_LABEL ROOT`` is added.
 * Traces are taken out, and so are the words that the treebank tags as punctuation.
 * Labels are cut at the first ``-`` or ``=``; ADVP and PRT are the same label, of brackets as of tags.
-* A bracket that stands n times in one tree and m times in the other matches min(n, m) times.
+* A bracket that occurs n times in one tree and m times in the other matches min(n, m) times.
 * A proposed bracket crosses if it overlaps some bracket of the treebank and neither contains the other. It counts once,
   however many it crosses.
-* The length of a sentence is its number of words in the treebank, punctuation included, traces left out.
+* The length of a sentence is its number of words in the treebank, punctuation included, traces excluded.
 
-Other than in evalb, every sentence counts. evalb leaves out sentences without a parse, those where the two sides
-disagree on what is punctuation, and those of punctuation alone. Here the tags of the treebank say what is punctuation,
+Unlike in evalb, every sentence counts. evalb excludes sentences without a parse, with punctuation that differs between
+the two sides, and of punctuation alone. Here the tags of the treebank decide what is punctuation,
 and a missing parse (None) has no brackets and no tags; crossing brackets are counted in sentences with a parse.
 """
 
@@ -57,7 +57,7 @@ COUNTS = ("sentences", "unparsed", "words", "gold_brackets", "proposed_brackets"
 
 
 def tagged_words(tree: Tree) -> list[tuple[str, str]]:
-    """Tags and words, traces left out."""
+    """Return tags and words, traces excluded."""
     return [
         (node.label, str(node.children[0])) for node in tree.subtrees() if node.is_preterminal and node.label != EMPTY
     ]
@@ -69,7 +69,7 @@ def is_punctuation(tag: str) -> bool:
 
 
 def brackets(tree: Tree, left_out: Sequence[bool]) -> tuple[Counter[Bracket], list[str]]:
-    """Labelled spans of the phrases of a tree, and the tags of the words that count.
+    """Return labelled spans of the phrases of a tree, and the tags of the words that count.
 
     Spans number the words that are left when traces and the words ``left_out`` (one truth value a word that is no
     trace) are taken out; phrases that cover no word and root labels are not listed. Labels are cut at the first
@@ -97,7 +97,7 @@ def brackets(tree: Tree, left_out: Sequence[bool]) -> tuple[Counter[Bracket], li
 
 
 def unlabelled(labelled: Counter[Bracket]) -> Counter[tuple[int, int]]:
-    """The spans of brackets, each as often as it stands."""
+    """Return the spans of brackets, each as often as it occurs."""
     counts: Counter[tuple[int, int]] = Counter()
     for (begin, end, _), times in labelled.items():
         counts[begin, end] += times
@@ -105,7 +105,7 @@ def unlabelled(labelled: Counter[Bracket]) -> Counter[tuple[int, int]]:
 
 
 def crossing_brackets(proposed: Counter[tuple[int, int]], gold: Counter[tuple[int, int]]) -> int:
-    """Number of proposed spans that overlap a span of the treebank where neither contains the other."""
+    """Return the number of proposed spans that overlap a span of the treebank where neither contains the other."""
     crossing = 0
     for (begin, end), times in proposed.items():
         if (begin, end) not in gold:  # spans of one tree never cross each other
@@ -124,8 +124,8 @@ class SentenceBrackets(NamedTuple):
     """Counts of one sentence."""
 
     number: int  #: from 1
-    length: int  #: words of the treebank, punctuation included, traces left out
-    words: int  #: words that count, punctuation left out
+    length: int  #: words of the treebank, punctuation included, traces excluded
+    words: int  #: words that count, punctuation excluded
     gold: int  #: brackets of the treebank
     proposed: int  #: brackets of the parse
     matched: int  #: brackets of both, with the same label
@@ -138,7 +138,7 @@ class SentenceBrackets(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Matches:
-    """Counts that two sides have in common, and the shares that follow (0 where there is nothing to count)."""
+    """Counts that two sides have in common, and the shares that follow (0 if there is nothing to count)."""
 
     matched: int  #: what parses and treebank share
     gold: int  #: what the treebank has
@@ -146,12 +146,12 @@ class Matches:
 
     @property
     def precision(self) -> float:
-        """Share of what is proposed that is right, in [0, 1]."""
+        """Share of the proposed items that are right, in [0, 1]."""
         return self.matched / self.proposed if self.proposed else 0.0
 
     @property
     def recall(self) -> float:
-        """Share of the treebank's that was found, in [0, 1]."""
+        """Share of the treebank's items that were proposed, in [0, 1]."""
         return self.matched / self.gold if self.gold else 0.0
 
     @property
@@ -170,7 +170,7 @@ class BracketCounts(Matches):
     uncrossed: int  #: sentences with a parse and no crossing bracket
     few_crossing: int  #: sentences with a parse and at most two crossing brackets
     tagged: int  #: words with the right tag
-    words: int  #: words that count, punctuation left out
+    words: int  #: words that count, punctuation excluded
     sentences: int
     missing: int  #: sentences without a parse: their brackets and tags count as not found
 
@@ -214,7 +214,7 @@ class BracketCounts(Matches):
 
 @dataclass(frozen=True, kw_only=True)
 class BracketScores(BracketCounts):
-    """Counts over a corpus, and what they are made of."""
+    """Counts over a corpus, and their parts."""
 
     by_sentence: Sequence[SentenceBrackets] = field(repr=False)
     by_label: Mapping[str, Matches]  #: brackets of each label, the most frequent of the treebank first
@@ -223,21 +223,21 @@ class BracketScores(BracketCounts):
 
 
 def pooled(rows: Iterable[SentenceBrackets]) -> BracketCounts:
-    """The counts of some sentences together."""
+    """Return the counts of some sentences together."""
     return BracketCounts(**_sums(list(rows)))
 
 
 def compare_brackets(gold: Sequence[Tree], parsed: Sequence[Tree | None]) -> BracketScores:
-    """Labelled brackets, crossing brackets and tags of parses, against the treebank's trees of the same sentences.
+    """Compare labelled brackets, crossing brackets and tags of parses with the treebank's trees.
 
-    Both sides are treebank trees (unbinarised, coarse). See the head of the module for what counts.
+    Both sides are treebank trees (unbinarised, coarse). For the conventions see the head of the module.
 
     Args:
         gold: trees of the treebank.
-        parsed: a parse of each sentence; None where there is none.
+        parsed: a parse of each sentence; None if it is missing.
 
     Raises:
-        InputError: the two have different numbers of sentences, none at all, or a parse has other words.
+        InputError: the two have different numbers of sentences, no sentences, or a parse has other words.
     """
     if len(gold) != len(parsed) or not gold:
         raise InputError(f"the treebank has {len(gold):,} trees and there are {len(parsed):,} parses; give as many")
@@ -293,7 +293,7 @@ class _Comparison:
 
 
 class _Tally:
-    """Counts by name of what treebank and parses have, and what they share."""
+    """Counts by name of items of treebank and parses, and of common items."""
 
     def __init__(self) -> None:
         self.gold: Counter[str] = Counter()
@@ -307,7 +307,7 @@ class _Tally:
         self.matched.update(matched)
 
     def matches(self) -> dict[str, Matches]:
-        """Matches by name, the most frequent of the treebank first, then those that are only proposed."""
+        """Return matches by name, the most frequent of the treebank first, then those that are only proposed."""
         names = sorted({*self.gold, *self.proposed}, key=lambda name: (-self.gold[name], -self.proposed[name], name))
         return {
             name: Matches(matched=self.matched[name], gold=self.gold[name], proposed=self.proposed[name])
@@ -349,10 +349,11 @@ class LengthBand(NamedTuple):
         return isinstance(length, int) and self.low <= length and (self.high is None or length <= self.high)
 
     def __str__(self) -> str:
-        return f"{self.low}..{'' if self.high is None else self.high}"
+        high = "" if self.high is None else self.high
+        return f"{self.low}..{high}"
 
 
-SHORT = LengthBand(1, 40)  #: the sentences that evalb gives scores of besides those of all
+SHORT = LengthBand(1, 40)  #: the sentences that evalb scores in addition to all
 BANDS = (LengthBand(1, 10), LengthBand(11, 20), LengthBand(21, 30), LengthBand(31, 40), LengthBand(41, None))
 
 
@@ -409,7 +410,7 @@ def score_parses(
 
     Args:
         gold: trees of the treebank.
-        parsed: a parse of each sentence; None where there is none.
+        parsed: a parse of each sentence; None if it is missing.
         parser: names how they were parsed, for records and signatures.
         grammar: digest of the grammar that parsed them.
         seed: of the bootstrap.
@@ -423,7 +424,7 @@ def score_parses(
 
 
 def treebank_parts(gold: Sequence[Tree]) -> dict[str, object]:
-    """Parts of a signature on the treebank: which brackets count, its digest, and that of its sentences."""
+    """Return parts of a signature on the treebank: which brackets count, and digests of trees and sentences."""
     return {
         "brackets": "evalb-collins",
         "reference": digest_sentences([[str(tree)] for tree in gold]),
@@ -453,8 +454,8 @@ def _measures(rows: Sequence[SentenceBrackets], parts: Mapping[str, object], see
         yield Score(name, float(above.sum() / below.sum()), sampled, low, high)
     for name in SHARES:
         if name in fractions and (share := proportion(*fractions[name])) is not None:
-            told = signature({**signed, "ci": ci_part(counting(fractions[name][1]), seed, method="wilson")})
-            yield Score(name, share.value, told, share.low, share.high)
+            with_interval = signature({**signed, "ci": ci_part(counting(fractions[name][1]), seed, method="wilson")})
+            yield Score(name, share.value, with_interval, share.low, share.high)
     counted = signature({**signed, "ci": "none"})
     counts = (n, n - table["parsed"].sum(), *(table[key].sum() for key in ("words", "gold", "proposed", "matched")))
     for name, count in zip(COUNTS, counts, strict=True):
@@ -462,7 +463,7 @@ def _measures(rows: Sequence[SentenceBrackets], parts: Mapping[str, object], see
 
 
 def _fractions(table: Mapping[str, FloatArray]) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Numerators and denominators by measure, (N,) each."""
+    """Return numerators and denominators by measure, (N,) each."""
     gold, proposed, parsed = table["gold"], table["proposed"], table["parsed"]
     fractions = {}
     for kind, matched in (("labelled", table["matched"]), ("unlabelled", table["matched_unlabelled"])):
@@ -482,10 +483,10 @@ def _fractions(table: Mapping[str, FloatArray]) -> dict[str, tuple[FloatArray, F
 def _of_group(by: str, name: str, matches: Matches, parts: Mapping[str, object]) -> Iterator[Score]:
     """Yield the measures of a label or a tag."""
     place = {"by": by, "group": name}
-    told = signature({**parts, **place, "ci": "none"})
+    signed = signature({**parts, **place, "ci": "none"})
     counts = {"gold": matches.gold, "proposed": matches.proposed, "matched": matches.matched}
     values = {"precision": (matches.precision, matches.proposed), "recall": (matches.recall, matches.gold)}
     values["f1"] = (matches.f1, matches.gold + matches.proposed)
     for measure, (value, counted) in values.items():
         if counted:
-            yield Score(measure, value, told).at(**place, **counts)
+            yield Score(measure, value, signed).at(**place, **counts)

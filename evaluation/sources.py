@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.treebank import Treebank
 
-_HEAD = 4096  #: bytes looked at to tell what a file is
-_BRACKETING = re.compile(r"\(\s*\(|\(\S")  #: in tokenised text an opening bracket stands alone
+_HEAD = 4096  #: bytes read to recognise the kind of a file
+_BRACKETING = re.compile(r"\(\s*\(|\(\S")  #: in tokenised text an opening bracket is alone
 _RULE = re.compile(r"(?:[0-9.eE+-]+\s+){0,2}(?:\S+\s*-{1,2}>|\S+->\[)")
 _STREAM = 0x4E41  #: keeps these samples apart from a corpus drawn with the same seed
 
@@ -108,10 +108,10 @@ def read_source(
             corpus, a `Text`, a grammar, a model, or sentences.
         n: sentences to draw from a grammar or a model.
         seed: of the drawing.
-        lengths: sentences of other lengths are left out; a grammar is conditioned on it.
+        lengths: sentences of other lengths are excluded; a grammar is conditioned on it.
         split: of a corpus.
         convention: of a treebank.
-        name: of the source; empty: that of the file or model.
+        name: of the source; empty: the name of the file or model.
 
     Raises:
         InputError: there is no such file, it cannot be read, or none of its sentences has a length in the range.
@@ -291,7 +291,7 @@ def _read_trees(name: str, path: Path, convention: Name) -> Source:
 
 
 def _draw_from_model(name: str, path: Path | None, model: LanguageModel, n: int, seed: int) -> Source:
-    """Draw from the model's own distribution; sentences that are unfinished or empty are left out.
+    """Draw from the model's own distribution; sentences that are unfinished or empty are excluded.
 
     Raises:
         InputError: the model is masked, or cannot be read word by word.
@@ -302,8 +302,8 @@ def _draw_from_model(name: str, path: Path | None, model: LanguageModel, n: int,
 
     if model.objective != "causal":
         raise InputError("a masked model has no distribution over sentences to sample from", path or model.name)
-    drawn = draw(stepwise(model, "sampling text"), n, Decoding(), seed=seed)
-    text = [s for s, finished in zip(drawn.sentences, drawn.finished, strict=True) if finished and s]
+    samples = draw(stepwise(model, "sampling text"), n, Decoding(), seed=seed)
+    text = [s for s, finished in zip(samples.sentences, samples.finished, strict=True) if finished and s]
     note = f"{n - len(text):,} of {n:,} sentences of {model.name}, unfinished or empty, are left out"
     notes = (note,) if len(text) < n else ()
     words = None if model.vocabulary is None else tuple(model.vocabulary)

@@ -1,4 +1,4 @@
-"""The evaluator `beliefs`: what a perfect predictor knows, read from the layers of a network."""
+"""The evaluator `beliefs`: beliefs of a perfect predictor, read from the layers of a network."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class BeliefSettings(Settings):
     )
     last_words: int = Field(2, ge=1, le=6, description="Compare with the mean belief after the same 1, 2, ... words.")
     untrained: bool = Field(True, description="Compare with the same network with random weights.")
-    pairs: int = Field(200, ge=0, description="Pairs of prefixes of which one takes the belief of the other; 0: none.")
+    pairs: int = Field(200, ge=0, description="Pairs of prefixes, one of which gets the belief of the other; 0: none.")
     sentences: int | None = Field(1000, ge=10, description="Number of sentences to use, from the first.")
 
     @model_validator(mode="after")
     def _named_once(self) -> Self:
         for name in ("kinds", "layers"):
-            given = getattr(self, name)
-            if given is not None and len(set(given)) < len(given):
+            values = getattr(self, name)
+            if values is not None and len(set(values)) < len(values):
                 raise ValueError(f"{name}: name each once")
         return self
 
@@ -46,7 +46,7 @@ BELIEFS = Evaluator(
     code=f"{__package__}.report",
     help="""Read from the layers of a network what a perfect predictor knows, by linear maps.
 
-    R2 is the share of the variance of the exact belief that a map explains in other sentences. Beside it stand an
+    R2 is the share of the variance of the exact belief that a map explains in other sentences. It is compared with an
     untrained network, the last words, and the model's own probabilities of the next word.
 
     Example: truesource evaluate beliefs model/ corpus/ --oracle mess3 --figure beliefs.svg

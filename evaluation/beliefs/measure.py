@@ -2,8 +2,8 @@
 
 A belief is a vector of numbers that a perfect predictor has to carry (`truesource.grammar.inference.beliefs`). R2 is
 the share of its variance, all numbers together, that the best affine map explains in sentences that the map was not
-fitted to (Shai et al. 2024). Beside it stand the mean belief after the same last words, and the map of the model's own
-distribution of the next word, which it must know in any case.
+fitted to (Shai et al. 2024). It is compared with the mean belief after the same last words, and with the map of the
+model's own distribution of the next word, which it must know in any case.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.settings import DEFAULT_SEED
 
-SHARES = (0.7, 0.8)  #: of the sentences, where those that maps are fitted to end, and those that choose the decay
+SHARES = (0.7, 0.8)  #: of the sentences, ends of the parts that maps are fitted to, and that choose the decay
 DECAYS = (1e-8, 1e-6, 1e-4, 1e-2, 1.0)  #: of ridge regression, relative to the mean variance of the inputs
 Vectors = NDArray[np.floating]
 
@@ -65,21 +65,21 @@ class AffineMap:
     decay: float  #: of the ridge regression that it is from
 
     def __call__(self, x: Vectors) -> FloatArray:
-        """Return what it reads (N, d) from rows (N, D)."""
+        """Read (N, d) from rows (N, D)."""
         return np.asarray(x @ self.weight + self.bias, dtype=np.float64)
 
 
-def fit(x: Vectors, wanted: Vectors, parts: BeliefParts) -> AffineMap:
-    """The affine map of least squared error on the train part, held back as the dev part says (ridge regression).
+def fit(x: Vectors, targets: Vectors, parts: BeliefParts) -> AffineMap:
+    """Fit the affine map of least squared error to the train part, with a decay from the dev part (ridge regression).
 
-    From vectors to beliefs it reads; from beliefs to vectors it says how vectors change with a belief, on average.
+    A map from vectors to beliefs reads; a map from beliefs to vectors gives their mean change with a belief.
 
     Args:
         x: (T, D) vectors.
-        wanted: (T, d), such as beliefs.
+        targets: (T, d), such as beliefs.
         parts: of the T words.
     """
-    inputs, outputs = x[parts.train].astype(np.float64), wanted[parts.train].astype(np.float64)
+    inputs, outputs = x[parts.train].astype(np.float64), targets[parts.train].astype(np.float64)
     centre, mean = inputs.mean(axis=0), outputs.mean(axis=0)
     centred = inputs - centre
     values, turned = np.linalg.eigh(centred.T @ centred)
@@ -88,10 +88,10 @@ def fit(x: Vectors, wanted: Vectors, parts: BeliefParts) -> AffineMap:
     best: tuple[float, AffineMap] | None = None
     for decay in DECAYS:
         weight = turned @ (product / (np.maximum(values, 0.0) + decay * scale)[:, None])
-        made = AffineMap(weight, mean - centre @ weight, decay)
-        loss = float(np.square(made(x[parts.dev]) - wanted[parts.dev]).sum())
+        candidate = AffineMap(weight, mean - centre @ weight, decay)
+        loss = float(np.square(candidate(x[parts.dev]) - targets[parts.dev]).sum())
         if best is None or loss < best[0]:
-            best = loss, made
+            best = loss, candidate
     assert best is not None
     return best[1]
 
@@ -99,10 +99,10 @@ def fit(x: Vectors, wanted: Vectors, parts: BeliefParts) -> AffineMap:
 def r2(
     read: FloatArray, beliefs: FloatArray, parts: BeliefParts, sentence: IntArray, seed: int = DEFAULT_SEED
 ) -> Interval:
-    """Share of the variance of beliefs that is read, on the test part; below 0: worse than their mean.
+    """Return the share of the variance of beliefs that is read, on the test part; below 0: worse than their mean.
 
     Args:
-        read: (T, d) what is read of each word; only the test part counts.
+        read: (T, d) read beliefs of each word; only the test part counts.
         beliefs: (T, d).
         parts: of the words.
         sentence: (T,) of each word; sentences are resampled.
@@ -120,10 +120,10 @@ def r2(
 
 
 def readable(vectors: Vectors, beliefs: Beliefs, seed: int = DEFAULT_SEED) -> Interval:
-    """R2 of the best affine map from vectors to a belief: fitted to most sentences, measured on the others.
+    """Return R2 of the best affine map from vectors to a belief: fitted to most sentences, measured on the others.
 
     Args:
-        vectors: (T, D), such as those of a layer of a network.
+        vectors: (T, D), such as vectors of a layer of a network.
         beliefs: of the same T words.
         seed: of the interval.
 
@@ -143,7 +143,7 @@ def readable(vectors: Vectors, beliefs: Beliefs, seed: int = DEFAULT_SEED) -> In
 def mean_after(keys: Sequence[Sequence[Hashable]], beliefs: FloatArray, parts: BeliefParts) -> FloatArray:
     """Return for each word the mean belief of the train part after the same key; (T, d).
 
-    Keys that the train part lacks have that of their next shorter key, and the mean of all where there is none.
+    Keys that the train part lacks have the mean of their next shorter key, or else the mean of all.
 
     Args:
         keys: for each length, the longest first, a key of each word, such as its last two words.
@@ -155,7 +155,7 @@ def mean_after(keys: Sequence[Sequence[Hashable]], beliefs: FloatArray, parts: B
         rows: dict[Hashable, list[int]] = defaultdict(list)
         for i in parts.train.tolist():
             rows[of_length[i]].append(i)
-        means = {key: beliefs[found].mean(axis=0) for key, found in rows.items()}
+        means = {key: beliefs[members].mean(axis=0) for key, members in rows.items()}
         for i, key in enumerate(of_length):
             if key in means:
                 result[i] = means[key]
@@ -163,13 +163,13 @@ def mean_after(keys: Sequence[Sequence[Hashable]], beliefs: FloatArray, parts: B
 
 
 def last_words(beliefs: Beliefs, number: int) -> list[tuple[int, ...]]:
-    """The last words up to each, ``number`` of them or as many as there are, as numbers."""
+    """Return the last words up to each, ``number`` of them or as many as there are, as numbers."""
     words, position = beliefs.token.tolist(), beliefs.position.tolist()
     return [tuple(words[i - min(number - 1, at) : i + 1]) for i, at in enumerate(position)]
 
 
 def neighbours(beliefs: Beliefs, number: int) -> list[tuple[int, ...]]:
-    """The words next to each, ``number`` of them on either side, as numbers; -1 beyond the ends of a sentence."""
+    """Return the ``number`` words on either side of each word, as numbers; -1 beyond the ends of a sentence."""
     words, sentence = beliefs.token, beliefs.sentence
     table = np.full((len(words), 2 * number), -1, dtype=np.int64)
     for k in range(1, number + 1):
@@ -181,7 +181,7 @@ def neighbours(beliefs: Beliefs, number: int) -> list[tuple[int, ...]]:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """Beliefs of some words, and what is read of them, in the plane in which beliefs vary most."""
+    """Exact and read beliefs of some words, in the plane in which beliefs vary most."""
 
     truth: FloatArray  #: (N, 2)
     read: FloatArray  #: (N, 2)
@@ -190,9 +190,9 @@ class Picture:
 
 
 def picture(beliefs: FloatArray, read: FloatArray, most: int = 600) -> Picture:
-    """Project beliefs, and what is read, on the first two principal components of the beliefs.
+    """Project exact and read beliefs on the first two principal components of the exact ones.
 
-    Colours are the beliefs themselves where they are three numbers, else the first three components.
+    Colours are the beliefs themselves if they are three numbers, else the first three components.
 
     Args:
         beliefs: (N, d).
@@ -202,10 +202,10 @@ def picture(beliefs: FloatArray, read: FloatArray, most: int = 600) -> Picture:
     mean = beliefs.mean(axis=0)
     _, spread, axes = np.linalg.svd(beliefs - mean, full_matrices=False)
     axes = axes * np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])[:, None]
-    shown = beliefs[:most] if beliefs.shape[1] == 3 else (beliefs[:most] - mean) @ axes[:3].T
-    low, high = shown.min(axis=0), shown.max(axis=0)
-    colour = np.full((len(shown), 3), 0.4)
-    colour[:, : shown.shape[1]] = (shown - low) / np.where(high > low, high - low, 1.0)
+    components = beliefs[:most] if beliefs.shape[1] == 3 else (beliefs[:most] - mean) @ axes[:3].T
+    low, high = components.min(axis=0), components.max(axis=0)
+    colour = np.full((len(components), 3), 0.4)
+    colour[:, : components.shape[1]] = (components - low) / np.where(high > low, high - low, 1.0)
     plane = np.zeros((2, beliefs.shape[1]))
     plane[: len(axes)] = axes[:2]
     share = float(np.square(spread[:2]).sum() / np.square(spread).sum())
@@ -213,10 +213,10 @@ def picture(beliefs: FloatArray, read: FloatArray, most: int = 600) -> Picture:
 
 
 def divergences(log_truth: FloatArray, log_model: FloatArray) -> FloatArray:
-    """KL(P || Q) of rows of log probabilities, (N,) nats.
+    """Return KL(P || Q) of rows of log probabilities, (N,) nats.
 
     Args:
-        log_truth: (N, V), -inf where impossible.
+        log_truth: (N, V), -inf if impossible.
         log_model: (N, V), finite where the truth is.
     """
     truth = np.exp(log_truth)

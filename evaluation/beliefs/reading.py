@@ -1,4 +1,4 @@
-"""Maps from the layers of one network to the exact beliefs, what stands beside them, and changed beliefs."""
+"""Maps from the layers of one network to the exact beliefs, their baselines, and changed beliefs."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class BeliefReading:
-    """One belief, read from all layers of a model and from what it is compared with."""
+    """One belief, read from all layers of a model and from its baselines."""
 
     target: Target
     beliefs: Beliefs
     parts: BeliefParts
     layers: Sequence[Layer]
-    untrained: Mapping[int, Interval]  #: by layer; empty where it was not asked for
+    untrained: Mapping[int, Interval]  #: by layer; empty if not requested
     after_words: Mapping[int, Interval]  #: the mean belief after the same last words, or between the same, by number
-    own: Interval | None  #: the map from the model's own distribution of the next word; None: it has none
+    next_word: Interval | None  #: the map from the model's own distribution of the next word; None without one
 
     @property
     def best(self) -> Layer:
-        """The layer from which most is read."""
+        """The layer with the largest R2."""
         return max(self.layers, key=lambda layer: layer.value.value)
 
 
@@ -66,7 +66,7 @@ class BeliefText:
 
     def __init__(self, model: LanguageModel, setting: Setting, settings: BeliefSettings) -> None:
         self.model, self.seed, self.settings = model, setting.seed, settings
-        self.notes: list[str] = []  #: what is left out, and why
+        self.notes: list[str] = []  #: sentences on what is excluded
         self.oracle: Oracle = setting.full_oracle(model)
         lengths = self.oracle.lengths
         read = [self.oracle.read(sentence) for sentence in setting.sentences]
@@ -80,34 +80,34 @@ class BeliefText:
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """The beliefs that were asked for, or those that say most of such a truth.
+        """The requested beliefs, or the most informative ones of such a truth.
 
         Raises:
-            NothingToMeasureError: one is for models of the other objective.
+            NothingToMeasureError: a belief is for models of the other objective.
         """
         causal = self.model.objective == "causal"
-        asked = self.settings.kinds
-        if asked is None:
+        kinds = self.settings.kinds
+        if kinds is None:
             if not causal:
                 return ("outside", "inside-outside")
             linear = self.oracle.grammar.exact.linear
             return ("state",) if linear is not None and linear.side == "right" else ("preterminal", "open")
-        wrong = [target for target in asked if (target in CAUSAL) != causal]
+        wrong = [target for target in kinds if (target in CAUSAL) != causal]
         if wrong:
             what = "the words before" if wrong[0] in CAUSAL else "all words"
             raise NothingToMeasureError(
                 f"the belief {wrong[0]} is given {what}, and {self.model.name} is {self.model.objective}",
                 "wrong-objective",
             )
-        return asked
+        return kinds
 
     def beliefs(self, target: Target) -> Beliefs:
-        """The exact beliefs, a row a word."""
+        """Return the exact beliefs, a row a word."""
         return self.oracle.grammar.beliefs(self.seen, target, self.oracle.lengths)
 
     @cached_property
     def fresh(self) -> LanguageModel | None:
-        """The network with random weights; None if nobody asked for it, or custom code sets the weights."""
+        """The network with random weights; None if not requested, or if custom code sets the weights."""
         if not self.settings.untrained or not isinstance(self.model, Network):
             return None
         try:
@@ -117,8 +117,8 @@ class BeliefText:
             return None
 
     @cached_property
-    def own(self) -> FloatArray | None:
-        """(T, V+2) probabilities of the model after each word, or of it if masked; None: it has none."""
+    def model_probabilities(self) -> FloatArray | None:
+        """(T, V+2) probabilities of the model after each word, or of it if masked; None without distributions."""
         if not offers(self.model, "distributions"):
             return None
         model = require(self.model, "distributions", "evaluate beliefs")
@@ -135,24 +135,24 @@ class BeliefText:
         return result
 
     def beginnings(self, rows: IntArray, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """The words of sentences up to some places, given by their rows (N,) among all T."""
+        """Return the words of sentences up to the words of some rows (N,), among all T."""
         first = np.searchsorted(self.sentence, self.sentence[rows])
         ends = (rows - first + 1).tolist()
         return [list(sentences[i][:end]) for i, end in zip(self.sentence[rows].tolist(), ends, strict=True)]
 
     def true_log_probs(self, rows: IntArray) -> FloatArray:
-        """(N, V+2) exact log probabilities after some words, by their rows (N,), in the columns of the model."""
+        """Return exact log probabilities after the words of some rows (N,), in the columns of the model, (N, V+2)."""
         beginnings = self.beginnings(rows, self.seen)
-        found = self.oracle.language.next_words(beginnings, self.oracle.lengths)
+        following = self.oracle.language.next_words(beginnings, self.oracle.lengths)
         columns = self.oracle.columns(self.model.vocabulary or ())
-        table = found.probability[np.arange(len(rows)), found.lengths][:, columns]
+        table = following.probability[np.arange(len(rows)), following.lengths][:, columns]
         table[:, columns < 0] = 0.0
         with np.errstate(divide="ignore"):
             return np.log(table)
 
 
 def read_beliefs(text: BeliefText) -> list[BeliefReading]:
-    """Fit maps from all layers to each belief, and from what they are compared with; networks read the text once.
+    """Fit maps from all layers and baselines to each belief; networks read the text once.
 
     Raises:
         NothingToMeasureError: a belief is the same after all words.
@@ -163,15 +163,20 @@ def read_beliefs(text: BeliefText) -> list[BeliefReading]:
     return [
         BeliefReading(
             target=target,
-            beliefs=found,
+            beliefs=values,
             parts=text.parts,
             layers=layers[target],
             untrained={layer.number: layer.value for layer in untrained_layers.get(target, ())},
-            after_words=_after_words(text, found),
-            own=None if text.own is None else _interval(text, found, fit(text.own, found.values, text.parts)(text.own)),
+            after_words=_after_words(text, values),
+            next_word=_from_model(text, values),
         )
-        for target, found in beliefs.items()
+        for target, values in beliefs.items()
     ]
+
+
+def _from_model(text: BeliefText, beliefs: Beliefs) -> Interval | None:
+    inputs = text.model_probabilities
+    return None if inputs is None else _interval(text, beliefs, fit(inputs, beliefs.values, text.parts)(inputs))
 
 
 def _interval(text: BeliefText, beliefs: Beliefs, read: FloatArray) -> Interval:
@@ -187,10 +192,9 @@ def _from_layers(
     for hide in sorted({hides(model, target) for target in beliefs}):
         for number, vectors in hidden_layers(model, text.sentences, layers=layers, hide=hide):
             for target in (each for each in beliefs if hides(model, each) == hide):
-                found = beliefs[target]
-                made = fit(vectors, found.values, text.parts)
-                read = made(vectors)
-                result[target].append(Layer(number, _interval(text, found, read), made.decay, read))
+                affine = fit(vectors, beliefs[target].values, text.parts)
+                read = affine(vectors)
+                result[target].append(Layer(number, _interval(text, beliefs[target], read), affine.decay, read))
     return result
 
 
@@ -200,7 +204,7 @@ def hides(model: LanguageModel, target: Target) -> bool:
 
 
 def _after_words(text: BeliefText, beliefs: Beliefs) -> dict[int, Interval]:
-    """Return what the mean beliefs after the same last words explain, or between the same words, by their number."""
+    """Return R2 of the mean beliefs after the same last words, or between the same words, by their number."""
     most, of = text.settings.last_words, neighbours if beliefs.kind == "outside" else last_words
     keys = [of(beliefs, k) for k in range(most, 0, -1)]
     return {
@@ -210,25 +214,26 @@ def _after_words(text: BeliefText, beliefs: Beliefs) -> dict[int, Interval]:
 
 
 @dataclass(frozen=True, eq=False)
-class Patched:
-    """KL(P || Q) of the next word after another prefix, nats: P after that prefix, Q after the own one, and changed."""
+class PatchedDivergence:
+    """KL(P || Q) of the next word, nats: P after another prefix, Q after the model's, with several changes."""
 
     layer: int
     pairs: int
     before: Interval  #: nothing changed
     after: Interval  #: the belief at that prefix written into the layer
     random: Interval  #: a change of the same size in a random direction
-    own: Interval  #: Q after that prefix itself
+    other: Interval  #: Q after that prefix itself
 
 
-def patch(text: BeliefText, reading: BeliefReading) -> Patched | None:
-    """Write the beliefs of other prefixes into the best layer; None of masked models, and of no pairs.
+def patch(text: BeliefText, reading: BeliefReading) -> PatchedDivergence | None:
+    """Write the beliefs of other prefixes into the best layer; None for masked models, and without pairs.
 
     Raises:
-        InputError: no place in the network is known where to write.
+        InputError: the network has no known place to write to.
     """
     number = text.settings.pairs
-    if text.model.objective != "causal" or not number or text.own is None:
+    probabilities = text.model_probabilities
+    if text.model.objective != "causal" or not number or probabilities is None:
         return None
     rng = np.random.default_rng([text.seed, 5])
     test, beliefs, layer = reading.parts.test, reading.beliefs, reading.best
@@ -241,18 +246,18 @@ def patch(text: BeliefText, reading: BeliefReading) -> Patched | None:
     direction *= np.linalg.norm(change, axis=1, keepdims=True) / np.linalg.norm(direction, axis=1, keepdims=True)
     truth = text.true_log_probs(other)
     with np.errstate(divide="ignore"):
-        before, own = np.log(text.own[one]), np.log(text.own[other])
-    found = {
+        before, after_other = np.log(probabilities[one]), np.log(probabilities[other])
+    log_probs = {
         "before": before,
         "after": patched_log_probs(text.model, prefixes, layer.number, change.astype(np.float32)),
         "random": patched_log_probs(text.model, prefixes, layer.number, direction.astype(np.float32)),
-        "own": own,
+        "other": after_other,
     }
     intervals = {}
-    for name, logs in found.items():
+    for name, logs in log_probs.items():
         kl = divergences(truth, np.asarray(logs, dtype=np.float64))
         if not np.isfinite(kl).all():
             raise InputError(f"{text.model.name} gives probability 0 to what may follow", code="no-common-sentence")
         low, high = resampled_ratio(kl, np.ones(number), seed=text.seed)
         intervals[name] = Interval(float(kl.mean()), *ends(low, high))
-    return Patched(layer.number, number, **intervals)
+    return PatchedDivergence(layer.number, number, **intervals)

@@ -9,7 +9,7 @@ import numpy as np
 
 from truesource.evaluation.beliefs.evaluator import BeliefSettings
 from truesource.evaluation.beliefs.measure import picture
-from truesource.evaluation.beliefs.reading import BeliefReading, BeliefText, Patched, patch, read_beliefs
+from truesource.evaluation.beliefs.reading import BeliefReading, BeliefText, PatchedDivergence, patch, read_beliefs
 from truesource.evaluation.core.evaluator import EvaluatorOutput
 from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.score import Score
@@ -43,10 +43,10 @@ PATCHED = {
 
 
 def measure(model: LanguageModel, setting: Setting, settings: BeliefSettings) -> EvaluatorOutput:
-    """Read the beliefs that the settings ask for, and write them where a network shows where.
+    """Read the requested beliefs, and write them into networks with known layers.
 
     Raises:
-        InputError: the text is transformed, a belief is none of such a truth, or a layer is missing.
+        InputError: the text is transformed, such a truth lacks a belief, or a layer is missing.
         NothingToMeasureError: there are too few sentences, or a belief never changes.
     """
     require_order(setting.transform, "evaluate beliefs")
@@ -69,7 +69,7 @@ def measure(model: LanguageModel, setting: Setting, settings: BeliefSettings) ->
 
 
 def _read(setting: Setting, model: LanguageModel, reading: BeliefReading, text: BeliefText) -> Iterator[Score]:
-    """One record a number."""
+    """Yield one record a number."""
     parts, words = reading.parts, text.sentence
     shared = {
         "target": reading.target,
@@ -83,8 +83,8 @@ def _read(setting: Setting, model: LanguageModel, reading: BeliefReading, text: 
     def of(value: Interval, vectors: str, layer: int | None = None, **more: object) -> Score:
         place = {} if layer is None else {"layer": layer}
         signed = {**shared, "vectors": vectors, **place, **more}
-        own = {"target": reading.target, "vectors": vectors, "layer": layer, "numbers": len(reading.beliefs.columns)}
-        return setting.score(model, "r2", value.value, value.low, value.high, **signed).at(**own)
+        keys = {"target": reading.target, "vectors": vectors, "layer": layer, "numbers": len(reading.beliefs.columns)}
+        return setting.score(model, "r2", value.value, value.low, value.high, **signed).at(**keys)
 
     for layer in reading.layers:
         yield of(layer.value, "word", layer.number, decay=f"{layer.decay:g}")
@@ -92,14 +92,14 @@ def _read(setting: Setting, model: LanguageModel, reading: BeliefReading, text: 
         yield of(value, "untrained", number)
     for k, value in reading.after_words.items():
         yield of(value, f"{'next' if reading.target == 'outside' else 'last'}-{k}-words")
-    if reading.own is not None:
-        yield of(reading.own, "own-next-word")
+    if reading.next_word is not None:
+        yield of(reading.next_word, "own-next-word")
 
 
-def _written(setting: Setting, model: LanguageModel, target: str, patched: Patched) -> Iterator[Score]:
+def _written(setting: Setting, model: LanguageModel, target: str, patched: PatchedDivergence) -> Iterator[Score]:
     shared = {"unit": "nats/token", "ci": ci_part(patched.pairs, setting.seed, "pair")}
     for name in PATCHED:
-        value: Interval = getattr(patched, name)
+        value: Interval = getattr(patched, "other" if name == "own" else name)
         signed: dict[str, Any] = {"target": target, "layer": patched.layer, "vectors": name, "pairs": patched.pairs}
         score = setting.score(model, "patched_kl", value.value, value.low, value.high, **signed, **shared)
         yield score.at(target=target, vectors=name, layer=patched.layer)
@@ -107,18 +107,18 @@ def _written(setting: Setting, model: LanguageModel, target: str, patched: Patch
 
 def _picture(reading: BeliefReading) -> dict[str, Any]:
     test, best = reading.parts.test, reading.best
-    made = picture(reading.beliefs.values[test], best.read[test])
-    rounded = {name: np.round(getattr(made, name), 4).tolist() for name in ("truth", "read", "colour")}
-    return {"layer": best.number, "share": made.share, **rounded}
+    plane = picture(reading.beliefs.values[test], best.read[test])
+    rounded = {name: np.round(getattr(plane, name), 4).tolist() for name in ("truth", "read", "colour")}
+    return {"layer": best.number, "share": plane.share, **rounded}
 
 
 def of_target(record: Record, target: str, name: str = "r2") -> list[Record]:
-    """The records of one measure and belief."""
+    """Return the records of one measure and belief."""
     return [each for each in record["records"] if each["target"] == target and each["name"] == name]
 
 
 def r2_table(record: Record, target: str) -> ReportTable:
-    """A row for each layer, and for each that stands beside them."""
+    """Return a row for each layer, and for each baseline."""
     records = of_target(record, target)
     untrained = {each["layer"]: each for each in records if each["vectors"] == "untrained"}
     rows = [
@@ -150,7 +150,7 @@ def _beside(vectors: str) -> str:
 
 
 def _words_note(target: str) -> str:
-    """Return what the words alone tell, since it is not exact."""
+    """Return a note on the baseline of words, which is not exact."""
     where, name = ("between", "Words next to it") if target == "outside" else ("after", "Last words")
     return (
         f"{name}: not the exact belief given these alone, but the mean of the exact beliefs {where} the same words in"
@@ -159,7 +159,7 @@ def _words_note(target: str) -> str:
 
 
 def patched_table(record: Record, target: str) -> ReportTable | None:
-    """KL after each change of the best layer; None where nothing was changed."""
+    """Return KL after each change of the best layer; None if nothing was changed."""
     records = of_target(record, target, "patched_kl")
     if not records:
         return None
@@ -173,51 +173,51 @@ def patched_table(record: Record, target: str) -> ReportTable | None:
 
 
 def targets_of(record: Record) -> list[str]:
-    """The beliefs that were read, in order."""
+    """Return the beliefs that were read, in order."""
     return list(dict.fromkeys(each["target"] for each in record["records"]))
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:
-    """Return for each belief what is read, and what writing it does."""
-    made = [(r2_table(record, target), patched_table(record, target)) for target in targets_of(record)]
-    return [table for pair in made for table in pair if table is not None]
+    """Return tables of each belief: R2, and KL after it is written."""
+    pairs = [(r2_table(record, target), patched_table(record, target)) for target in targets_of(record)]
+    return [table for pair in pairs for table in pair if table is not None]
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables and figures for the template; None where nothing was measured."""
+    """Return tables and figures for the template; None if nothing was measured."""
     records = run.of_models("beliefs", dict[str, Any])
     if not records:
         return None
-    shown = [
+    models = [
         {"model": name, "figure": figure(record, f"beliefs-{name}"), "tables": tables(record, "")}
         for name, record in records.items()
     ]
-    return {"models": shown}
+    return {"models": models}
 
 
 def figure(record: Record, salt: str) -> str:
-    """Return for each belief R2 by layer, and the plane in which it varies most: the truth, and what is read."""
+    """Draw for each belief R2 by layer, and the exact and read belief in the plane in which it varies most."""
     targets = targets_of(record)
-    with new_figure(11.0, 4.2 * len(targets), salt) as drawn:
-        rows = drawn.subplots(len(targets), 3, squeeze=False)
+    with new_figure(11.0, 4.2 * len(targets), salt) as canvas:
+        rows = canvas.subplots(len(targets), 3, squeeze=False)
         for axes, target in zip(rows, targets, strict=True):
             _curves(axes[0], of_target(record, target))
             axes[0].set_title(TITLES[target], fontsize=9)
             _planes(axes[1:], record["pictures"][target])
-        return to_svg(drawn, salt, f"Beliefs in the layers of {record['model']}")
+        return to_svg(canvas, salt, f"Beliefs in the layers of {record['model']}")
 
 
 def _curves(axes: Any, records: Sequence[Record]) -> None:
     for vectors, colour, label in (("word", MODEL, "trained"), ("untrained", QUIET, "untrained")):
-        found = [each for each in records if each["vectors"] == vectors]
-        if not found:
+        curve = [each for each in records if each["vectors"] == vectors]
+        if not curve:
             continue
-        layers, values = [each["layer"] for each in found], [each["value"] for each in found]
-        known = [each for each in found if each["low"] is not None]
+        layers, values = [each["layer"] for each in curve], [each["value"] for each in curve]
+        with_interval = [each for each in curve if each["low"] is not None]
         axes.vlines(
-            [each["layer"] for each in known],
-            [each["low"] for each in known],
-            [each["high"] for each in known],
+            [each["layer"] for each in with_interval],
+            [each["low"] for each in with_interval],
+            [each["high"] for each in with_interval],
             color=colour,
             alpha=0.5,
         )
@@ -237,18 +237,16 @@ def _curves(axes: Any, records: Sequence[Record]) -> None:
     axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
 
 
-def _planes(panels: Sequence[Any], shown: Mapping[str, Any]) -> None:
-    """The plane of the truth, and the same of what is read; both panels hold all points of both."""
-    both = np.concatenate([np.array(shown[name]) for name in ("truth", "read")])
+def _planes(panels: Sequence[Any], data: Mapping[str, Any]) -> None:
+    """Draw the plane of the truth, and the same plane with read beliefs, with common limits."""
+    both = np.concatenate([np.array(data[name]) for name in ("truth", "read")])
     low, high = both.min(axis=0), both.max(axis=0)
     margin = 0.05 * np.where(high > low, high - low, 1.0)
-    for axes, name, title in zip(
-        panels, ("truth", "read"), ("exact", f"read from layer {shown['layer']}"), strict=True
-    ):
-        points = np.array(shown[name])
-        axes.scatter(points[:, 0], points[:, 1], c=np.array(shown["colour"]), s=5, linewidths=0, rasterized=False)
+    for axes, name, title in zip(panels, ("truth", "read"), ("exact", f"read from layer {data['layer']}"), strict=True):
+        points = np.array(data[name])
+        axes.scatter(points[:, 0], points[:, 1], c=np.array(data["colour"]), s=5, linewidths=0, rasterized=False)
         axes.set_title(title, fontsize=9)
-        axes.set_xlabel(f"first component (the plane has {shown['share']:.0%} of the variance)", fontsize=8)
+        axes.set_xlabel(f"first component (the plane has {data['share']:.0%} of the variance)", fontsize=8)
         axes.set_ylabel("second component", fontsize=8)
         axes.set_xlim(low[0] - margin[0], high[0] + margin[0])
         axes.set_ylim(low[1] - margin[1], high[1] + margin[1])

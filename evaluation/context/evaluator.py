@@ -1,4 +1,4 @@
-"""The evaluator `context`: a model beside the best predictors that see k words."""
+"""The evaluator `context`: a model compared with the best predictors that see k words."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ CONTEXT = Evaluator(
     """,
     prose=(
         "No predictor that sees k words before a token has a smaller loss than the line of k words. A model below that"
-        " line uses more than k words; one above it does not make full use of them. KL(P_k‖Q) is how far the model is"
-        " from the best predictor of k words: it is smallest where the model behaves most like that one."
+        " line uses more than k words; one above it does not make full use of them. KL(P_k‖Q) is the distance of the"
+        " model from the best predictor of k words: it is smallest for the predictor that the model resembles most."
     ),
     measures=MEASURES,
     needs=("distributions",),

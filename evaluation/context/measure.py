@@ -51,26 +51,26 @@ class ContextUse(ResultRecords):
 def context_use(model: DistributionModel, setting: Setting, *, words: int = 4, placed: bool = False) -> ContextUse:
     """Compare a model with the best predictors that see 0 to ``words`` words, and with the truth, in a text.
 
-    Of each predictor P_k, every mean over tokens, in nats:
+    Each predictor P_k has these means over tokens, in nats:
 
-    * ``loss``: -ln P_k, and ``above_truth``, how much more that is than the truth's.
-    * ``model_above``: how much the model's loss Q is above it; below 0, the model has passed this line.
+    * ``loss``: -ln P_k, and ``above_truth``, its difference from the loss of the truth.
+    * ``model_above``: the model's loss less ``loss``; below 0, the model has passed this line.
     * ``distance``: KL(P_k || Q), exact in every context.
 
-    ``excess_entropy`` is the sum of what 0 to ``words`` words leave above the truth, a lower bound of that of the
-    language. ``words_passed`` is the greatest k whose line the model has passed, with its whole interval; absent if
-    it is none. ``effective_context`` is the k whose predictor is nearest to the model by KL(P_k || Q), ``words`` + 1 if
-    the truth is nearer than all of them.
+    ``excess_entropy`` is the sum of ``above_truth`` over 0 to ``words`` words, a lower bound of the excess entropy of
+    the language. ``words_passed`` is the greatest k whose line the model has passed, with its whole interval; absent
+    without such a line. ``effective_context`` is the k whose predictor is nearest to the model by KL(P_k || Q),
+    ``words`` + 1 if the truth is nearer than all of them.
 
     Args:
         model: a causal model of whole words with full distributions.
         setting: text and truth. Every position counts, whatever the frame.
-        words: most words that a predictor sees, 0 or more.
+        words: maximum number of words that a predictor sees, 0 or more.
         placed: the predictors know the position of the token, too.
 
     Raises:
         NothingToMeasureError: the model is masked.
-        InputError: causal tokens have no truth (a transform).
+        InputError: causal tokens have no truth, because of a transform.
     """
     check_sentences(setting.sentences)
     if model.objective != "causal":
@@ -79,18 +79,18 @@ def context_use(model: DistributionModel, setting: Setting, *, words: int = 4, p
     oracle = setting.full_oracle(model)
     first = BestWithin(setting.grammar, 0, placed=placed, lengths=setting.lengths, vocabulary=model.vocabulary)
     whole = measure_contexts(model, oracle, setting.sentences, top=1)
-    kept = [s for i, s in enumerate(setting.sentences) if i not in set(whole.excluded.tolist())]
-    measured = {str(k): measure_contexts(model, first.with_words(k), kept, top=1) for k in range(words + 1)}
+    possible = [s for i, s in enumerate(setting.sentences) if i not in set(whole.excluded.tolist())]
+    measured = {str(k): measure_contexts(model, first.with_words(k), possible, top=1) for k in range(words + 1)}
     measured[ALL] = whole
     shared = signed_parts(oracle, setting, contexts=len(whole.values), excluded=len(whole.excluded))
     lines = {
         seen: mean_scores(
-            _columns(found, whole, "" if seen == ALL else f"{seen}{'/placed' if placed else ''}"),
+            _columns(contexts, whole, "" if seen == ALL else f"{seen}{'/placed' if placed else ''}"),
             whole.sentence,
             shared,
             setting.seed,
         )
-        for seen, found in measured.items()
+        for seen, contexts in measured.items()
     }
     gained = np.sum([whole.truth - measured[str(k)].truth for k in range(words + 1)], axis=0)
     every: dict[str, object] = {"unit": "nats/token", "seen": f"0..{words}{'/placed' if placed else ''}"}
@@ -115,16 +115,16 @@ def context_use(model: DistributionModel, setting: Setting, *, words: int = 4, p
     )
 
 
-def _columns(found: Contexts, whole: Contexts, seen: str) -> dict[str, Column]:
-    """The measures of one predictor in all contexts; those of the truth have no ``seen``."""
+def _columns(predictor: Contexts, whole: Contexts, seen: str) -> dict[str, Column]:
+    """Return the measures of one predictor in all contexts; for the truth, ``seen`` is empty."""
     parts = {**_NATS, **({"seen": seen} if seen else {})}
     paired = {**parts, "estimator": "paired"}
-    columns = {"loss": Column(-found.truth, parts)}
+    columns = {"loss": Column(-predictor.truth, parts)}
     if seen:
-        columns["above_truth"] = Column(whole.truth - found.truth, paired)
-    columns["model_above"] = Column(found.truth - whole.model, {**paired, "may": "infinite"})
+        columns["above_truth"] = Column(whole.truth - predictor.truth, paired)
+    columns["model_above"] = Column(predictor.truth - whole.model, {**paired, "may": "infinite"})
     exact = {**parts, "contexts-of": "truth", "estimator": "rao-blackwell", "may": "infinite"}
-    columns["distance"] = Column(found.column("kl"), exact)
+    columns["distance"] = Column(predictor.column("kl"), exact)
     return columns
 
 
@@ -134,14 +134,14 @@ def _is_below(score: Score | None) -> bool:
 
 
 def _effective(measured: Mapping[str, Contexts], parts: Mapping[str, object], seed: int) -> Score:
-    """The nearest predictor, with percentiles of the nearest in resampled texts."""
+    """Return the nearest predictor, with percentiles of the nearest in resampled texts."""
     whole = measured[ALL]
-    sums = np.stack([whole.per_sentence(found.column("kl")) for found in measured.values()], axis=1)
+    sums = np.stack([whole.per_sentence(contexts.column("kl")) for contexts in measured.values()], axis=1)
     sums = np.minimum(sums, np.finfo(np.float64).max / len(sums) ** 2)  # infinite ones stay the largest
     value = float(sums.sum(axis=0).argmin())
     low = high = None
     if not too_few(len(sums)):
         nearest: FloatArray = resampled_sums(sums, seed=seed).argmin(axis=1)
         low, high = (float(end) for end in np.percentile(nearest, [2.5, 97.5], method="inverted_cdf"))
-    made = {**parts, "contexts-of": "truth", "ci": ci_part(len(sums), seed, method="percentile")}
-    return Score("effective_context", value, signature(made), low, high)
+    signed = {**parts, "contexts-of": "truth", "ci": ci_part(len(sums), seed, method="percentile")}
+    return Score("effective_context", value, signature(signed), low, high)

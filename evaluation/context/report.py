@@ -30,23 +30,23 @@ from truesource.evaluation.show.records import Record
 from truesource.evaluation.show.table import Cell, ReportTable, TableRow, score_cell
 from truesource.generator.language_model import DistributionModel
 
-LEAST = 1e-3  #: nats; what is nearer to the truth, or better by chance, is drawn there on a logarithmic axis
+LEAST = 1e-3  #: nats; least value on a logarithmic axis, also drawn for smaller and negative ones
 
 
 def measure(model: DistributionModel, setting: Setting, settings: ContextSettings) -> EvaluatorOutput:
     """Compare with predictors; see `truesource.evaluation.context.measure.context_use`."""
-    found = context_use(model, setting, words=settings.lines - 1, placed=settings.placed)
+    use = context_use(model, setting, words=settings.lines - 1, placed=settings.placed)
     return EvaluatorOutput(
-        scores=found.as_scores(),
-        entries={"contexts": found.contexts, "excluded": len(found.impossible)},
-        impossible=((), found.impossible.tolist()),
-        title=f"{found.model}, {found.contexts:,} contexts",
-        line=_line(found.scores["effective_context"], settings.lines - 1),
+        scores=use.as_scores(),
+        entries={"contexts": use.contexts, "excluded": len(use.impossible)},
+        impossible=((), use.impossible.tolist()),
+        title=f"{use.model}, {use.contexts:,} contexts",
+        line=_line(use.scores["effective_context"], settings.lines - 1),
     )
 
 
 def _line(score: Score, most: int) -> str:
-    """The effective context with its signature; more than ``most`` words if the truth is nearer than all lines."""
+    """Return the effective context with its signature: more than ``most`` words if the truth is nearest."""
     words = _words(score.value, most)
     ends = (
         "" if score.low is None or score.high is None else f" [{_words(score.low, most)}, {_words(score.high, most)}]"
@@ -64,11 +64,11 @@ def seen_label(seen: str) -> str:
 
 
 def lines_table(record: Record, title: str) -> ReportTable:
-    """A row for each predictor."""
+    """Return a row for each predictor."""
     rows = []
     for seen, scores in grouped(record, "words").items():
         loss = plain(record)["loss_truth"] if seen == ALL else scores["loss"]
-        cells = [score_cell(found, ".4f") for found in (loss, scores.get("above_truth"), scores.get("model_above"))]
+        cells = [score_cell(each, ".4f") for each in (loss, scores.get("above_truth"), scores.get("model_above"))]
         rows.append(TableRow((seen_label(seen), *cells, score_cell(scores.get("distance"), ".4f"))))
     return ReportTable(
         title=title,
@@ -79,12 +79,12 @@ def lines_table(record: Record, title: str) -> ReportTable:
 
 
 def context_table(models: Mapping[str, Record], title: str = "") -> ReportTable:
-    """A row for each measure, a column for each model; what is nearer to the truth than to all lines is called so."""
+    """Return a row for each measure, a column for each model, with a remark on models nearest to the truth."""
     return measures_table(CONTEXT, models, title, cell=_cell)
 
 
 def _cell(measure: Measure, record: Record) -> Cell | None:
-    most = len(grouped(record, "words")) - 2  # words; the truth has a line, too
+    most = len(grouped(record, "words")) - 2  # words; the truth also has a line
     if measure.name != "effective_context":
         return measure_cell(measure, record)
     score = plain(record)[measure.name]
@@ -97,19 +97,19 @@ def _cell(measure: Measure, record: Record) -> Cell | None:
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:
-    """The measures of one model, and its lines."""
+    """Return the measures of one model, and its lines."""
     return [context_table({record["model"]: record}, title), lines_table(record, record["model"])]
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables and figures for the template; None where nothing was measured."""
-    made = section_of_measures(CONTEXT, run)
-    if made is None:
+    """Return tables and figures for the template; None if nothing was measured."""
+    content = section_of_measures(CONTEXT, run)
+    if content is None:
         return None
     records = run.of_models("context", dict[str, Any])
     learned = {name: r for name, r in run.of_models("dynamics", dict[str, Any]).items() if name in records}
     return {
-        **made,
+        **content,
         "table": context_table(records),
         "lines": {name: lines_table(record, "") for name, record in records.items()},
         "training": training_figure(records, learned, "context-training") if learned else None,
@@ -117,15 +117,15 @@ def section(run: MeasuredRun) -> dict[str, Any] | None:
 
 
 def training_figure(records: Mapping[str, Record], learned: Mapping[str, Record], salt: str) -> str:
-    """Return how far each model is from the truth along its training, beside the lines of k words, as ``<svg>``.
+    """Draw the distance of each model from the truth in training, with the lines of k words, as ``<svg>``.
 
     Args:
-        records: of this evaluator, by model; one without snapshots is a level.
-        learned: what the evaluator `dynamics` keeps of models with snapshots.
+        records: of this evaluator, by model; a model without snapshots is a level.
+        learned: records of the evaluator `dynamics`, of models with snapshots.
         salt: of the identifiers in the figure.
     """
-    with new_figure(9.4, 4.6, salt) as drawn:
-        axes = drawn.subplots()
+    with new_figure(9.4, 4.6, salt) as canvas:
+        axes = canvas.subplots()
         first = next(iter(records.values()))
         last = 1.0
         for number, (name, record) in enumerate(records.items()):
@@ -150,16 +150,16 @@ def training_figure(records: Mapping[str, Record], learned: Mapping[str, Record]
         axes.set_ylabel("loss above the truth, nats a token")
         axes.grid(axis="y")
         axes.legend(loc="lower left", frameon=True, facecolor="white", edgecolor="none", framealpha=1.0)
-        return to_svg(drawn, salt, "Distance from the truth in training, beside the best predictors that see k words")
+        return to_svg(canvas, salt, "Distance from the truth in training, with the best predictors that see k words")
 
 
 def figure(record: Record, salt: str) -> str:
-    """Losses of the predictors beside those of model and truth, and how far the model is from each."""
+    """Draw losses of predictors, model and truth, and the distance of the model from each predictor."""
     lines, scores = grouped(record, "words"), plain(record)
     words = [seen for seen in lines if seen != ALL]
     x = list(range(len(words)))
-    with new_figure(9.4, 3.6, salt) as drawn:
-        losses, distances = drawn.subplots(1, 2)
+    with new_figure(9.4, 3.6, salt) as canvas:
+        losses, distances = canvas.subplots(1, 2)
         losses.plot(x, _values(lines, words, "loss"), color=QUIET, marker="o", markersize=4, label="best of k words")
         for name, color, label in (("loss", MODEL, "model"), ("loss_truth", TRUTH, "truth")):
             if name in scores:
@@ -175,7 +175,7 @@ def figure(record: Record, salt: str) -> str:
             axes.set_xticks(range(len(names)), names)
             axes.set_xlabel("words that the predictor sees")
             axes.grid(axis="y")
-        return to_svg(drawn, salt, f"{record['model']} beside the best predictors that see k words")
+        return to_svg(canvas, salt, f"{record['model']} and the best predictors that see k words")
 
 
 def _drawn(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The evaluator `control`: ways to make sentences satisfy an event, beside the exact frontier."""
+"""The evaluator `control`: ways to make sentences satisfy an event, compared with the exact frontier."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Price = Annotated[float, Field(gt=0.0)]
 
 
 class ControlSettings(Settings):
-    """Decoding and tuning towards events, and what it costs in KL; see docs/howto/control.md."""
+    """Decoding and tuning towards events, and the cost in KL; see docs/howto/control.md."""
 
     repeated: ClassVar = frozenset({"events"})
 
@@ -22,7 +22,7 @@ class ControlSettings(Settings):
         ("the=3",), min_length=1, description="Events: counts such as the=3, and expressions such as '.* that .*'."
     )
     best_of: tuple[Number, ...] = Field(
-        (2, 4, 16, 64), description="Numbers of samples of the truth of which the best is kept."
+        (2, 4, 16, 64), description="Numbers of samples of the truth from which the best is selected."
     )
     filters: tuple[Number, ...] = Field(
         (1, 8), description="Numbers of particles of a filter; one: locally masked decoding."
@@ -34,10 +34,10 @@ class ControlSettings(Settings):
 
 
 def check_call(settings: ControlSettings, **_: object) -> None:
-    """Refuse what is no event, before anything is computed.
+    """Refuse wrong events before anything is computed.
 
     Raises:
-        InputError: it is none.
+        InputError: an event cannot be read.
     """
     from truesource.grammar.tilting.rewards import event_of
 
@@ -59,11 +59,11 @@ CONTROL = Evaluator(
     Example: truesource evaluate control model/ corpus/ --events the=3 --events '.* that .*'
     """,
     prose=(
-        "An event is something that a sentence may satisfy or not. Whatever makes sentences satisfy it more often moves"
-        " away from the distribution that it steers, by at least the KL of the frontier, which is exact: that of the"
-        " tilted truth. Best-of-n lies on the frontier and pays in samples. Masking words that rule the event out, word"
-        " by word, does not: it goes on from beginnings which make the event improbable. Particle filters make up for"
-        " that the better the more they are. A tuned model is compared with the model that it was tuned from."
+        "An event is a property that a sentence may satisfy or not. Every way to make sentences satisfy it more often"
+        " moves away from the original distribution, by at least the KL of the frontier, which is the exact KL of the"
+        " tilted truth. Best-of-n lies on the frontier, at the price of samples. Masking words that rule the event out,"
+        " word by word, does not: it continues prefixes that make the event improbable. Particle filters correct"
+        " this, better with more particles. A tuned model is compared with the model that it was tuned from."
     ),
     needs=("distributions", "words", "stepping"),
     of_truth=("parses",),

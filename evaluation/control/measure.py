@@ -1,4 +1,4 @@
-"""Decoding and tuning beside the exact frontier: what each way to make sentences satisfy an event costs in KL."""
+"""Decoding and tuning towards an event: the KL of each way, compared with the exact frontier."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from truesource.grammar.tilting.rewards import Event
 from truesource.grammar.tilting.tilt import binary_kl
 
 AT_ONCE = 64  #: sentences of one length whose distributions are held together
-SMALLEST = 1e-290  #: means of exponentials below this have lost digits, or all of them
+SMALLEST = 1e-290  #: means of exponentials below this are inexact
 STREAM = 11  #: of random numbers, of samples of the tilted truth
 
 
@@ -39,9 +39,9 @@ Tune = Callable[[Callable[[Sentences], FloatArray], float], DistributionModel]
 class Way:
     """One way to steer a distribution to an event.
 
-    Scores: ``satisfied``, the probability of the event; ``kl``, from the distribution that is steered, nats a sentence;
-    ``excess``, what of it lies above the frontier. Of particle filters ``kl`` is an upper bound, and ``log_z`` their
-    estimate of ln p(E). Of models ``invalid``, the share of sentences that the truth cannot make.
+    Its scores are ``satisfied``, the probability of the event; ``kl``, from the steered distribution, nats a sentence;
+    ``excess``, the part of it above the frontier. For particle filters ``kl`` is an upper bound, and ``log_z`` their
+    estimate of ln p(E). For models ``invalid`` is the share of sentences that the truth cannot make.
     """
 
     event: str
@@ -58,7 +58,7 @@ class KlEstimate:
     of: str  #: ``tilted`` or ``tuned``
     beta: float
     name: str  #: ``k1``, ``k2``, ``k3``, or ``expected``: the sum of KL position by position along the sentence
-    scores: dict[str, Score]  #: ``mean`` and, beside the exact KL or that of ``expected``, ``bias``
+    scores: dict[str, Score]  #: ``mean``, and ``bias`` from the exact KL or the KL of ``expected``
     spread: float  #: standard deviation of one sentence, nats
 
 
@@ -98,19 +98,19 @@ def control(
 ) -> ControlReading:
     """Steer the truth, and a model, to events, each in several ways.
 
-    The truth: best of ``candidates`` samples, exact; locally masked decoding (one particle) and particle filters. The
-    model: as it is, and tuned with a price ``beta`` on KL, from the model itself.
+    The truth is steered by the best of ``candidates`` samples, exactly, by locally masked decoding (one particle) and
+    by particle filters. The model is measured unchanged, and tuned with a price ``beta`` on KL from the model itself.
 
     Args:
         model: causal, of words.
         setting: the truth, and its length condition.
         events: to steer to.
-        sample: draws so many sentences from a model, given a seed.
-        candidates: numbers of samples of which the best is kept.
+        sample: draws a number of sentences from a model, given a seed.
+        candidates: numbers of samples from which the best is selected.
         particles: of each filter.
         runs: sentences of each filter.
         samples: sentences of each model.
-        prices: values of beta to tune at; none: no tuning.
+        prices: values of beta to tune at; empty: no tuning.
         tune: gives the tuned model, from rewards and beta; needed with ``prices``.
 
     Raises:
@@ -119,40 +119,40 @@ def control(
     require_order(setting.transform, "evaluate control")
     language = setting.full_oracle(model).grammar
     reading = ControlReading(model=model.name, objective=model.objective, ways=[], estimators=[])
-    drawn = sample(model, samples, setting.seed)
+    texts = sample(model, samples, setting.seed)
     for event in events:
-        steered = _Steered(Steering(language, event, setting.lengths), model, setting)
+        steered = _EventSteering(Steering(language, event, setting.lengths), model, setting)
         reading.ways.append(steered.frontier())
         reading.ways.extend(steered.best_of(n) for n in candidates)
         reading.ways.extend(steered.filters(n, runs) for n in particles)
-        itself = steered.of_model("model", None, drawn)
+        itself = steered.of_model("model", None, texts)
         reading.ways.append(itself)
         for beta in prices:
-            assert tune is not None, "prices come with what tunes"
+            assert tune is not None, "prices need a function that tunes"
             reading.estimators.extend(steered.of_tilted(beta, samples))
             tuned = tune(steered.rewards, beta)
-            own = sample(tuned, samples, setting.seed + 1)
-            apart = Apart.between(tuned, model, own)
-            reading.ways.append(steered.of_model("tuned", beta, own, apart.expected, itself))
-            reading.estimators.extend(steered.estimators("tuned", beta, apart, None))
+            tuned_texts = sample(tuned, samples, setting.seed + 1)
+            kl = KlDifference.between(tuned, model, tuned_texts)
+            reading.ways.append(steered.of_model("tuned", beta, tuned_texts, kl.expected, itself))
+            reading.estimators.extend(steered.estimators("tuned", beta, kl, None))
     return reading
 
 
 @dataclass(frozen=True, eq=False)
-class Apart:
+class KlDifference:
     """Divergence of one model from another along sentences that it made, (n,) nats a sentence.
 
-    With d the difference of the logarithms of a token: the sum of d, of d^2 / 2, of exp(-d) - 1 + d; and of the KL of
-    the whole law of the next token. The first and the last two have the mean KL(model || other).
+    With d the difference of the log probabilities of a token: the sum of d, of d^2 / 2, of exp(-d) - 1 + d; and of the
+    KL of the distribution of the next token. The first and the last two have the mean KL(model || other).
     """
 
     k1: FloatArray
     k2: FloatArray
     k3: FloatArray
-    expected: FloatArray | None  #: None where it was not computed
+    expected: FloatArray | None  #: None if it was not computed
 
     @classmethod
-    def of_tokens(cls, difference: FloatArray, sentence: Any, n: int, expected: FloatArray | None) -> Apart:
+    def of_tokens(cls, difference: FloatArray, sentence: Any, n: int, expected: FloatArray | None) -> KlDifference:
         """Build from per-token differences (T,) and sentence numbers (T,)."""
         sums = [
             np.bincount(sentence, values, n).astype(np.float64)
@@ -161,8 +161,8 @@ class Apart:
         return cls(sums[0], sums[1], sums[2], expected)
 
     @classmethod
-    def between(cls, model: DistributionModel, other: DistributionModel, sentences: Sentences) -> Apart:
-        """Along sentences drawn from ``model``; both have the same vocabulary."""
+    def between(cls, model: DistributionModel, other: DistributionModel, sentences: Sentences) -> KlDifference:
+        """Measure along sentences sampled from ``model``; both have the same vocabulary."""
         place = {word: i for i, word in enumerate(model.vocabulary or ())}
         unknown, end = len(place), len(place) + 1
         by_length: dict[int, list[int]] = {}
@@ -186,12 +186,12 @@ class Apart:
 
 
 def _renormalised(log_prob: FloatArray) -> FloatArray:
-    """Rows without what is given to tokens that no sentence contains, which a sampler never draws."""
+    """Renormalise rows over the tokens that a sampler draws."""
     return np.asarray(log_prob - np.logaddexp.reduce(log_prob, axis=1, keepdims=True))
 
 
-class _Steered:
-    """One event, and how the truth and a model are steered to it."""
+class _EventSteering:
+    """One event, and ways to steer the truth and a model to it."""
 
     def __init__(self, steering: Steering, model: DistributionModel, setting: Setting) -> None:
         self._steering, self._seed = steering, setting.seed
@@ -204,14 +204,14 @@ class _Steered:
         self._model = {**self._parts, "model": model.name}
 
     def rewards(self, sentences: Sentences) -> FloatArray:
-        """1 for each sentence that satisfies the event, else 0, (n,)."""
+        """Return 1 for each sentence that satisfies the event, else 0, (n,)."""
         return self._steering.satisfied(sentences).astype(np.float64)
 
     def _exact(self, name: str, value: float, parts: Mapping[str, object]) -> Score:
         return Score(name, value, signature({**self._parts, **parts, "estimator": "exact"}))
 
     def frontier(self) -> Way:
-        """The truth given the event: the end of the frontier."""
+        """Return the truth given the event: the end of the frontier."""
         p = self._steering.probability
         kl = max(0.0, -self._log_probability())
         scores = {"probability": p, "satisfied": 1.0, "kl": kl, "excess": 0.0}
@@ -222,38 +222,38 @@ class _Steered:
         return math.log(p) if p > 0.0 else self._steering.log_probability
 
     def best_of(self, n: int) -> Way:
-        """The best of n samples of the truth."""
-        found = best_of(n, self._steering.probability)
-        scores = {"satisfied": found.probability, "kl": found.kl, "excess": 0.0}
+        """Return the best of n samples of the truth."""
+        best = best_of(n, self._steering.probability)
+        scores = {"satisfied": best.probability, "kl": best.kl, "excess": 0.0}
         parts = {"steered": f"best-of-{n}"}
         return Way(self._spec, "best-of", n, {name: self._exact(name, value, parts) for name, value in scores.items()})
 
     def filters(self, particles: int, runs: int) -> Way:
-        """Particle filters, each of which makes one sentence."""
-        found = self._steering.filters(particles, runs, self._seed)
+        """Run particle filters, each of which makes one sentence."""
+        guided = self._steering.filters(particles, runs, self._seed)
         parts = {**self._parts, "steered": f"filter-{particles}", "samples": runs, "unit": "nats/sentence"}
         parts |= {"ci": ci_part(runs, self._seed)}
         estimator = {"estimator": "exact" if particles == 1 else "upper-bound"}
         columns = {
-            "kl": Column(-found.log_z, estimator),
-            "excess": Column(-found.log_z + self._log_probability(), {**estimator, "may": "negative"}),
+            "kl": Column(-guided.log_z, estimator),
+            "excess": Column(-guided.log_z + self._log_probability(), {**estimator, "may": "negative"}),
         }
         scores = mean_scores(columns, np.arange(runs), parts, self._seed)
         scores["satisfied"] = self._exact("satisfied", 1.0, {"steered": f"filter-{particles}"})
-        top = 0.0 if np.exp(found.log_z).mean() > SMALLEST else float(found.log_z.max())
-        z = np.exp(found.log_z - top)
+        top = 0.0 if np.exp(guided.log_z).mean() > SMALLEST else float(guided.log_z.max())
+        z = np.exp(guided.log_z - top)
         low, high = resampled_ratio(z, np.ones(runs), seed=self._seed)
         ends = (top + math.log(low), top + math.log(high)) if math.isfinite(low) and low > 0.0 else (None, None)
         scores["log_z"] = Score("log_z", top + math.log(z.mean()), signature({**parts, "estimator": "unbiased"}), *ends)
         return Way(self._spec, "filter", particles, scores)
 
     def of_model(
-        self, name: str, beta: float | None, drawn: Sentences, kl: FloatArray | None = None, before: Way | None = None
+        self, name: str, beta: float | None, texts: Sentences, kl: FloatArray | None = None, before: Way | None = None
     ) -> Way:
-        """Sentences drawn from a model, and how far it is from the model ``before`` which it was tuned from."""
-        parts = {**self._model, "steered": name if beta is None else f"{name}-{beta:g}", "samples": len(drawn)}
-        scores = {"satisfied": share_of("satisfied", self._steering.satisfied(drawn), parts)}
-        truth = self._steering.pcfg.exact.string_log_probs([sentence or [""] for sentence in drawn])
+        """Score sentences sampled from a model, and its distance from the model ``before`` tuning."""
+        parts = {**self._model, "steered": name if beta is None else f"{name}-{beta:g}", "samples": len(texts)}
+        scores = {"satisfied": share_of("satisfied", self._steering.satisfied(texts), parts)}
+        truth = self._steering.pcfg.exact.string_log_probs([sentence or [""] for sentence in texts])
         scores["invalid"] = share_of("invalid", ~np.isfinite(truth), parts)
         if kl is not None and before is not None:
             nats = {**parts, "unit": "nats/sentence", "ci": ci_part(len(kl), self._seed)}
@@ -267,30 +267,30 @@ class _Steered:
         return Way(self._spec, name, beta, scores)
 
     def of_tilted(self, beta: float, samples: int) -> list[KlEstimate]:
-        """Estimators of the KL of the tilted truth, which is known."""
+        """Estimate the KL of the tilted truth, which is known."""
         truth, lengths = self._steering.pcfg, self._steering.lengths
         tilted = self._steering.tilting.at(beta, lengths)
         sampler = Sampler(tilted.pcfg, lengths)
-        drawn = sampler.sentences(sampler.draw(samples, random_state(self._seed, STREAM)))
-        logs = [np.concatenate(pcfg.exact.causal_log_probs(drawn, lengths)) for pcfg in (tilted.pcfg, truth)]
-        sentence = np.repeat(np.arange(samples), [len(s) + 1 for s in drawn])
-        apart = Apart.of_tokens(logs[0] - logs[1], sentence, samples, None)
-        return self.estimators("tilted", beta, apart, tilted.kl(lengths))
+        texts = sampler.sentences(sampler.draw(samples, random_state(self._seed, STREAM)))
+        logs = [np.concatenate(pcfg.exact.causal_log_probs(texts, lengths)) for pcfg in (tilted.pcfg, truth)]
+        sentence = np.repeat(np.arange(samples), [len(s) + 1 for s in texts])
+        kl = KlDifference.of_tokens(logs[0] - logs[1], sentence, samples, None)
+        return self.estimators("tilted", beta, kl, tilted.kl(lengths))
 
-    def estimators(self, of: str, beta: float, apart: Apart, exact: float | None) -> list[KlEstimate]:
-        """Means of estimators of KL, and their distance from the exact KL or, without it, from `Apart.expected`."""
-        found = []
+    def estimators(self, of: str, beta: float, kl: KlDifference, exact: float | None) -> list[KlEstimate]:
+        """Average estimators of KL, with their bias from the exact KL or, without it, from `KlDifference.expected`."""
+        estimates = []
         for name in ("k1", "k2", "k3", "expected"):
-            values = getattr(apart, name)
+            values = getattr(kl, name)
             if values is None:
                 continue
             parts = {**self._model, "steered": f"{of}-{beta:g}", "samples": len(values), "unit": "nats/sentence"}
             parts |= {"ci": ci_part(len(values), self._seed), "reference": "exact" if exact is not None else "expected"}
-            right = exact if exact is not None else apart.expected
-            own = {"estimator": name, "may": "negative"}
-            columns = {"mean": Column(values, own)}
+            right = exact if exact is not None else kl.expected
+            column_parts = {"estimator": name, "may": "negative"}
+            columns = {"mean": Column(values, column_parts)}
             if name != "expected":
-                columns["bias"] = Column(np.asarray(values - right), own)
+                columns["bias"] = Column(np.asarray(values - right), column_parts)
             scores = mean_scores(columns, np.arange(len(values)), parts, self._seed)
-            found.append(KlEstimate(self._spec, of, beta, name, scores, float(values.std(ddof=1))))
-        return found
+            estimates.append(KlEstimate(self._spec, of, beta, name, scores, float(values.std(ddof=1))))
+        return estimates

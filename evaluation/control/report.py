@@ -43,7 +43,7 @@ POINTS = 60  #: of a frontier
 
 
 def measure(model: DistributionModel, setting: Setting, settings: ControlSettings) -> EvaluatorOutput:
-    """Steer; see `truesource.evaluation.control.measure.control`. Only networks of words are tuned."""
+    """Steer, see `truesource.evaluation.control.measure.control`; only networks of words are tuned."""
     from truesource.lmtrain.decoding.decode import draw
     from truesource.lmtrain.decoding.settings import Decoding
     from truesource.lmtrain.tuning import tune
@@ -55,11 +55,11 @@ def measure(model: DistributionModel, setting: Setting, settings: ControlSetting
         assert network is not None, "there are no prices without one"
         return tune(network, rewards, beta=beta, seed=setting.seed, steps=settings.tuning_steps).model
 
-    found = control(
+    reading = control(
         model,
         setting,
         [event_of(text) for text in settings.events],
-        sample=lambda drawn, n, seed: draw(drawn, n, Decoding(), seed=seed).sentences,  # type: ignore[arg-type]
+        sample=lambda source, n, seed: draw(source, n, Decoding(), seed=seed).sentences,  # type: ignore[arg-type]
         candidates=settings.best_of,
         particles=settings.filters,
         runs=settings.filtered,
@@ -68,16 +68,16 @@ def measure(model: DistributionModel, setting: Setting, settings: ControlSetting
         tune=tuned,
     )
     notes = [f"{model.name} is no network of words, so it was not tuned"] if settings.prices and network is None else []
-    return EvaluatorOutput(scores=found.as_scores(), notes=notes, title=found.model)
+    return EvaluatorOutput(scores=reading.as_scores(), notes=notes, title=reading.model)
 
 
 def ways_of(record: Record) -> dict[str, dict[tuple[str, float | None], dict[str, Record]]]:
-    """The numbers of each way, by event."""
-    found: dict[str, dict[tuple[str, float | None], dict[str, Record]]] = {}
+    """Return the numbers of each way, by event."""
+    ways: dict[str, dict[tuple[str, float | None], dict[str, Record]]] = {}
     for each in record["records"]:
         if each.get("by") == "way":
-            found.setdefault(each["event"], {}).setdefault((each["way"], each["at"]), {})[each["name"]] = each
-    return found
+            ways.setdefault(each["event"], {}).setdefault((each["way"], each["at"]), {})[each["name"]] = each
+    return ways
 
 
 def _name(way: str, at: float | None) -> str:
@@ -85,7 +85,7 @@ def _name(way: str, at: float | None) -> str:
 
 
 def ways_table(event: str, ways: dict[tuple[str, float | None], dict[str, Record]]) -> ReportTable:
-    """A row for each way."""
+    """Return a row for each way."""
     probability = ways["frontier", None]["probability"]["value"]
     rows = [
         TableRow((_name(*way), *(score_cell(scores.get(name), ".3f") for name in COLUMNS)))
@@ -101,10 +101,10 @@ def ways_table(event: str, ways: dict[tuple[str, float | None], dict[str, Record
 
 
 def estimators_table(record: Record) -> ReportTable | None:
-    """A row for each estimator of KL; None where nothing was estimated."""
+    """Return a row for each estimator of KL; None if nothing was estimated."""
     some = (each for each in record["records"] if each.get("by") == "estimator")
-    found = nested(some, itemgetter("event", "of", "at", "estimator"))
-    if not found:
+    estimates = nested(some, itemgetter("event", "of", "at", "estimator"))
+    if not estimates:
         return None
     rows = [
         TableRow(
@@ -117,7 +117,7 @@ def estimators_table(record: Record) -> ReportTable | None:
                 number_cell(scores["mean"]["spread"], ".4f"),
             )
         )
-        for (event, of, beta, name), scores in found.items()
+        for (event, of, beta, name), scores in estimates.items()
     ]
     return ReportTable(
         title="Estimators of KL",
@@ -130,28 +130,28 @@ def estimators_table(record: Record) -> ReportTable | None:
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:
-    """A table for each event, and one of estimators."""
-    made = [ways_table(event, ways) for event, ways in ways_of(record).items()]
+    """Return a table for each event, and one of estimators."""
+    of_events = [ways_table(event, ways) for event, ways in ways_of(record).items()]
     estimators = estimators_table(record)
-    return [*made, *([] if estimators is None else [estimators])]
+    return [*of_events, *([] if estimators is None else [estimators])]
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables and figures for the template; None where nothing was measured."""
-    made = section_of_measures(CONTROL, run)
-    if made is None:
+    """Return tables and figures for the template; None if nothing was measured."""
+    content = section_of_measures(CONTROL, run)
+    if content is None:
         return None
     return {
-        **made,
+        **content,
         "tables": {name: tables(record, "") for name, record in run.of_models("control", dict[str, Any]).items()},
     }
 
 
 def figure(record: Record, salt: str) -> str:
-    """Return for each event the frontier, and all ways below it."""
+    """Draw for each event the frontier, and all ways below it."""
     events = ways_of(record)
-    with new_figure(1.0 + 4.6 * len(events), 3.8, salt) as drawn:
-        panels = drawn.subplots(1, len(events), squeeze=False)[0]
+    with new_figure(1.0 + 4.6 * len(events), 3.8, salt) as canvas:
+        panels = canvas.subplots(1, len(events), squeeze=False)[0]
         for axes, (event, ways) in zip(panels, events.items(), strict=True):
             _frontiers(axes, ways)
             farthest = max(scores["kl"]["value"] for scores in ways.values() if "kl" in scores)
@@ -167,22 +167,22 @@ def figure(record: Record, salt: str) -> str:
             axes.set_ylim(0.0, 1.08)
             axes.grid(color=QUIET, alpha=0.3)
         panels[0].legend(loc="lower right")
-        return to_svg(drawn, salt, f"{record['model']} and the truth, steered to events, below the exact frontier")
+        return to_svg(canvas, salt, f"{record['model']} and the truth, steered to events, below the exact frontier")
 
 
 def _frontiers(axes: Any, ways: dict[tuple[str, float | None], dict[str, Record]]) -> None:
-    """The exact frontier of the truth, and of the model that is tuned that of its own samples."""
+    """Draw the exact frontier of the truth, and the frontier of a tuned model from its samples."""
     starts = [(ways["frontier", None]["probability"]["value"], TRUTH, "-", "exact frontier")]
-    own = ways.get(("model", None), {}).get("satisfied", {}).get("value", 0.0)
-    if any(way == "tuned" for way, _ in ways) and 0.0 < own < 1.0:
-        starts.append((own, MODEL, "--", "frontier of the model"))
+    model_start = ways.get(("model", None), {}).get("satisfied", {}).get("value", 0.0)
+    if any(way == "tuned" for way, _ in ways) and 0.0 < model_start < 1.0:
+        starts.append((model_start, MODEL, "--", "frontier of the model"))
     for start, color, style, label in starts:
         reached = np.linspace(start, 1.0, POINTS)
         axes.plot([binary_kl(float(q), start) for q in reached], reached, style, color=color, label=label)
 
 
 def _point(axes: Any, scores: dict[str, Record], color: str, marker: str, name: str) -> None:
-    """A way with both its intervals, and its name beside it."""
+    """Draw a way with both its intervals, and its name next to it."""
     kl, there = scores["kl"], scores["satisfied"]
     for score, draw in ((kl, axes.hlines), (there, axes.vlines)):
         if score["low"] is not None:

@@ -1,7 +1,7 @@
-"""Ways to make sentences satisfy an event, beside the exact frontier of its probability and KL.
+"""Ways to make sentences satisfy an event, compared with the exact frontier of its probability and KL.
 
-The truth p is steered towards an event E, such as "three times *the*". Whatever the way, the sentences that come have a
-distribution q, of which no one with the same q(E) is nearer to p than the tilted truth (see
+The truth p is steered towards an event E, such as "three times *the*". The steered sentences of any way have a
+distribution q, and no distribution with the same q(E) is nearer to p than the tilted truth (see
 `truesource.grammar.tilting`): KL(q || p) is at least q(E) ln(q(E) / p(E)) + q(not E) ln(q(not E) / p(not E)).
 """
 
@@ -22,7 +22,7 @@ from truesource.grammar.support.room import require_items
 from truesource.grammar.tilting.rewards import Event
 from truesource.grammar.tilting.tilt import TiltedGrammar, Tilting, binary_kl
 
-AT_ONCE = 64  #: beginnings of sentences that are continued together
+AT_ONCE = 64  #: prefixes that are continued together
 
 
 class BestOf(NamedTuple):
@@ -33,10 +33,10 @@ class BestOf(NamedTuple):
 
 
 def best_of(n: int, probability: float) -> BestOf:
-    """Draw n sentences and keep one that satisfies the event, where one does.
+    """Return probability and KL of best-of-n, which draws n sentences and selects one that satisfies the event, if any.
 
-    Sentences of E keep their probabilities beside each other, and so do the others. Hence best-of-n of an event lies on
-    the frontier; n samples are its price (Stiennon et al. 2020; the bound ln n - (n-1)/n of its KL is not tight here).
+    Relative probabilities within E do not change, nor within its complement. Hence best-of-n of an event lies on the
+    frontier; n samples are its price (Stiennon et al. 2020; the bound ln n - (n-1)/n of its KL is not tight here).
 
     Args:
         n: samples, 1 or more.
@@ -47,10 +47,10 @@ def best_of(n: int, probability: float) -> BestOf:
 
 
 @dataclass(frozen=True, eq=False)
-class Guided:
+class FilteredSentences:
     """Sentences of independent particle filters, each one sentence that satisfies the event."""
 
-    sentences: list[list[str]]  #: one of each filter
+    sentences: list[list[str]]  #: one for each filter
     log_z: FloatArray  #: (runs,) estimates of ln p(E), nats: their exponentials have mean p(E)
 
 
@@ -59,7 +59,7 @@ class Steering:
 
     Args:
         pcfg: the truth.
-        event: what sentences are to satisfy.
+        event: that sentences are to satisfy.
         lengths: condition on the number of words.
 
     Raises:
@@ -81,7 +81,7 @@ class Steering:
         return np.array([(row >= 0).all() and reward(row.tolist()) > 0.0 for row in numbers], dtype=bool)
 
     def next(self, prefixes: Sequence[Sequence[str]]) -> tuple[FloatArray, BoolArray]:
-        """Law of what follows each of some beginnings of one length, (B, V+1), and whether E can still come to hold."""
+        """Return distributions after prefixes of one length, (B, V+1), and whether each word can still satisfy E."""
         law, allowed = (
             np.concatenate(
                 [_last(pcfg, prefixes[i : i + AT_ONCE], self.lengths) for i in range(0, len(prefixes), AT_ONCE)]
@@ -92,13 +92,13 @@ class Steering:
         able[:, self._columns] = allowed > 0.0
         return law, able
 
-    def filters(self, particles: int, runs: int, seed: int) -> Guided:
-        """Draw by sequential Monte Carlo: words that rule E out are masked, and weights make up for it.
+    def filters(self, particles: int, runs: int, seed: int) -> FilteredSentences:
+        """Sample by sequential Monte Carlo: words that rule E out are masked, and weights correct for it.
 
-        Each particle goes on by the truth's law of the next word, from which the words that rule the event out are
-        struck; it weighs the probability of those that are left. Particles are drawn again (systematic resampling)
-        where the effective number is below half. With one particle this is locally masked decoding, as of constrained
-        decoders, whose weights nobody looks at.
+        Each particle continues by the truth's distribution of the next word without the words that rule the event out;
+        its weight is the probability of the remaining words. Particles are resampled (systematically) if their
+        effective number is below half. With one particle this is locally masked decoding, as in constrained decoders,
+        which ignore the weights.
 
         Args:
             particles: of each filter.
@@ -117,7 +117,7 @@ class Steering:
                 law = np.where(able, law, 0.0)
                 left = law.sum(axis=1)
                 log_weight.ravel()[alive] += np.log(left)
-                chosen = _drawn(law / left[:, None], rng)
+                chosen = _sample(law / left[:, None], rng)
                 ended = chosen == len(words) - 1
                 for i, word in zip(alive[~ended], chosen[~ended], strict=True):
                     texts[i] = [*texts[i], words[word]]
@@ -130,23 +130,23 @@ class Steering:
                 done = runs - left_over
         log_z += _log_mean(log_weight)
         share = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
-        kept = _drawn(share / share.sum(axis=1, keepdims=True), rng)
-        return Guided([texts[run * particles + i] for run, i in enumerate(kept)], log_z)
+        selected = _sample(share / share.sum(axis=1, keepdims=True), rng)
+        return FilteredSentences([texts[run * particles + i] for run, i in enumerate(selected)], log_z)
 
 
 def _last(pcfg: PCFG, prefixes: Sequence[Sequence[str]], lengths: LengthRange | None) -> FloatArray:
-    """Law of what follows each beginning of n words, (B, V+1)."""
+    """Return the distribution after each prefix of n words, (B, V+1)."""
     n = len(prefixes[0])
     if n == 0:
         first = pcfg.exact.next_token([], lengths)
         return np.tile([*first.probability, first.stop], (len(prefixes), 1))
     words = np.ascontiguousarray(np.stack([pcfg.encode(prefix) for prefix in prefixes], axis=1))
-    found = pcfg.exact.charts().causal(words, lengths, first=n)
-    return np.column_stack([found.starts[-1].T @ pcfg.exact.emission, np.exp(found.log_stop[-1])])
+    chart = pcfg.exact.charts().causal(words, lengths, first=n)
+    return np.column_stack([chart.starts[-1].T @ pcfg.exact.emission, np.exp(chart.log_stop[-1])])
 
 
-def _drawn(law: FloatArray, rng: np.random.Generator) -> IntArray:
-    """A column of each row, by its probabilities."""
+def _sample(law: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Sample a column of each row, by its probabilities."""
     below = np.cumsum(law, axis=1)
     at = (below < rng.random((len(law), 1)) * below[:, -1:]).sum(axis=1)
     return np.asarray(np.minimum(at, law.shape[1] - 1))
@@ -160,7 +160,7 @@ def _log_mean(log_weight: FloatArray) -> FloatArray:
 def _resampled(
     texts: list[list[str]], going: BoolArray, log_weight: FloatArray, log_z: FloatArray, rng: np.random.Generator
 ) -> tuple[list[list[str]], BoolArray]:
-    """Particles drawn again in the filters whose effective number is below half; weights and ``log_z`` in place."""
+    """Resample particles of filters with an effective number below half; weights and ``log_z`` change in place."""
     runs, particles = log_weight.shape
     share = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
     share /= share.sum(axis=1, keepdims=True)

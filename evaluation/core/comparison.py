@@ -1,6 +1,6 @@
 """One model on sentences: against the exact truth (every measure, one record, one signature), or alone.
 
-A model is scored alone on text whose true distribution nobody knows: its perplexity, with an interval and a signature.
+A model is scored alone on text with an unknown true distribution: its perplexity, with an interval and a signature.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class ScoredAlone(ResultRecords):
+class AloneScores(ResultRecords):
     """Result of `score_alone`."""
 
     model: str
@@ -49,7 +49,7 @@ class ScoredAlone(ResultRecords):
         return signature(self.parts)
 
     def as_scores(self) -> list[Score]:
-        """``ppl``, and the counts that stand beside it, without interval."""
+        """Return ``ppl``, and the counts next to it, without interval."""
         counts = {
             "tokens": len(self.scores.log_prob),
             "sentences": self.scores.n_sentences - len(self.scores.impossible),
@@ -73,15 +73,15 @@ def score_alone(
     *,
     seed: int = DEFAULT_SEED,
     left_out: Mapping[str, int] | None = None,
-) -> ScoredAlone:
-    """Score sentences with a model, and compare with nothing.
+) -> AloneScores:
+    """Score sentences with a model, without a truth.
 
     Args:
         model: anything that satisfies `LanguageModel`.
         sentences: to score.
         frame: which positions count; everything by default.
         seed: of the bootstrap.
-        left_out: entries of the signature that say which sentences of the text are not given, and how many.
+        left_out: entries of the signature on the excluded sentences of the text, and their number.
 
     Raises:
         InputError: a sentence is a string, or the model's scores are no `TokenScores`.
@@ -92,7 +92,7 @@ def score_alone(
     if not len(scores.log_prob):
         raise nothing_scored(scores)
     parts = {**alone_parts(model, sentences, scores, seed), **(left_out or {})}
-    return ScoredAlone(model.name, model.objective, perplexity_interval(scores, seed), scores, parts)
+    return AloneScores(model.name, model.objective, perplexity_interval(scores, seed), scores, parts)
 
 
 def score_by_model(model: LanguageModel, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
@@ -106,7 +106,7 @@ def score_by_model(model: LanguageModel, sentences: Sequence[Sequence[str]], fra
 
 
 def nothing_scored(scores: TokenScores) -> NothingToMeasureError:
-    """Error that a model can make none of the sentences, or that no position counts."""
+    """Return the error that a model can make none of the sentences, or that no position counts."""
     n, lost = scores.n_sentences, len(scores.impossible)
     which = f"all {n} sentences are impossible for the model" if lost == n else f"of {n} sentences none has any"
     return NothingToMeasureError(f"no position is left to score: {which}", "no-common-sentence")
@@ -115,14 +115,14 @@ def nothing_scored(scores: TokenScores) -> NothingToMeasureError:
 def alone_parts(
     model: LanguageModel, sentences: Sequence[Sequence[str]], scores: TokenScores, seed: int
 ) -> dict[str, object]:
-    """Parts of a signature where there is no grammar."""
-    known = None if model.vocabulary is None else sorted(set(model.vocabulary))
+    """Return the parts of a signature without a grammar."""
+    words = None if model.vocabulary is None else sorted(set(model.vocabulary))
     return {
         "objective": model.objective,
         "given": "unknown",
         **frame_parts(scores.frame, model.objective),
         "unit": "nats/token",
-        "vocab": "open" if known is None else f"{len(known)}/{digest_sentences([known])}",
+        "vocab": "open" if words is None else f"{len(words)}/{digest_sentences([words])}",
         "ci": ci_part(len(np.unique(scores.sentence)), seed),
         "sentences": len(sentences) - len(scores.impossible),
         "excluded": len(scores.impossible),
@@ -135,7 +135,7 @@ def alone_parts(
 
 
 def reading_part(model: LanguageModel) -> dict[str, object]:
-    """Part of a signature: how a model of pieces scores words; nothing of other models."""
+    """Return the part of a signature: how a model of pieces scores words; nothing of other models."""
     reading = getattr(model, "reading", None)
     return {} if reading is None else {"reading": reading}
 
@@ -146,7 +146,7 @@ class Comparison(ResultRecords):
 
     model: str
     objective: str
-    #: ppl, bound, relative_ppl, kl and, where tokens have a truth, rho, r2_pearson, r2_identity, r2_released
+    #: ppl, bound, relative_ppl, kl and, if tokens have a truth, rho, r2_pearson, r2_identity, r2_released
     measures: dict[str, Interval]
     bound_unconditioned: Interval | None  #: without the length condition; None: masked, or derivations may not end
     paired: Paired
@@ -160,9 +160,9 @@ class Comparison(ResultRecords):
         return signature(self.parts)
 
     def as_scores(self) -> list[Score]:
-        """Every measure as a `Score`: those of ``measures``, ``bound_unconditioned``, and counts without interval."""
+        """Return ``measures``, ``bound_unconditioned``, and counts without interval, as scores."""
         counted = self._counts()
-        own = {
+        overrides = {
             "kl": {"estimator": "paired"},
             "bound_unconditioned": {"given": "none"},
             "rho": {"ci": ci_part(counted["sentences"], 0, method="jackknife")},
@@ -174,7 +174,7 @@ class Comparison(ResultRecords):
             Score(
                 name,
                 interval.value,
-                signature({**self.parts, **unit_part(name), **own.get(name, {})}),
+                signature({**self.parts, **unit_part(name), **overrides.get(name, {})}),
                 interval.low,
                 interval.high,
             )
@@ -184,7 +184,7 @@ class Comparison(ResultRecords):
         return keyed(scores + counts, model=self.model, objective=self.objective)
 
     def token_columns(self) -> dict[str, Any]:
-        """A row for each position that both sides score, see `truesource.evaluation.core.token_table.token_columns`."""
+        """Return a row for each position of both sides, see `truesource.evaluation.core.token_table.token_columns`."""
         paired = self.paired
         at = {"sentence": paired.sentence, "position": paired.position, "impossible": paired.excluded}
         scores, truth = (
@@ -194,7 +194,7 @@ class Comparison(ResultRecords):
         return token_columns(self.sentences, scores, None if self.of_sentences else truth)
 
     def tokens_to_pandas(self) -> pd.DataFrame:
-        """The columns of `token_columns` as a data frame."""
+        """Return the columns of `token_columns` as a data frame."""
         import pandas as pd
 
         return pd.DataFrame(self.token_columns()).convert_dtypes()
@@ -211,7 +211,7 @@ class Comparison(ResultRecords):
         }
 
     def as_record(self) -> dict[str, Any]:
-        """Record of the comparison as one row, for the report; interval ends are ``<name>_low`` and ``<name>_high``."""
+        """Return the comparison as one row, for the report; interval ends are ``<name>_low`` and ``<name>_high``."""
         record: dict[str, Any] = {"model": self.model, "objective": self.objective}
         values = dict(self.measures)
         if self.bound_unconditioned is not None:
@@ -231,7 +231,7 @@ def compare_in(model: LanguageModel, setting: Setting) -> Comparison:
     tokens.
 
     Raises:
-        InputError: the model's scores are no `TokenScores`, or the truth is of sentences and the frame leaves out
+        InputError: the model's scores are no `TokenScores`, or the truth is of sentences and the frame excludes
             positions.
         NothingToCompareError: no sentence is possible for both sides.
     """
@@ -254,25 +254,25 @@ def compare_in(model: LanguageModel, setting: Setting) -> Comparison:
 
 
 @dataclass(frozen=True)
-class BothScored:
+class ScorePair:
     """A model and the truth on the same positions."""
 
     oracle: Oracle
     paired: Paired
     sentences: Sequence[Sequence[str]]
     scores: TokenScores  #: of the model, impossible sentences included
-    open_skips: bool  #: the model skips words that the oracle cannot tell to be unknown
+    open_skips: bool  #: the model skips words that the oracle does not know to be unknown
     parts: Mapping[str, object]  #: of signatures
 
     def without_condition(self, model: LanguageModel) -> Paired:
-        """The oracle of the grammar without the length condition on the same positions, as both sides."""
+        """Return the oracle of the grammar without the length condition on the same positions, as both sides."""
         frame = self.scores.frame
         oracle = oracle_for(model, self.oracle.truth, None, frame, transform=self.oracle.transform)
         free = oracle.score(self.sentences, frame)
         return _within(at_positions_of(free, self.scores) if self.open_skips else free, self.paired)
 
 
-def score_both(model: LanguageModel, setting: Setting) -> BothScored:
+def score_both(model: LanguageModel, setting: Setting) -> ScorePair:
     """Score a model and the truth on the same positions.
 
     Raises:
@@ -285,7 +285,7 @@ def score_both(model: LanguageModel, setting: Setting) -> BothScored:
     scores = setting.truth(model) if adapts(model, oracle) else score_by_model(model, sentences, frame)
     is_truth = isinstance(model, Oracle) and vars(model) == vars(oracle)  # which is not computed twice
     truth = scores if is_truth else setting.truth(model)
-    open_skips = model.vocabulary is None and frame.unk == "skip"  # words that only the model knows it cannot read
+    open_skips = model.vocabulary is None and frame.unk == "skip"  # words that only the model knows to be unknown
     if open_skips:
         truth = at_positions_of(truth, scores)
     paired = pair(scores, truth, unknown_words(language, (sentences[i] for i in truth.impossible)))
@@ -308,11 +308,11 @@ def score_both(model: LanguageModel, setting: Setting) -> BothScored:
         **reading_part(model),
         **dependence_part(model),
     }
-    return BothScored(oracle, paired, sentences, scores, open_skips, parts)
+    return ScorePair(oracle, paired, sentences, scores, open_skips, parts)
 
 
 def vocabulary_part(oracle: Oracle) -> str:
-    """Part of a signature: how many words are told apart, and which: all of the grammar's, or a digest."""
+    """Return the part of a signature: number of words in the vocabulary, and all (of the grammar) or a digest."""
     size = len(oracle.truth.vocabulary)
     if oracle.vocabulary is None or len(oracle.vocabulary) == size:
         return f"{size}/all"
@@ -321,7 +321,6 @@ def vocabulary_part(oracle: Oracle) -> str:
 
 
 def _within(scores: TokenScores, paired: Paired) -> Paired:
-    """Other scores of the oracle on the sentences that ``paired`` kept."""
-    kept = ~np.isin(scores.sentence, paired.excluded)
-    values = scores.log_prob[kept]
+    """Return other scores of the oracle on the sentences that ``paired`` kept."""
+    values = scores.log_prob[~np.isin(scores.sentence, paired.excluded)]
     return replace(paired, model=values, oracle=values)

@@ -1,6 +1,6 @@
-"""Sentences that say in what a text and its truth differ: grammar, order of words, disjoint splits, conditions.
+"""Notes on differences of a text from its truth: in grammar, order of words, disjoint splits, conditions.
 
-A number is a bound for the text only where they do not differ.
+A number is a bound for the text only if there are none.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def notes_on(setting: Setting, uncorrected: str = "") -> list[str]:
 
 
 def differences(setting: Setting, uncorrected: str = "") -> list[str]:
-    """Name all differences between the corpus of a setting and its truth; of other texts nobody knows any.
+    """Name all differences between the corpus of a setting and its truth; none are known of other texts.
 
     Args:
         setting: text and truth.
-        uncorrected: numbers of full distributions, which the correction for disjoint splits does not change; empty:
-            there are none.
+        uncorrected: numbers of full distributions, which the correction for disjoint splits does not change; may be
+            empty.
     """
     text, truth = setting.text, setting.language
     if text is None or text.corpus is None or truth is None:
@@ -40,7 +40,7 @@ def corpus_differences(
     corpus: Corpus,
     split: str,
     truth: Truth,
-    drawn: LengthRange | None,
+    sampled: LengthRange | None,
     condition: LengthRange | None,
     excluded: Exclusion | None,
     *,
@@ -52,8 +52,8 @@ def corpus_differences(
         corpus: the folder.
         split: the name of the split.
         truth: the grammar or process of the oracle.
-        drawn: the length range that the corpus was drawn under.
-        condition: that of the oracle.
+        sampled: the length range that the corpus was sampled under.
+        condition: the length range of the oracle.
         excluded: the sentences that the oracle excludes, because the splits of the corpus are disjoint.
         uncorrected: as for `differences`.
     """
@@ -63,21 +63,21 @@ def corpus_differences(
         *_of_transform(corpus),
         *(_of_exclusion(corpus, split, excluded, uncorrected) if excluded is not None and exact else ()),
         *of_conditions(corpus, split, corrected=exact),
-        *of_lengths(corpus, drawn, condition),
+        *of_lengths(corpus, sampled, condition),
     ]
 
 
 def is_sampled_from(corpus: Corpus | None, truth: Truth) -> bool:
-    """Return True for a corpus that was sampled from this grammar; of any other text, nobody knows."""
+    """Return True for a corpus that was known to be sampled from this grammar."""
     return corpus is not None and corpus.grammar_digest == original_digest(truth)
 
 
 def of_grammar(corpus: Corpus, truth: Truth) -> Iterator[str]:
-    """Warn if a corpus was not drawn from this very grammar."""
+    """Warn if a corpus was not sampled from this very grammar."""
     if not is_sampled_from(corpus, truth):
-        drawn_from, given = corpus.grammar_digest, original_digest(truth)
+        source, digest = corpus.grammar_digest, original_digest(truth)
         yield (
-            f"Warning: {corpus.path} was sampled from another grammar ({drawn_from[:8]}, not {given[:8]}), so these"
+            f"Warning: {corpus.path} was sampled from another grammar ({source[:8]}, not {digest[:8]}), so these"
             " numbers are not bounds, unless the two differ by rounding only."
         )
 
@@ -87,12 +87,12 @@ def _of_transform(corpus: Corpus) -> Iterator[str]:
     if transform is not None and not transform.has_grammar:
         yield (
             f"{corpus.path} is transformed by {transform}: the probabilities of sentences and of masked tokens are"
-            " exact, those of tokens given the words before them are not known."
+            " exact; the probabilities of tokens given the words before them are unknown."
         )
 
 
 def _of_exclusion(corpus: Corpus, split: str, excluded: Exclusion, uncorrected: str) -> Iterator[str]:
-    but = f" But {uncorrected} are those of the grammar itself (disjoint:uncorrected)." if uncorrected else ""
+    but = f" But {uncorrected} are of the grammar itself (disjoint:uncorrected)." if uncorrected else ""
     yield (
         f"{split} of {corpus.path} excludes the {len(excluded.sentences):,} sentences of earlier splits"
         f" ({excluded.probability:.6g} of the probability); the oracle excludes them exactly.{but}"
@@ -100,7 +100,7 @@ def _of_exclusion(corpus: Corpus, split: str, excluded: Exclusion, uncorrected: 
 
 
 def of_conditions(corpus: Corpus, split: str, *, corrected: bool = False) -> Iterator[str]:
-    """Warn of conditions of a corpus that the oracle does not have.
+    """Warn of conditions of a corpus that the oracle lacks.
 
     Args:
         corpus: the folder.
@@ -112,7 +112,7 @@ def of_conditions(corpus: Corpus, split: str, *, corrected: bool = False) -> Ite
     if cap is not None:
         yield (
             f"Warning: {corpus.path} has no trees higher than {cap['max_height']}, but the oracle has: it"
-            f" gives each sentence up to {-cap['log_probability']:.3g} nats too little."
+            f" underestimates ln P of each sentence by up to {-cap['log_probability']:.3g} nats."
         )
     if excluded is not None and not corrected:
         yield (
@@ -133,10 +133,10 @@ def disjoint_exactly(corpus: Corpus, split: str) -> bool:
     return excluded is not None and bool(excluded["exact"])
 
 
-def of_lengths(corpus: Corpus, drawn: LengthRange | None, condition: LengthRange | None) -> Iterator[str]:
-    """Warn if a corpus was drawn under another length range than that of the oracle."""
-    if drawn != condition:
+def of_lengths(corpus: Corpus, sampled: LengthRange | None, condition: LengthRange | None) -> Iterator[str]:
+    """Warn if the length ranges of a corpus and of the oracle differ."""
+    if sampled != condition:
         yield (
-            f"Warning: {corpus.path} was sampled with {condition_text(drawn)}, but the oracle has"
+            f"Warning: {corpus.path} was sampled with {condition_text(sampled)}, but the oracle has"
             f" {condition_text(condition)}, so its numbers are not bounds for this corpus."
         )

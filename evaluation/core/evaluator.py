@@ -38,8 +38,8 @@ class EvaluatorOutput:
     """The measurement of one model."""
 
     scores: Sequence[Score | NoScore]  #: with ``model`` and ``objective`` among their keys
-    entries: Mapping[str, Any] = field(default_factory=dict)  #: what a run keeps beside them, JSON values
-    impossible: tuple[Collection[int], Collection[int]] = ((), ())  #: sentences that model, and truth, cannot make
+    entries: Mapping[str, Any] = field(default_factory=dict)  #: JSON values that a run saves with the scores
+    impossible: tuple[Collection[int], Collection[int]] = ((), ())  #: sentences impossible for the model, the truth
     notes: Sequence[str] = ()  #: sentences about it
     title: str = ""  #: of what the verb prints; empty: model and objective
     line: str = ""  #: what the verb prints last, such as the signature of the main number
@@ -56,17 +56,17 @@ class Evaluator:
     ``tables(record, title)``                    tables for the terminal; without it, one of ``measures``
     ``figure(record, salt)``                     an ``<svg>``, or None if there is nothing to draw
     ``section(run)``                             content of the template; without it, ``measures`` and figures. None or
-                                                 empty if nothing was measured; sentences under ``opening`` stand at
+                                                 empty if nothing was measured; sentences under ``opening`` are at
                                                  the head of the report
     ============================================ ==================================================================
 
     The template is ``section.html.j2`` in the folder of ``code``; it finds the content as ``section``. Without that
     file, a template shows ``measures``.
 
-    A record is what a run keeps as ``<name>/<model>.json``: ``model``, ``objective``, entries and records of a result.
+    A record is what a run saves as ``<name>/<model>.json``: ``model``, ``objective``, entries and records of a result.
     The module of the settings may also have ``check(config)``, which refuses a configuration; ``check_call(settings,
     model, frame, figure)``, which refuses options of the verb; ``needed(settings)``, abilities that such
-    options need of a model, with the names of the options; ``needs_truth(settings)``, for one that can do without a
+    options need of a model, with the names of the options; ``needs_truth(settings)``, if the evaluator can do without a
     truth, True if options need it; and ``uncorrected(settings, frame)``, the numbers whose
     truth does not exclude what the text excludes.
     """
@@ -75,29 +75,29 @@ class Evaluator:
     title: str  #: of the section
     summary: str  #: one line for the help of `truesource evaluate`
     settings: type[Settings]  #: keys of the configuration, and options of the verb
-    kinds: tuple[str, ...] = ()  #: of its stages, where they are others than the name
+    kinds: tuple[str, ...] = ()  #: kinds of its stages; empty: the name
     verb: str = ""  #: verb that measures it; empty: `truesource evaluate` with its name
     declared: bool = True  #: verb and stages come from this declaration
     of_corpus: bool = True  #: it measures on the corpus of the run, not on texts of other sources
 
-    code: str = ""  #: module of the functions; empty: that of the settings
+    code: str = ""  #: module of the functions; empty: the module of the settings
     help: str = ""  #: of the verb, with an example; empty: the summary
     prose: str = ""  #: a paragraph at the head of the section
     measures: tuple[Measure, ...] = ()  #: in the order of tables
     needs: tuple[Name, ...] = ()  #: abilities of a model, see `truesource.generator.abilities`
     of_truth: tuple[OfTruth, ...] = ()  #: abilities of the truth, see there
     oracle: bool = True  #: it needs the grammar of the text
-    frame: bool = False  #: it scores tokens, of which a frame may leave some out, in as many sentences as the scores
-    compares: bool = False  #: its numbers depend on the vocabulary that models are compared in, and follow it
-    corrected: bool = True  #: its truth leaves out what the text leaves out (disjoint splits)
+    frame: bool = False  #: it scores tokens in as many sentences as the scores; a frame may exclude some
+    compares: bool = False  #: its numbers depend on the vocabulary that models are compared in
+    corrected: bool = True  #: its truth excludes what the text excludes (disjoint splits)
     draws: bool = False  #: it has figures
     whole_models: bool = True  #: it measures a model, not the reference that snapshots are found by
     applies: Callable[[ModelRequest], bool] = lambda _: True  #: which models of a run it measures
     then: str = ""  #: next verb, with {model}, {corpus}, {grammar}, and {oracle} for the option --oracle
-    width: int = 120  #: characters of its tables, where there is no terminal
+    width: int = 120  #: characters of its tables without a terminal
 
     def check(self, config: RunRequest) -> None:
-        """Refuse a configuration that asks for what cannot be measured, by the ``check(config)`` beside the settings.
+        """Refuse a configuration that cannot be measured, by the ``check(config)`` of the settings' module.
 
         Raises:
             InputError: what is missing, and what to do.
@@ -107,20 +107,20 @@ class Evaluator:
             check(config)
 
     def needs_truth(self, settings: Settings) -> bool:
-        """Return True if it cannot measure on a text whose truth is not known."""
+        """Return True if it cannot measure on a text with an unknown truth."""
         needs = self.beside_settings("needs_truth")
         return self.oracle or (needs is not None and bool(needs(settings)))
 
     def measure(self, model: Any, setting: Setting, settings: Settings) -> EvaluatorOutput:
-        """The measurement of a model, or of the snapshots that a reference leads to, on the first sentences of a text.
+        """Measure a model, or the snapshots of a reference, on the first sentences of a text.
 
         Args:
             model: to measure.
-            setting: text and truth, of which ``settings.sentences`` are used where the settings have that field.
+            setting: text and truth; only the first ``settings.sentences`` if the settings have that field.
             settings: of the evaluator.
 
         Raises:
-            InputError: it cannot be measured, or lacks an ability.
+            InputError: the model cannot be measured, or lacks an ability.
             NothingToMeasureError: there is nothing to measure.
         """
         for ability in self.needs:
@@ -131,11 +131,11 @@ class Evaluator:
         return self.module.measure(model, some, settings)  # type: ignore[no-any-return]
 
     def extent(self, settings: Settings, number: int) -> str:
-        """``the first 300 of 1,000 sentences``: what it uses of a text; empty if it uses all.
+        """Return the part of a text that it uses: ``the first 300 of 1,000 sentences``; empty if it uses all.
 
         Args:
             settings: of the evaluator.
-            number: of sentences (or documents) in the text.
+            number: number of sentences (or documents) in the text.
         """
         used = getattr(settings, "sentences", None)
         if used is None or used >= number:
@@ -144,11 +144,11 @@ class Evaluator:
         return f"the first {used:,} of {number:,} {'documents' if 'documents' in described else 'sentences'}"
 
     def beside_settings(self, name: str) -> Callable[..., Any] | None:
-        """A function that stands beside the settings; None where there is no such."""
+        """Return a function of the settings' module; None if it has no such function."""
         return getattr(import_module(self.settings.__module__), name, None)
 
     def function(self, name: str) -> Callable[..., Any] | None:
-        """A function of the declared evaluator; None where it has no such."""
+        """Return a function of the declared evaluator; None if it has no such function."""
         return getattr(self.module, name, None)
 
     @property

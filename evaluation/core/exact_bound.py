@@ -1,4 +1,4 @@
-"""Bounds of the perplexity of models: those that exact scores of sentences under a grammar add up to."""
+"""Bounds of the perplexity of models, from exact scores of sentences under a grammar."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def bound_records(
     transform: Transform | None = None,
     sampled: bool = True,
 ) -> list[Score]:
-    """``causal_bound`` (perplexity), ``masked_bound`` (pseudo-perplexity) and ``any_order_bound`` (perplexity).
+    """Return ``causal_bound`` (perplexity), ``masked_bound`` (pseudo-perplexity) and ``any_order_bound`` (perplexity).
 
-    Over the possible sentences; the others are counted in the signature. Of text that was not sampled from the grammar,
-    they bound nothing and are called ``causal_perplexity`` and so on.
+    They are over the possible sentences; the others are counted in the signature. If the text was not sampled from the
+    grammar, they are not bounds, and are called ``causal_perplexity`` and so on.
 
     Args:
         truth: the grammar or process.
@@ -54,40 +54,39 @@ def bound_records(
         excluded: as `sentence_records` had it.
         frame: name of the frame, see `truesource.generator.language_model.preset_frame`; the default one counts all
             words, and the end.
-        vocabulary: words outside it are unknown; None: none is.
+        vocabulary: words outside it are unknown; None: no word is.
         variant: as `sentence_records` had it.
-        left_out: entries of the signature that say which sentences were not scored, and how many, and how words were
-            read.
+        left_out: entries of the signature on the excluded sentences, their number, and the reading of words.
         transform: as `sentence_records` had it.
         sampled: the text was sampled from the grammar.
 
     Raises:
-        InputError: the grammar can make none of the sentences, no position counts, or the frame leaves out positions
+        InputError: the grammar can make none of the sentences, no position counts, or the frame excludes positions
             where only sentences have a truth.
     """
-    kept = [record for record in records if record["possible"]]
-    if not kept:
+    possible = [record for record in records if record["possible"]]
+    if not possible:
         unknown = unknown_words(truth, (record["tokens"] for record in records))
         why = f"; {words_missing(unknown)}" if unknown else ""
         raise InputError(f"the grammar can make none of the {len(records)} sentences, so there is no bound{why}")
     tail = {"data": digest_sentences([r["tokens"] for r in records]), "grammar": truth.identity}
     rows: dict[Objective, list[FloatArray]] = {}
-    if "logprob" in kept[0]:
+    if "logprob" in possible[0]:
         require_whole(transform, "causal", preset_frame(frame, "causal"))
-        rows["causal"] = [_causal_row(record, transform) for record in kept]
+        rows["causal"] = [_causal_row(record, transform) for record in possible]
     for given_length, name in GIVEN_LENGTH.items():
-        if name in kept[0]:
-            rows[given_length] = [np.array(r[name]) for r in kept]
+        if name in possible[0]:
+            rows[given_length] = [np.array(r[name]) for r in possible]
     bounds = [
         bound_of_rows(
             of_kind,
-            [record["tokens"] for record in kept],
+            [record["tokens"] for record in possible],
             objective,
             frame=preset_frame(frame, objective),
             vocabulary=vocabulary,
             seed=seed,
             condition=condition_part(objective, lengths),
-            impossible=len(records) - len(kept),
+            impossible=len(records) - len(possible),
             excluded=excluded,
             parts={
                 **transform_parts(truth, transform, objective),
@@ -107,7 +106,7 @@ def unbounded(bound: Score) -> Score:
 
 
 def _causal_row(record: Mapping[str, Any], transform: Transform | None) -> FloatArray:
-    """Ln P of the words of a sentence and of its end, (n+1,) nats; in equal parts where only their sum is known."""
+    """Return ln P of the words of a sentence and of its end, (n+1,) nats; in equal parts if only their sum is known."""
     if of_sentences(transform, "causal"):
         size = len(record["tokens"]) + 1
         return np.full(size, record["logprob"] / size)
@@ -128,26 +127,28 @@ def bound_of_rows(
     corrected: bool = True,
     parts: Mapping[str, object],
 ) -> Score:
-    """The perplexity of scored sentences over the positions of a frame, with its interval and signature.
+    """Return the perplexity of scored sentences over the positions of a frame, with its interval and signature.
 
     Args:
         rows: for each sentence of n words, ln P of each, nats, (n,), or (n+1,) with the end.
         sentences: their words.
         objective: of the scores; names the measure.
         frame: which positions count.
-        vocabulary: words outside it are unknown; None: none is.
+        vocabulary: words outside it are unknown; None: no word is.
         seed: of the bootstrap.
         condition: what the scores are conditioned on, for the signature.
         impossible: sentences that are not among ``rows``, for the signature.
-        excluded: what the text leaves out, for the signature.
-        corrected: the scores leave it out, too.
+        excluded: what the text excludes, for the signature.
+        corrected: the scores exclude it, too.
         parts: further parts of the signature.
 
     Raises:
         InputError: no position counts.
     """
-    known = None if vocabulary is None else frozenset(vocabulary)
-    unknown = [np.array([known is not None and word not in known for word in s], dtype=bool) for s in sentences]
+    words_known = None if vocabulary is None else frozenset(vocabulary)
+    unknown = [
+        np.array([words_known is not None and word not in words_known for word in s], dtype=bool) for s in sentences
+    ]
     scores = assemble_scores(rows, unknown, frame)
     if not len(scores.log_prob):
         raise InputError(f"no position of the {len(sentences)} sentences counts in this frame, so there is no bound")
@@ -157,8 +158,8 @@ def bound_of_rows(
     interval = np.exp(np.maximum(resampled_ratio(total, count, seed=seed), 0.0))
     with_end = frame.eos and any(len(row) > len(words) for row, words in zip(rows, sentences, strict=True))
     published = {"first": "in" if frame.first else "out", "unk": frame.unk} if frame != ScoringFrame() else {}
-    if known is not None:
-        published["vocab"] = f"{len(known)}/{digest_sentences([sorted(known)])}"
+    if words_known is not None:
+        published["vocab"] = f"{len(words_known)}/{digest_sentences([sorted(words_known)])}"
     listed = {
         "given": condition,
         **disjoint_part(excluded, corrected=corrected),

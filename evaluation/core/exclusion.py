@@ -1,4 +1,4 @@
-"""The exact truth of a split whose corpus keeps the sentences of earlier splits out of it.
+"""The exact truth of a split that excludes the sentences of earlier splits.
 
 Such a split follows ``P(w | w not in S) = P(w) / (1 - P(S))`` for w outside S, the set of all sentences of the earlier
 splits. With ``M(x)`` for the summed probability of the sentences of S that match a pattern x (begin so, or agree in
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 
 Words = tuple[str, ...]
 Read = Callable[[Sequence[str]], Sequence[str]]
-UNCORRECTED = "uncorrected"  #: in signatures: the split leaves sentences out, the truth does not
-ROUNDING = 1e-11  #: a share of probability below this is what rounding leaves of zero
+UNCORRECTED = "uncorrected"  #: in signatures: the split excludes sentences, the truth does not
+ROUNDING = 1e-11  #: a share of probability below this counts as zero
 
 
 @dataclass(frozen=True, eq=False)
 class Exclusion:
-    """Sentences that do not occur in a split, and what the grammar gives them.
+    """Sentences that do not occur in a split, and their log probabilities under the grammar.
 
-    Where a corpus keeps out so many sentences that their probability was only estimated, ``sentences`` is empty and
-    ``exact`` false: nothing can be corrected, and scores stay those of the grammar.
+    If a corpus excludes so many sentences that their probability was only estimated, ``sentences`` is empty and
+    ``exact`` false: nothing is corrected, and the grammar's scores remain.
     """
 
     sentences: tuple[Words, ...]  #: (S,) each once
-    log_prob: FloatArray  #: (S,) nats, under the length condition; -inf where it rules a sentence out
+    log_prob: FloatArray  #: (S,) nats, under the length condition; -inf outside it
     lengths: LengthRange | None  #: the length condition
     exact: bool = True
 
@@ -59,14 +59,14 @@ class Exclusion:
     def of(
         cls, corpus: Corpus, split: str, truth: Truth, lengths: LengthRange | None, *, scored: bool = True
     ) -> Exclusion | None:
-        """Find what a split of a corpus leaves out; None where splits may share sentences, and for the first split.
+        """Collect the sentences that a split excludes; None if splits may share sentences, and for the first split.
 
         Args:
             corpus: the folder.
             split: name of the split to score.
-            truth: the grammar or process that the corpus was drawn from, or, of a transformed text, that of the text.
+            truth: the grammar or process that the corpus was sampled from, or the grammar of a transformed text.
             lengths: the condition that the split is scored under.
-            scored: False leaves these sentences alone: they count as unknown, and nothing is corrected.
+            scored: False: the sentences count as unknown, and nothing is corrected.
         """
         record = corpus.record["splits"].get(split, {}).get("excluded")
         if record is None:
@@ -80,7 +80,7 @@ class Exclusion:
 
     @classmethod
     def from_sentences(cls, sentences: Iterable[Sequence[str]], truth: Truth, lengths: LengthRange | None) -> Exclusion:
-        """A set of sentences that a language leaves out, each scored once.
+        """Score the sentences that a language excludes, each once.
 
         Raises:
             InputError: a sentence has no tokens, or no sentence has such a length.
@@ -90,12 +90,12 @@ class Exclusion:
 
     @property
     def part(self) -> str:
-        """Part of signatures: how many sentences are left out, and a digest of them; or ``uncorrected``."""
+        """Part of signatures: how many sentences are excluded, and a digest of them; or ``uncorrected``."""
         return f"{len(self.sentences)}/{digest_sentences(self.sentences)}" if self.exact else UNCORRECTED
 
     @property
     def kept(self) -> float:
-        """1 - P(S), the probability that is left; 1 where nothing is corrected."""
+        """1 - P(S), the remaining probability; 1 if nothing is corrected."""
         return 1.0 - self.probability
 
     @cached_property
@@ -104,13 +104,13 @@ class Exclusion:
         return float(np.exp(self.log_prob).sum())
 
     def causal(self, rows: Sequence[FloatArray], seen: Sequence[Sequence[str]], read: Read) -> list[FloatArray]:
-        """Ln P(token | left context, not in S) from the same without S, for each sentence (n+1,), nats.
+        """Return ln P(token | left context, not in S) from ln P(token | left context), for each sentence (n+1,), nats.
 
         The sum of a row is exact to rounding. A single token is uncertain by about 1e-13 divided by the share of its
         context's probability that S leaves.
 
         Args:
-            rows: for each sentence of n tokens, (n+1,); with -inf where it is impossible.
+            rows: for each sentence of n tokens, (n+1,); with -inf if it is impossible.
             seen: the sentences as the truth reads them.
             read: how the truth reads the sentences of S.
         """
@@ -125,17 +125,17 @@ class Exclusion:
                 corrected.append(row)
                 continue
             before = np.concatenate([[0.0], np.cumsum(row)])  # ln P of each prefix, of the whole sentence at last
-            kept = before + log_rest(log_mass[tree.along(sentence)] - before)
-            corrected.append(np.diff(kept) if np.isfinite(kept).all() else np.full(len(row), -np.inf))
+            rest = before + log_rest(log_mass[tree.along(sentence)] - before)
+            corrected.append(np.diff(rest) if np.isfinite(rest).all() else np.full(len(row), -np.inf))
         return corrected
 
     def masked(
         self, rows: Sequence[FloatArray], seen: Sequence[Sequence[str]], language: PCFG, read: Read
     ) -> list[FloatArray]:
-        """Ln P(token | all others, not in S) from the same without S, for each sentence (n,), nats.
+        """Return ln P(token | all others, not in S) from ln P(token | all others), for each sentence (n,), nats.
 
         Args:
-            rows: for each sentence of n tokens, (n,); with -inf where it is impossible.
+            rows: for each sentence of n tokens, (n,); with -inf if it is impossible.
             seen: the sentences as the truth reads them.
             language: the grammar of what the truth reads.
             read: how the truth reads the sentences of S.
@@ -161,7 +161,7 @@ class Exclusion:
         return corrected
 
     def token_mass(self, read: Read, first: bool) -> dict[str, float]:
-        """Expected number of each token in a sentence, counted in those of S only: sum of P(s) c_s(token).
+        """Return the expected number of each token in a sentence, counted in S only: sum of P(s) c_s(token).
 
         Args:
             read: how the truth reads the sentences of S.
@@ -175,18 +175,18 @@ class Exclusion:
         return mass
 
     def possible(self) -> Iterator[tuple[Words, float]]:
-        """Sentences of S that the grammar can make under the length condition, and ln P of each, nats."""
+        """Yield sentences of S that the grammar can make under the length condition, and ln P of each, nats."""
         for sentence, log_prob in zip(self.sentences, self.log_prob.tolist(), strict=True):
             if log_prob > -np.inf:
                 yield sentence, log_prob
 
 
 def disjoint_part(excluded: Exclusion | None, *, corrected: bool = True) -> dict[str, object]:
-    """Parts of signatures on a split that leaves sentences out; they have it after ``given``.
+    """Return parts of signatures on a split that leaves sentences out; they have it after ``given``.
 
     Args:
-        excluded: what the split leaves out; None: nothing, and signatures do not mention it.
-        corrected: whether the truth leaves it out too, where that can be done.
+        excluded: what the split excludes; None: nothing, and signatures do not mention it.
+        corrected: whether the truth excludes it too, if possible.
     """
     if excluded is None:
         return {}
@@ -207,7 +207,7 @@ class _PrefixTree:
         return len(self._next) + 1
 
     def along(self, sentence: Sequence[str]) -> list[int]:
-        """Nodes of its prefixes from the empty one on, then of its end, as far as they are known."""
+        """Return nodes of its prefixes from the empty one, then of its end, as far as the tree has them."""
         nodes = [0]
         for word in (*sentence, None):
             node = self._next.get((nodes[-1], word))
@@ -218,13 +218,13 @@ class _PrefixTree:
 
 
 def _gaps(sentence: Sequence[str]) -> Iterator[tuple[int, Words]]:
-    """A sentence without each of its words in turn, and where the gap is."""
+    """Yield a sentence without each of its words in turn, and the position of the gap."""
     words = tuple(sentence)
     for i in range(len(words)):
         yield i, words[:i] + words[i + 1 :]
 
 
 def log_rest(log_share: FloatArray) -> FloatArray:
-    """``ln(1 - share)`` of shares of at most 1; -inf where only rounding is left."""
+    """Return ``ln(1 - share)`` of shares of at most 1; -inf if only rounding is left."""
     rest = -np.expm1(np.minimum(log_share, 0.0))
     return np.log(rest, out=np.full_like(rest, -np.inf), where=rest > ROUNDING)

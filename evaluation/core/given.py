@@ -18,7 +18,7 @@ from truesource.grammar.truth import Truth
 
 
 def as_text(given: Any, split: str = "eval") -> Text:
-    """Return a text: as it is, a split of a corpus, what a path leads to, or sentences in memory.
+    """Return a text: the given one, a split of a corpus, the content of a path, or sentences in memory.
 
     Args:
         given: a `Text`, a `Corpus`, the path of a corpus folder, of a folder of samples or of a text file, or
@@ -26,7 +26,7 @@ def as_text(given: Any, split: str = "eval") -> Text:
         split: of a corpus.
 
     Raises:
-        InputError: it is none of these, or cannot be read.
+        InputError: it is something else, or cannot be read.
     """
     if isinstance(given, Text):
         return given
@@ -46,30 +46,30 @@ def as_text(given: Any, split: str = "eval") -> Text:
 
 
 def given_truth(given: Any, oracle: Truth | str | Path | bool = True) -> tuple[Truth, LengthRange | None]:
-    """Return a truth, and the length condition of the corpus that it is of.
+    """Return a truth, and the length condition of its corpus.
 
     Args:
         given: a grammar or process, its file, or a language; or a corpus, its folder or a `Text` of it.
-        oracle: another truth than these; True: theirs.
+        oracle: a truth that replaces it; True: the truth of ``given``.
 
     Raises:
         InputError: there is no truth (code ``no-grammar`` or ``no-truth``), or it cannot be read.
     """
     other = None if isinstance(oracle, bool) else as_truth(oracle)
     if isinstance(given, str | Path) and (Path(given) / "record.json").is_file():
-        given = Corpus.load(given)
-    if isinstance(given, Text):
-        given = given.corpus if given.corpus is not None else given
-    if isinstance(given, Corpus):
-        return given.truth if other is None else other, given.lengths
-    return as_truth(given) if other is None else other, None
+        source: Any = Corpus.load(given)
+    else:
+        source = given.corpus if isinstance(given, Text) and given.corpus is not None else given
+    if isinstance(source, Corpus):
+        return source.truth if other is None else other, source.lengths
+    return as_truth(source) if other is None else other, None
 
 
 def require_truth(setting: Setting) -> None:
-    """Refuse a text whose truth is not known.
+    """Refuse a text with an unknown truth.
 
     Raises:
-        InputError: its truth is not known (code ``no-grammar``).
+        InputError: the truth is unknown (code ``no-grammar``).
     """
     if setting.language is None:
         raise InputError("the truth of this text is not known; name its grammar: oracle=GRAMMAR", code="no-grammar")
@@ -91,14 +91,14 @@ def as_setting(
 
     Args:
         given: see `as_text`.
-        oracle: grammar or process that the text was sampled from, its file, or a language; True: that in the corpus
-            folder, if there is one; False: nobody knows the truth.
+        oracle: grammar or process that the text was sampled from, its file, or a language; True: the truth in the
+            corpus folder, if there is one; False: the truth is unknown.
         split: of a corpus.
         sentences: number of sentences, from the first; None: all.
-        longest: most words of a sentence; None: any number.
+        longest: maximum number of words of a sentence; None: any number.
         lengths: the condition of the truth, such as ``6..25``, ``(6, 25)`` or ``none``; None: the recorded one.
         frame: which positions count.
-        seed: of all that is random, such as intervals.
+        seed: of random numbers, such as for intervals.
         scored: see `Setting.of`.
 
     Raises:

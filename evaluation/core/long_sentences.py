@@ -49,10 +49,10 @@ def long_sentences(
     masked: bool = True,
     dtype: DTypeLike = np.float64,
 ) -> LongSentences | None:
-    """The cost of the long sentences; None where there are none, or the truth needs no chart.
+    """Return the cost of the long sentences; None without long sentences, or if the truth needs no chart.
 
     Time grows as the cube of the length, and is measured on the first 100 words of the longest sentence. It grows about
-    as the length where the grammar is linear or few cells of a chart are not zero, and is measured on the first 1000.
+    as the length if the grammar is linear or few cells of a chart are not zero, and is measured on the first 1000.
     """
     sizes = np.array([len(sentence) for sentence in sentences if len(sentence) > LONG], dtype=np.float64)
     if not sizes.size or isinstance(truth, Process):

@@ -42,7 +42,7 @@ UNKNOWN = "<unk>"
 
 
 def condition_part(objective: Objective, lengths: LengthRange | None) -> str:
-    """Part of a signature: the length condition of causal scores; all others are given the length."""
+    """Return the part of a signature: the length condition of causal scores; all others are given the length."""
     return str(lengths or "none") if objective == "causal" else "length"
 
 
@@ -55,23 +55,23 @@ class Oracle:
             (tokens one by one in random orders, each given those before it in the order: see `AnyOrder`).
         lengths: the corpus's length condition; None is the unconditioned grammar. A masked score does not
             depend on it, as the length is given.
-        vocabulary: words that the model compared with tells apart. All others read ``<unk>`` for the oracle
-            too, as target and as context: the exact truth of the collapsed language. None: every word.
+        vocabulary: vocabulary of the compared model. The oracle too reads all other words as ``<unk>``, as target and
+            as context: the exact truth of the collapsed language. None: every word.
         collapse: False keeps every word in contexts; only as targets are words outside the vocabulary one,
             ``<unk>``, with the sum of their probabilities. Comparisons of models with different vocabularies take this
             truth (`truesource.evaluation.core.vocabulary`), and so do Jumelet & Zuidema (2023), whose frame skips
             unknown targets.
-        excluded: sentences that the text scored leaves out, such as those of earlier splits: `score` is then exact
-            for P(. | not among them). Distributions and samples of such a language are refused.
+        excluded: sentences that the scored text excludes, such as the sentences of earlier splits: `score` is then
+            exact for P(. | not among them). Distributions and samples of such a language are refused.
         transform: of the text: sentences are scored as their originals. Masked tokens have the probabilities of the
-            same words there. The causal score of a sentence is exact, end included, and stands on its positions in
-            equal parts, since those of its tokens are not known; causal distributions are refused. Take
-            `truesource.evaluation.core.transformed.text_grammar` first: where the text has a grammar, nothing is lost.
+            same words there. The causal score of a sentence is exact, end included, and is spread over its positions in
+            equal parts, since the scores of its tokens are unknown; causal distributions are refused. Take
+            `truesource.evaluation.core.transformed.text_grammar` first: if the text has a grammar, nothing is lost.
         charts: of the truth on a device, for scores in any order (default: on the CPU).
 
     Raises:
-        InputError: ``truth`` is none; a causal oracle without ``lengths`` of a grammar whose derivations may not end; a
-            masked one of a process; or a vocabulary that lacks words of a process.
+        InputError: ``truth`` is no truth; a causal oracle without ``lengths`` of a grammar whose derivations may not
+            end; a masked one of a process; or a vocabulary that lacks words of a process.
     """
 
     def __init__(
@@ -132,18 +132,18 @@ class Oracle:
 
     @property
     def of_sentences(self) -> bool:
-        """True where only the sums of its scores over sentences are exact, not those of tokens."""
+        """True if only the sums of its scores over sentences are exact, not the scores of tokens."""
         return of_sentences(self.transform, self.objective)
 
     @takes_sentence
     def read(self, sentence: Sequence[str]) -> list[str]:
-        """The sentence as the oracle sees it: words outside its vocabulary are ``<unk>``."""
-        known = self._language.word_ids
-        return [w if w in known else UNKNOWN for w in sentence] if self.collapsed else list(sentence)
+        """Return the sentence as the oracle reads it: words outside its vocabulary are ``<unk>``."""
+        word_ids = self._language.word_ids
+        return [w if w in word_ids else UNKNOWN for w in sentence] if self.collapsed else list(sentence)
 
     @takes_sentence
     def targets(self, sentence: Sequence[str]) -> list[str]:
-        """The sentence as the oracle predicts it: words outside its vocabulary are ``<unk>``, in any contexts."""
+        """Return the sentence as the oracle predicts it: words outside its vocabulary are ``<unk>`` in any context."""
         if not self.full_contexts:
             return self.read(sentence)
         words = frozenset(self.vocabulary or ())
@@ -151,12 +151,12 @@ class Oracle:
 
     @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
-        """Exact log probabilities, nats, of the positions that ``frame`` counts.
+        """Return exact log probabilities, nats, of the positions that ``frame`` counts.
 
         Sentences that the grammar (or the length range) cannot make are listed in ``impossible``.
 
         Raises:
-            InputError: the truth is of sentences, and the frame leaves out positions; or contexts are not collapsed,
+            InputError: the truth is of sentences, and the frame excludes positions; or contexts are not collapsed,
                 the frame counts unknown words, and sentences are excluded or the truth is of sentences.
         """
         require_whole(self.transform, self.objective, frame)
@@ -186,14 +186,14 @@ class Oracle:
 
     @takes_sentences
     def token_log_probs(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Exact log probabilities of the words of each sentence, (n,), or causal with the end (n+1,), nats.
+        """Return exact log probabilities of the words of each sentence, (n,), or causal with the end (n+1,), nats.
 
-        Of a sentence that is impossible some are -inf.
+        Some are -inf if the sentence is impossible.
         """
         return self._in_order(self._rows(self._originals([self.read(sentence) for sentence in sentences]), sentences))
 
     def _rows(self, seen: Sequence[Sequence[str]], text: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Exact log probabilities of original sentences, (n,) or with the end (n+1,) each; ``text`` is as given."""
+        """Return exact log probabilities of original sentences, (n,) or with the end (n+1,), of the given ``text``."""
         if self.objective == "any-order":
             orders = [ranks(sentence) for sentence in text]
             if self.transform is not None:  # when each original word becomes known
@@ -214,7 +214,7 @@ class Oracle:
         return sentences if self.transform is None else [self.transform.undo(sentence) for sentence in sentences]
 
     def _in_order(self, rows: list[FloatArray]) -> list[FloatArray]:
-        """Scores of original sentences at the positions of the text."""
+        """Move the scores of original sentences to the positions of the text."""
         if self.transform is None:
             return rows
         if self.of_sentences:
@@ -225,23 +225,23 @@ class Oracle:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words that have a column of their own in `distributions`: its vocabulary, or every word."""
+        """The words with separate columns in `distributions`: its vocabulary, or every word."""
         if self.vocabulary is not None:
             return self.vocabulary
         return tuple(word for word in self.truth.vocabulary if word != UNKNOWN)
 
     @takes_sentences
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """The exact distribution at every position of sentences of one length; columns are `words`, ``<unk>``, end.
+        """Yield exact distributions at each position of sentences of one length; columns are `words`, ``<unk>``, end.
 
         In any order, the context of a position is the words that become known before it (`objectives.ranks`). Rows are
-        -inf throughout where the context is impossible.
+        -inf throughout if the context is impossible.
 
         Raises:
             InputError: the lengths differ, or a sentence has no tokens.
         """
         if len({len(sentence) for sentence in sentences}) > 1:
-            raise InputError("full distributions are taken of sentences of one length; group them by length")
+            raise InputError("full distributions need sentences of one length; group them by length")
         work, columns = self.batches(sentences), self.columns(self.words)
         for parts in zip(*(self.blocks(batch) for batch in work), strict=True):
             table = np.empty((len(sentences), len(columns)))
@@ -253,7 +253,7 @@ class Oracle:
 
     @takes_sentences
     def batches(self, sentences: Sequence[Sequence[str]]) -> list[Batch]:
-        """Sentences as this oracle reads them, in batches for `blocks`; those that read the same share a row.
+        """Return sentences as this oracle reads them, in batches for `blocks`; those that read the same share a row.
 
         Raises:
             InputError: a sentence has no tokens, sentences are excluded, or the truth is of sentences.
@@ -271,7 +271,7 @@ class Oracle:
         return self._language.exact.causal_batches(seen, self.lengths)
 
     def blocks(self, batch: Batch) -> Iterator[Distributions]:
-        """The exact distributions of one of `batches`, position by position, over the words of `language`."""
+        """Yield the exact distributions of one of `batches`, position by position, over the words of `language`."""
         from truesource.grammar.inference.distributions import masked_blocks
 
         if self.objective == "masked" and self.transform is not None:
@@ -289,16 +289,16 @@ class Oracle:
         return AnyOrder(self.grammar)
 
     def columns(self, words: Sequence[str]) -> IntArray:
-        """Column in `blocks` of each of ``words``, ``<unk>`` and, if causal, the end; -1 where it has none.
+        """Return the column in `blocks` of each of ``words``, ``<unk>`` and, if causal, the end; -1 without a column.
 
-        Where contexts are full, ``<unk>`` is the sum of many columns: see `summed`.
+        With full contexts, ``<unk>`` is the sum of many columns: see `summed`.
         """
-        known = self._language.word_ids
-        columns = [known.get(word, -1) for word in (*words, UNKNOWN)]
-        return np.array(columns + ([len(known)] if self.objective == "causal" else []), dtype=np.int64)
+        word_ids = self._language.word_ids
+        columns = [word_ids.get(word, -1) for word in (*words, UNKNOWN)]
+        return np.array(columns + ([len(word_ids)] if self.objective == "causal" else []), dtype=np.int64)
 
     def targets_of(self, columns: IntArray) -> IntArray:
-        """Index of the event of each column of `blocks`, in the order of `columns`; -1 for columns without one."""
+        """Return the event of each column of `blocks`, in the order of `columns`; -1 for columns without an event."""
         size = len(self._language.vocabulary) + (self.objective == "causal")
         event = np.full(size, -1, dtype=np.int64)
         event[columns[columns >= 0]] = np.flatnonzero(columns >= 0)
@@ -317,14 +317,14 @@ class Oracle:
         return values
 
     def log_table(self, block: Distributions, columns: IntArray) -> FloatArray:
-        """Log probabilities of a block in the order that `columns` gave, (W, E) nats; -inf at zero."""
+        """Return log probabilities of a block in the order that `columns` gave, (W, E) nats; -inf at zero."""
         table = self.summed(block.probability, columns)
         with np.errstate(divide="ignore"):
             return np.log(table, out=table)
 
     @takes_sentence
     def next_token(self, prefix: Sequence[str]) -> NextToken:
-        """The exact next-token distribution after ``prefix``.
+        """Return the exact next-token distribution after ``prefix``.
 
         Raises:
             InputError: no sentence starts so, sentences are excluded, or the truth is of sentences.
@@ -334,7 +334,7 @@ class Oracle:
         return self._language.next_token(self.read(prefix), self.lengths)
 
     def sample(self, n: int, seed: int = DEFAULT_SEED) -> list[list[str]]:
-        """N sentences drawn from the distribution that `score` scores.
+        """Sample n sentences from the distribution that `score` scores.
 
         Raises:
             InputError: sentences are excluded.
@@ -343,9 +343,9 @@ class Oracle:
 
         self._check_nothing_excluded()
         sampler = sampler_of(self._language, self.lengths)
-        drawn = sampler.sentences(sampler.draw(n, random_state(seed)))
-        return drawn if self.transform is None else [self.transform.apply(sentence) for sentence in drawn]
+        sentences = sampler.sentences(sampler.draw(n, random_state(seed)))
+        return sentences if self.transform is None else [self.transform.apply(sentence) for sentence in sentences]
 
     def _check_nothing_excluded(self) -> None:
         if self.excluded is not None:
-            raise InputError("an oracle that excludes sentences only scores; leave excluded out for anything else")
+            raise InputError("an oracle that excludes sentences only scores; omit excluded for anything else")

@@ -1,6 +1,6 @@
-"""Scores of sentences that others published, and the bounds they add up to.
+"""Published scores of sentences, and their bounds.
 
-They have two formats, those of the released oracle values of Jumelet & Zuidema (2023): causal scores are JSON, an
+They have the two formats of the released oracle values of Jumelet & Zuidema (2023): causal scores are JSON, an
 object with the surprisals (nats) of the words of each sentence; masked scores are text, each sentence followed by two
 lines per word, ``Token: 3`` and the probability of that word given all others. Both may be packed with gzip. Neither
 has a value for the end of a sentence. Their causal file and their vocabulary write ``<apostrophe>`` where the masked
@@ -38,7 +38,7 @@ class PublishedScores:
 
     objective: Objective
     sentences: Sequence[Sequence[str]]
-    rows: Sequence[FloatArray]  #: (n,) ln P of the words of each sentence, nats
+    rows: Sequence[FloatArray]  #: (n,) each, ln P of the words of a sentence, nats
 
 
 def read_published(path: str | Path) -> PublishedScores:
@@ -100,7 +100,7 @@ def _log(value: str, path: Path, line: int) -> float:
 
 
 def read_words(path: str | Path) -> frozenset[str]:
-    """Words of a vocabulary: the keys of a JSON object, a JSON list, or one word a line; ``.gz`` is unpacked.
+    """Return words of a vocabulary: the keys of a JSON object, a JSON list, or one word a line; ``.gz`` is unpacked.
 
     Raises:
         InputError: the file cannot be read or holds no word.
@@ -123,12 +123,12 @@ def read_words(path: str | Path) -> frozenset[str]:
 def published_bound(
     scores: PublishedScores, *, frame: ScoringFrame, vocabulary: Collection[str] | None, seed: int = DEFAULT_SEED
 ) -> Score:
-    """``causal_bound`` or ``masked_bound`` of published scores: their perplexity over the positions of a frame.
+    """Return ``causal_bound`` or ``masked_bound`` of published scores: their perplexity over the positions of a frame.
 
     Args:
         scores: of the words of each sentence.
         frame: which positions count; there are no ends.
-        vocabulary: all other words are unknown, whichever way it writes the apostrophe; None: no word is.
+        vocabulary: all other words are unknown, with either spelling of the apostrophe; None: no word is.
         seed: of the bootstrap.
 
     Raises:

@@ -1,6 +1,6 @@
 """A run as evaluators see it: the request of its configuration, and the records of finished measurements.
 
-Runs stand above evaluators, so these are protocols: `truesource.run.config.RunConfig` and
+Evaluators do not import runs, so these are protocols: `truesource.run.config.RunConfig` and
 `truesource.report.finished_run.FinishedRun` have these members and more.
 """
 
@@ -16,7 +16,7 @@ S = TypeVar("S", bound=Settings)
 
 
 class ModelRequest(Protocol):
-    """A model that a configuration asks for; of one that is loaded, nothing is known yet, so abilities are True."""
+    """A requested model of a configuration; abilities of a model to be loaded are unknown, and True."""
 
     @property
     def name(self) -> str:
@@ -79,7 +79,7 @@ class CorpusRequest(Protocol):
 
     @property
     def transform(self) -> object | None:
-        """Order of the words, if it is not that of the grammar."""
+        """Order of the words, if it differs from the order of the grammar."""
 
 
 class TreebankRequest(Protocol):

@@ -15,26 +15,26 @@ from truesource.evaluation.measures.interval_ends import enclosing
 from truesource.grammar.support.printable import brief
 from truesource.grammar.support.records import STRICT
 
-Key = str | int | float | bool | None | Sequence[object]  #: a JSON value that says what a score is of
+Key = str | int | float | bool | None | Sequence[object]  #: a JSON value that identifies a score
 SCORE = ("name", "value", "low", "high", "signature", "no_interval")  #: keys that every record has, or may have
 _NO_INTERVAL = re.compile(r"(?:^|\|)ci:none/([^|]+)")
 
 
 def no_interval(signature: str) -> str | None:
-    """The code of why there is no interval, such as ``fewer-than-10-sentences``; None: the signature names none."""
+    """Return the reason for a missing interval, such as ``fewer-than-10-sentences``; None if the signature has none."""
     match = _NO_INTERVAL.search(signature)
     return None if match is None else match[1]
 
 
 def no_interval_entry(signature: str) -> dict[str, str]:
-    """The entry ``no_interval`` of a record: the code of `no_interval`; nothing where the signature names none."""
+    """Return the entry ``no_interval`` of a record: the code of `no_interval`; empty without a code."""
     code = no_interval(signature)
     return {} if code is None else {"no_interval": code}
 
 
 @with_config(STRICT)
 class ScoreRecord(TypedDict):
-    """Record of `Score.as_record`, read from disk; evaluations add keys of their own."""
+    """Record of `Score.as_record`, read from disk; evaluations add further keys."""
 
     name: str
     value: float | None
@@ -46,7 +46,7 @@ class ScoreRecord(TypedDict):
 
 @dataclass(frozen=True)
 class Score:
-    """One measured value, its interval where it has one, which encloses the value, and its signature.
+    """A measured value, its signature, and its interval, if any, which encloses the value.
 
     ``score["by"]`` is an entry of its record.
 
@@ -59,15 +59,15 @@ class Score:
     signature: str = ""  #: every choice that could change the value, and a hash of what was scored
     low: float | None = None  #: lower end of the interval
     high: float | None = None  #: upper end of the interval
-    #: what it is of, such as model, objective and group; ahead in records
+    #: what was measured, such as model, objective and group; first in records
     keys: Mapping[str, Key] = field(default_factory=dict, hash=False)
-    #: what else is known of it, such as a p-value; last in records
+    #: further entries, such as a p-value; last in records
     more: Mapping[str, Key] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         for number in (self.value, self.low, self.high):
             if number is not None and not math.isfinite(number):
-                raise ValueError(f"{self.name} is or ends at {number}, which must not travel as a number")
+                raise ValueError(f"{self.name} is or ends at {number}, which is no finite number")
         low, high = enclosing(self.value, self.low, self.high)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
@@ -78,7 +78,7 @@ class Score:
 
         Raises:
             KeyError: it has no name or no value.
-            ValueError: the value is None, or a number is not finite.
+            ValueError: it has no value, or a number is not finite.
         """
         score = read_score(record)
         if not isinstance(score, cls):
@@ -90,7 +90,7 @@ class Score:
         return replace(self, keys={**keys, **self.keys})
 
     def with_more(self, **more: Key) -> Score:
-        """Return the same score with more that is said of it."""
+        """Return the same score with more entries."""
         return replace(self, more={**self.more, **more})
 
     def __getitem__(self, key: str) -> Key:
@@ -103,11 +103,11 @@ class Score:
         return entry
 
     def get(self, key: str, default: Key = None) -> Key:
-        """Return one of the keys, or more that is said; ``default`` without it."""
+        """Return one of the keys, or of the further entries; ``default`` without it."""
         return self.keys.get(key, self.more.get(key, default))
 
     def without_interval(self, code: str) -> Score:
-        """Return the same value without an interval, and in the signature why.
+        """Return the same value without an interval, with the reason in the signature.
 
         Args:
             code: of the reason, see `truesource.grammar.support.printable`.
@@ -124,7 +124,7 @@ class Score:
 
     @property
     def no_interval(self) -> str | None:
-        """The code of why a measure has no interval, which its signature names; None of counts, which never have."""
+        """Reason in the signature for a missing interval, as a code; None for counts, which never have one."""
         return None if self.low is not None or isinstance(self.value, int) else no_interval(self.signature)
 
     def __repr__(self) -> str:

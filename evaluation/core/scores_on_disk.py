@@ -44,11 +44,11 @@ class _Scoring:
     """Settings of the scores of all parts, and of their files."""
 
     records: Callable[[Sequence[Sequence[str]]], list[dict[str, Any]]]  #: of some sentences
-    causal: str | None  #: column of causal scores; that of whole sentences where tokens have none
+    causal: str | None  #: column of causal scores, of tokens or of whole sentences
     given_length: tuple[str, ...]  #: columns of the other scores
 
     def write(self, part: _Part) -> int:
-        """Score a part and write it; gives the number of sentences."""
+        """Score a part and write it; return the number of sentences."""
         try:
             _write(part.path, self.records(part.sentences), part.first, self.causal, self.given_length)
         except OSError as error:
@@ -75,14 +75,14 @@ def score_in_parts(
     device: str | None = None,
     charts: Callable[[PCFG], DeviceCharts] | None = None,
 ) -> list[dict[str, Any]] | None:
-    """Write ``part-00000.parquet`` and so on into ``folder``, one row a token; parts that stand there are kept.
+    """Write ``part-00000.parquet`` and so on into ``folder``, one row a token; existing parts are kept.
 
-    Columns: sentence, position (n is the end of a sentence of n tokens), token, and what was asked for of surprisal,
+    Columns: sentence, position (n is the end of a sentence of n tokens), token, and the requested scores of surprisal,
     masked_logprob and any_order_logprob (nats; null where impossible, and the last two null at the end). Of
-    transformed text, sentence_surprisal stands in place of surprisal, at the end of each sentence, null elsewhere.
-    Each part appears when complete, so after Ctrl-C or a kill the same call goes on. Each part is written by one of
-    the ``workers``, with the same bytes; those of a cluster must see ``folder`` under the same path. Scores that
-    ``charts`` of a ``device`` make differ by rounding, so parts of another device are refused.
+    transformed text, sentence_surprisal replaces surprisal, at the end of each sentence, null elsewhere.
+    Each part appears when complete, so after Ctrl-C or a kill the same call resumes. Each part is written by one of
+    the ``workers``, with the same bytes; workers of a cluster must see ``folder`` under the same path. Scores by
+    ``charts`` of a ``device`` differ by rounding, so parts of another device are refused.
 
     Returns:
         The records of all sentences as `sentence_records.sentence_records` gives them; None while parts of other
@@ -122,8 +122,8 @@ def score_in_parts(
         charts=charts,
     )
     column = None if not causal else "surprisal" if transform is None else "sentence_surprisal"
-    asked = {"masked": masked, "any-order": any_order}
-    scoring = _Scoring(records, column, tuple(name for kind, name in GIVEN_LENGTH.items() if asked[kind]))
+    requested = {"masked": masked, "any-order": any_order}
+    scoring = _Scoring(records, column, tuple(name for kind, name in GIVEN_LENGTH.items() if requested[kind]))
     if share is not None:
         with exclusive(folder, wait=True):
             _claim(folder, plan)
@@ -141,7 +141,7 @@ def _score(
     workers: Workers | None,
     part_size: int,
 ) -> list[dict[str, Any]] | None:
-    """Write the parts of a job that are missing; the records of all, or None while those of other jobs are missing."""
+    """Write the missing parts of a job; return all records, or None while parts of other jobs are missing."""
     starts = range(0, len(sentences), part_size)
     paths = [folder / f"part-{k:05d}.parquet" for k in range(len(starts))]
     missing = [
@@ -155,11 +155,11 @@ def _score(
         meter("scoring sentences", total=sum(len(part.sentences) for part in missing)) as progress,
         closing(run_each(scoring.write, missing, workers)) as written,
     ):
-        for made, count in enumerate(written, start=1):
-            progress.advance(count, f"part {made:,} of {len(missing):,}")
+        for number, count in enumerate(written, start=1):
+            progress.advance(count, f"part {number:,} of {len(missing):,}")
     for part in missing:
-        remove_leftovers(part.path)  # of a worker of a cluster that died while another went on
-    there = {path.name for path in folder.iterdir()}  # a network file system may answer `exists` from what it knew
+        remove_leftovers(part.path)  # of a worker of a cluster that died while another continued
+    there = {path.name for path in folder.iterdir()}  # a network file system may answer `exists` from its cache
     if any(part.path.name not in there for part in missing):
         raise InputError("does not show what the workers wrote; name a folder on a file system that all share", folder)
     if any(path.name not in there for path in paths):
@@ -174,7 +174,7 @@ def _score(
 
 def _unwritable(folder: Path, error: OSError) -> InputError:
     return InputError(
-        f"cannot write the scores: {error.strerror or error}; the same call goes on from what stands there", folder
+        f"cannot write the scores: {error.strerror or error}; the same call resumes from the finished parts", folder
     )
 
 
@@ -202,16 +202,14 @@ def _prepare(folder: Path, plan: dict[str, Any]) -> None:
 def _write(
     path: Path, records: Sequence[dict[str, Any]], first: int, causal: str | None, others: Sequence[str]
 ) -> None:
-    """One row a token; ``causal`` names the column of causal scores, ``others`` those of others."""
+    """Write a row for each token; ``causal`` names the column of causal scores, ``others`` the other scores."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     numbers = [*([] if causal is None else [causal]), *others]
-    made = token_columns(records, first, of=numbers)
-    columns: dict[str, Any] = {
-        name: pa.array(made[name], pa.float64()) if name in numbers else made[name] for name in made
-    }
-    columns["token"] = pa.array(made["token"], pa.string()).dictionary_encode()
+    columns: dict[str, Any] = token_columns(records, first, of=numbers)
+    columns |= {name: pa.array(columns[name], pa.float64()) for name in numbers}
+    columns["token"] = pa.array(columns["token"], pa.string()).dictionary_encode()
     with atomic_path(path) as temporary:
         pq.write_table(pa.table(columns), temporary, compression="zstd")
 
@@ -219,7 +217,7 @@ def _write(
 def _read(
     path: Path, sentences: Sequence[Sequence[str]], causal: str | None, others: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The records of the sentences of a part."""
+    """Return the records of the sentences of a part."""
     columns: dict[str, Kind] = {"position": "int", "token": "text"}
     numbers = [*([] if causal is None else [causal]), *others]
     columns |= dict.fromkeys(numbers, "float")

@@ -37,10 +37,10 @@ class DeviceCharts(PatternCharts, Protocol):
     """Exact scores of a grammar that are computed on a device, see `truesource.lmtrain.accelerated`."""
 
     def causal_log_probs(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Ln P(token | its left context) of each sentence, (n+1,) nats with the end, without a length condition."""
+        """Return ln P(token | left context) of each sentence, (n+1,) nats with the end, without a length condition."""
 
     def masked_log_probs(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Ln P(word | all other words) of each sentence, (n,) nats."""
+        """Return ln P(word | all other words) of each sentence, (n,) nats."""
 
 
 def sentence_records(
@@ -58,29 +58,29 @@ def sentence_records(
     transform: Transform | None = None,
     charts: Callable[[PCFG], DeviceCharts] | None = None,
 ) -> list[dict[str, Any]]:
-    """One record a sentence: ``tokens``, ``possible`` and, in nats, what was asked for.
+    """Return one record a sentence: ``tokens``, ``possible`` and, in nats, the requested scores.
 
-    ``logprob`` (negative), ``surprisal`` per token (positive) and ``stop_surprisal`` for causal scores,
-    ``masked_logprob`` per token for masked ones, and ``any_order_logprob`` for those in random orders. An infinite
+    Causal scores are ``logprob`` (negative), ``surprisal`` per token (positive) and ``stop_surprisal``, masked scores
+    ``masked_logprob`` per token, and scores in random orders ``any_order_logprob``. An infinite
     value is written as None. With ``distributions``, ``next`` has for each position, the end included, P(word | left
-    context) of every word in ``words`` and P(end | left context) in ``stop``; None where the context is impossible.
-    Where ``excluded`` says exactly what the sentences leave out, the scores are those of P(. | not among it).
-    ``variant="paper"`` makes masked scores as Jumelet & Zuidema (2023) print them, see
+    context) of every word in ``words`` and P(end | left context) in ``stop``; None if the context is impossible.
+    If ``excluded`` has exactly what the sentences exclude, the scores are of P(. | not among it).
+    ``variant="paper"`` computes masked scores as Jumelet & Zuidema (2023) print them, see
     `truesource.grammar.inference.exact.Exact.masked_log_probs`. With the ``transform`` of the text, causal scores are
     ``logprob`` alone, see `truesource.evaluation.core.oracle.Oracle`. With ``charts``, which makes the charts
-    of a grammar on a device, masked scores, those in any order and causal ones without ``lengths`` in float64 come from
-    these; no number differs by more than rounding.
+    of a grammar on a device, masked scores, scores in any order and causal scores without ``lengths`` in float64 come
+    from these; no number differs by more than rounding.
 
     Raises:
-        InputError: a sentence is a string or has no tokens, causal scores are asked for without ``lengths`` of a
+        InputError: a sentence is a string or has no tokens, causal scores are requested without ``lengths`` of a
             grammar whose derivations may not end, or there are more than 5 million probabilities, or sentences are
-            excluded and distributions or the published variant are asked for, or distributions of transformed text;
-            the published variant is asked for with charts on a device.
+            excluded and distributions or the published variant are requested, or distributions of transformed text;
+            the published variant is requested with charts on a device.
     """
     check_sentences(sentences)
     if charts is not None and variant != "default":
-        raise InputError("masked scores as published are computed on the CPU; leave out the device")
-    found = None if charts is None else charts(require(truth, "masked", "charts on a device"))
+        raise InputError("masked scores as published are computed on the CPU; omit the device")
+    device_charts = None if charts is None else charts(require(truth, "masked", "charts on a device"))
     corrected = excluded if excluded is not None and excluded.exact else None
     if corrected is not None:
         _check_excluding(distributions, variant)
@@ -93,7 +93,7 @@ def sentence_records(
     if causal:
         if lengths is None:
             require_endings(truth)
-        there = found if lengths is None and np.dtype(dtype) == np.float64 else None
+        there = device_charts if lengths is None and np.dtype(dtype) == np.float64 else None
         exact = truth.exact
         rows = there.causal_log_probs(sentences) if there else exact.causal_log_probs(sentences, lengths, dtype=dtype)
         if corrected is not None:
@@ -107,14 +107,14 @@ def sentence_records(
     if masked:
         pcfg = require(truth, "masked", "a masked bound")
         here = partial(pcfg.exact.masked_log_probs, variant=variant, dtype=dtype)
-        rows = (found.masked_log_probs if found else here)(sentences)
+        rows = (device_charts.masked_log_probs if device_charts else here)(sentences)
         if corrected is not None:
             rows = corrected.masked(rows, sentences, pcfg, tuple)
         if transform is not None:
             rows = [row[order(transform, len(row))] for row in rows]
         _add_given_length(records, rows, "masked_logprob")
     if any_order:
-        oracle = Oracle(truth, "any-order", excluded=corrected, transform=transform, charts=found)
+        oracle = Oracle(truth, "any-order", excluded=corrected, transform=transform, charts=device_charts)
         _add_given_length(records, oracle.token_log_probs(text), "any_order_logprob")
     if distributions:
         for record, following in zip(records, _next(truth, sentences, lengths, dtype), strict=True):
@@ -123,7 +123,7 @@ def sentence_records(
 
 
 def _add_given_length(records: list[dict[str, Any]], rows: Sequence[FloatArray], key: str) -> None:
-    """Scores that sentences have given their length, and whether they are possible."""
+    """Add scores that are given the length of sentences, and whether the sentences are possible."""
     for record, row in zip(records, rows, strict=True):
         record["possible"] = record["possible"] and bool(np.isfinite(row).all())
         record[key] = [_finite(x) for x in row.tolist()]
@@ -132,17 +132,17 @@ def _add_given_length(records: list[dict[str, Any]], rows: Sequence[FloatArray],
 def token_columns(
     records: Sequence[Mapping[str, Any]], first: int = 0, of: Sequence[str] | None = None
 ) -> dict[str, list[Any]]:
-    """A row for each token and each end of a sentence, as columns of one length.
+    """Return a row for each token and each end of a sentence, as columns of one length.
 
     Args:
         records: as `sentence_records` gives them.
         first: number of the first sentence.
         of: numbers, of ``surprisal``, ``sentence_surprisal`` (of the whole sentence, at its end) and `GIVEN_LENGTH`;
-            None: those that the records have.
+            None: all that the records have.
 
     Returns:
-        ``sentence``, ``position`` (that after the last token is the end of the sentence), ``token``, and the numbers
-        in nats; None where the grammar cannot make the sentence, and where nothing is defined.
+        ``sentence``, ``position`` (the last is the end of the sentence), ``token``, and the numbers
+        in nats; None if the grammar cannot make the sentence, or the number is undefined.
     """
     if of is None:
         head = records[0] if records else {}
@@ -157,7 +157,7 @@ def token_columns(
 
 
 def _of_tokens(record: Mapping[str, Any], name: str) -> list[float | None]:
-    """A number of each token of a sentence, and of its end, nats."""
+    """Return a number of each token of a sentence, and of its end, nats."""
     if name == "surprisal":
         return [*record["surprisal"], record["stop_surprisal"]]
     if name in GIVEN_LENGTH.values():
@@ -166,15 +166,15 @@ def _of_tokens(record: Mapping[str, Any], name: str) -> list[float | None]:
 
 
 def _check_excluding(distributions: bool, variant: Variant) -> None:
-    """Refuse what cannot leave sentences out."""
+    """Refuse requests that cannot exclude sentences."""
     if distributions:
         raise InputError(
-            "these sentences leave out those of earlier splits, and full distributions do not; write them to a text"
-            " file to have the distributions of the grammar"
+            "these sentences exclude the sentences of earlier splits, but full distributions do not; write them to a"
+            " text file to have the distributions of the grammar"
         )
     if variant != "default":
         raise InputError(
-            "the published masked variant counts derivations several times, so it cannot leave out the sentences of"
+            "the published masked variant counts derivations several times, so it cannot exclude the sentences of"
             " earlier splits; write these sentences to a text file to score them by it"
         )
 
@@ -182,7 +182,7 @@ def _check_excluding(distributions: bool, variant: Variant) -> None:
 def _next(
     truth: Truth, sentences: Sequence[Sequence[str]], lengths: LengthRange | None, dtype: DTypeLike
 ) -> list[list[dict[str, Any] | None]]:
-    """Full next-token distributions as plain values."""
+    """Return full next-token distributions as plain values."""
     size = len(truth.vocabulary) * sum(len(s) + 1 for s in sentences)
     if size > MOST_PROBABILITIES:
         raise InputError(
@@ -205,7 +205,7 @@ def _next(
 
 
 def _surprisal(log_prob: float) -> float | None:
-    """A surprisal, which is not below zero, as rounding of a certain word makes it."""
+    """Return a surprisal, at least zero: rounding can make it negative for certain words."""
     return _finite(max(0.0, -log_prob))
 
 

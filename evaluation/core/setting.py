@@ -46,18 +46,18 @@ class Setting:
     The truth is computed once for all models of one objective and vocabulary that are scored in one setting.
     """
 
-    language: Truth | None  #: what the sentences were drawn from; None: nobody knows the truth
+    language: Truth | None  #: source of the sentences; None: the truth is unknown
     sentences: Sequence[Sequence[str]]  #: to score, in the grammar's words
     lengths: LengthRange | None = None  #: the length condition that they were drawn under
     frame: ScoringFrame | str = "default"  #: which positions count: a frame, or the name of a preset
     seed: int = DEFAULT_SEED  #: of all that is random, such as intervals
-    #: what the sentences leave out, where their corpus has disjoint splits: the truth then leaves it out too
+    #: sentences excluded by a corpus with disjoint splits: the truth then excludes them too
     excluded: Exclusion | None = None
-    #: entries of the signature that say which sentences of the text are not given, and how many
+    #: entries of the signature on the excluded sentences of the text, and their number
     left_out: Mapping[str, int] = field(default_factory=dict)
     transform: Transform | None = None  #: of the text, see `truesource.evaluation.core.oracle.Oracle`
     text: Text | None = None  #: that the sentences are from
-    counts: Mapping[str, int] | None = None  #: words of the training text; None: those of the corpus of ``text``
+    counts: Mapping[str, int] | None = None  #: of words in the training text; None: from the corpus of ``text``
     _truths: dict[Any, TokenScores] = field(default_factory=dict, init=False, repr=False)
     _warned: set[Any] = field(default_factory=set, init=False, repr=False)
 
@@ -88,14 +88,14 @@ class Setting:
 
         Args:
             text: to measure on.
-            truth: grammar or process that the text was sampled from, or its file; True: that of its corpus folder, if
-                the text has one; False: nobody knows it.
+            truth: grammar or process that the text was sampled from, or its file; True: the truth of its corpus
+                folder, if the text has one; False: it is unknown.
             lengths: the condition of the truth, such as ``6..25``, ``(6, 25)`` or ``none``; None: the recorded one of
                 the text.
             frame: which positions count.
-            seed: of all that is random.
+            seed: of random numbers.
             scored: tokens are scored, which the truth can do without the sentences that disjoint splits exclude; full
-                distributions are always those of the grammar.
+                distributions are always of the grammar.
 
         Raises:
             InputError: the grammar cannot be read, or ``lengths`` is no range.
@@ -116,7 +116,7 @@ class Setting:
         """The truth that the sentences were drawn from.
 
         Raises:
-            InputError: nobody knows it.
+            InputError: it is unknown.
         """
         if self.language is None:
             raise InputError("this needs the grammar of the text, which is the truth; name it", code="no-grammar")
@@ -127,7 +127,7 @@ class Setting:
         """The grammar that they were drawn from.
 
         Raises:
-            InputError: nobody knows it, or they were drawn from a process, which has no rules.
+            InputError: it is unknown, or they were drawn from a process, which has no rules.
         """
         return require(self.known, "parses", "this measure")
 
@@ -145,17 +145,17 @@ class Setting:
         return some
 
     def other_split(self, name: str) -> Sequence[Sequence[str]]:
-        """The sentences of another split of the corpus that the text is from.
+        """Return the sentences of another split of the corpus that the text is from.
 
         Raises:
-            InputError: the text is not from a corpus folder, or is itself this split, or there is no such.
+            InputError: the text is not from a corpus folder, or is itself this split, or there is no such split.
         """
         return (self.text or Text(self.sentences)).other_split(name)
 
     def vocabularies(
         self, models: Iterable[LanguageModel | ModelWords], kind: Kind | None = None
     ) -> dict[Objective, ComparisonVocabulary | None]:
-        """The vocabulary that the models of each objective are compared in; None: their own.
+        """Return the vocabulary that the models of each objective are compared in; None: their own.
 
         Args:
             models: of any objectives.
@@ -191,23 +191,23 @@ class Setting:
         return self.text.training_counts if self.counts is None and self.text is not None else self.counts
 
     def frame_of(self, objective: Objective) -> ScoringFrame:
-        """The positions that count for models of an objective."""
+        """Return the positions that count for models of an objective."""
         return preset_frame(self.frame, objective) if isinstance(self.frame, str) else self.frame
 
     def oracle(self, model: LanguageModel) -> Oracle:
-        """The truth as such a model sees it, see `oracle_for`."""
+        """Return the truth as such a model sees it, see `oracle_for`."""
         self._warn(model)
         return oracle_for(
             model, self.known, self.lengths, self.frame_of(model.objective), self.excluded, self.transform
         )
 
     def full_oracle(self, model: LanguageModel) -> Oracle:
-        """Return the same for full distributions, in which every position counts and nothing is left out."""
+        """Return the same for full distributions, in which every position counts and nothing is excluded."""
         self._warn(model)
         return oracle_for(model, self.known, self.lengths, transform=self.transform)
 
     def _warn(self, model: LanguageModel) -> None:
-        """Warn once of each model, or of the common vocabulary of all, that has few of the words of the text."""
+        """Warn once of each model, or of the common vocabulary of all, that lacks most words of the text."""
         words = None if model.vocabulary is None else tuple(model.vocabulary)
         key = "" if isinstance(model, CoarsenedModel) else model.name, words
         if key not in self._warned:
@@ -216,7 +216,7 @@ class Setting:
             warn_of_unknown(model, self.known, self.sentences)
 
     def parts(self, model: LanguageModel) -> dict[str, object]:
-        """Parts of the signature of a number that is about all these sentences."""
+        """Return the parts of the signature of a number over all these sentences."""
         frame = self.frame_of(model.objective)
         return {
             "objective": model.objective,
@@ -244,10 +244,10 @@ class Setting:
         """Return a number about a model in this setting.
 
         Args:
-            model: that it is about.
+            model: that was measured.
             name: of the measure.
             value: finite.
-            low: lower end of its interval, where it has one.
+            low: lower end of its interval, if it has one.
             high: upper end.
             parts: further parts of its signature, keys of `truesource.evaluation.core.signature.KEYS`.
         """
@@ -255,7 +255,7 @@ class Setting:
         return Score(name, value, signature({**self.parts(model), **parts}), low, high, keys)
 
     def truth(self, model: LanguageModel) -> TokenScores:
-        """The scores of the truth as such a model sees it, nats; the same object for all such models."""
+        """Return the scores of the truth as such a model sees it, nats; the same object for all such models."""
         words = vocabulary_of(model)
         key = model.objective, None if words is None else tuple(words), isinstance(model, CoarsenedModel)
         if key not in self._truths:
@@ -264,7 +264,7 @@ class Setting:
 
 
 def vocabulary_of(model: LanguageModel) -> tuple[str, ...] | None:
-    """The vocabulary of the oracle that a model is compared with; None: every word of the truth."""
+    """Return the vocabulary of the oracle that a model is compared with; None: every word of the truth."""
     return None if isinstance(model, SpelledModel) else model.vocabulary
 
 
@@ -276,10 +276,10 @@ def oracle_for(
     excluded: Exclusion | None = None,
     transform: Transform | None = None,
 ) -> Oracle:
-    """The oracle that sees what the model sees: its objective and its vocabulary, the corpus's length condition.
+    """Return the oracle with the objective and vocabulary of the model and the corpus's length condition.
 
     A frame that skips unknown words is the published one, whose oracle keeps them in its contexts. So does the oracle
-    of a model that is compared in a common vocabulary; it does not leave out what the text leaves out.
+    of a model that is compared in a common vocabulary; it does not exclude what the text excludes.
 
     Raises:
         InputError: the model knows no word of the truth (code ``no-shared-word``).

@@ -1,7 +1,7 @@
-"""Signatures of numbers: every choice that could change a value, beside it.
+"""Signatures of numbers, with every choice that could change a value.
 
 A signature is ``key:value`` pairs joined by ``|``, such as ``objective:causal|given:6..25|eos:in|...|v:0.1.0``. All
-keys are those of `KEYS`; `signature` refuses others.
+keys are in `KEYS`; `signature` refuses others.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from truesource.generator.dependence import is_unchecked
 from truesource.generator.language_model import ScoringFrame
 from truesource.generator.objectives import ORDERS
 
-#: Keys and their meanings, each with one meaning only, by what they say.
+#: Keys and their meanings, each with one meaning only, by subject.
 KEY_GROUPS: dict[str, dict[str, str]] = {
     "What is scored, and under which condition": {
         "model": "name of the model",
         "objective": "causal, masked or any-order",
         "orders": "of any-order scores: random orders of the words of each sentence",
         "given": "length condition of the truth (none: no condition; length: the very length, for masked scores)",
-        "transform": "order of the words of the text, where it is not the order of the grammar",
+        "transform": "order of the words of the text, if it is not the order of the grammar",
         "truth": "of a transformed text, what the exact probabilities are of: token or sentence",
-        "disjoint": "sentences that the split leaves out: number and digest, or uncorrected where the truth keeps them",
+        "disjoint": "sentences that the split excludes: number and digest, or uncorrected if the truth keeps them",
         "reading": "how a model of pieces scores words",
         "odds": "of minimal pairs: sum (ln P of sentences), pseudo (of masked ln P), or given-length (any order)",
         "drawn": "length condition that minimal pairs were sampled under",
         "phenomenon": "of minimal pairs",
-        "networks": "precision of the weights of networks, where it is not float32",
+        "networks": "precision of the weights of networks, if it is not float32",
         "dependence": "unchecked: nothing shows that the model uses no later words and no other sentences",
         "parser": "how sentences were parsed, as its user names it",
         "brackets": "which brackets of trees count: evalb-collins",
@@ -42,11 +42,11 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
     "Scoring frame and vocabulary": {
         "eos": "whether the end of a sentence or text counts: in or out",
         "first": "whether the first word counts: in or out",
-        "unk": "what becomes of unknown words: token, skip, or form-class where a grammar has classes of their forms",
+        "unk": "treatment of unknown words: token, skip, or form-class if a grammar has classes of their forms",
         "vocab": "number of words, and all (of the grammar) or a digest",
         "compared": "vocabulary of a comparison: common, or full and how <unk> is shared out (training+1 or uniform)",
-        "before": "token before a text, where the user chose it",
-        "window": "maximum number of tokens that the model reads, where that excludes segmentations",
+        "before": "token before a text, if the user chose it",
+        "window": "maximum number of tokens that the model reads, if it excludes segmentations",
     },
     "What was measured": {
         "unit": "unit of the value",
@@ -55,7 +55,7 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
         "q": "which distribution of the model: renormalised, given-possible, given-possible-sentence",
         "contexts-of": "whose text the contexts are from: truth or model",
         "k": "size of the sets of most probable events",
-        "seen": "words that the best predictor sees, or a range of them, and placed where it knows the position",
+        "seen": "words that the best predictor sees, or a range of them, and placed if it knows the position",
         "bins": "of calibration",
         "outcomes": "of calibration: exact",
         "variant": "which of several published definitions: default or paper",
@@ -64,7 +64,7 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
         "band": "row of that table, a range",
         "classes": "which classes of tags",
         "tags": "whose tags and depths: expected, drawn or paper",
-        "lever": "training that differs in one thing from that of the model",
+        "lever": "training that differs in one setting from the training of the model",
         "rung": "reference between word frequencies and the truth",
         "step": "training step of the checkpoint",
         "steps": "training steps of all checkpoints",
@@ -76,7 +76,7 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
         "below": "threshold, nats a token",
         "family": "distribution that the languages of documents were drawn from",
         "members": "training sentences whose memory is measured: number and digest",
-        "fresh": "which fresh sentences they are set against: unseen where those of the training text are left out",
+        "fresh": "which fresh sentences they are compared with: unseen without sentences of the training text",
     },
     "Sizes": {
         "sentences": "number that count",
@@ -124,7 +124,7 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
         "law": "formula that is fitted",
         "law-types": "number of types that a law is fitted to",
         "types": "n-grams that are compared: union or reference",
-        "interval": "what the ends are, where they are no confidence interval",
+        "interval": "what the ends are, unless they are a confidence interval",
     },
     "Probes": {
         "target": "what is predicted: tag, state or span, or a belief",
@@ -135,7 +135,7 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
         "split": "what divides the items, and sizes of the parts",
         "grouped-by": "what is averaged first",
         "control": "of selectivity",
-        "vectors": "which hidden states, or what stands in their place",
+        "vectors": "which hidden states, or what replaces them",
         "layer": "of the network",
         "decay": "weight decay of the probe",
     },
@@ -166,7 +166,7 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
         "of-documents": "number of documents of the reference",
     },
     "How, and on what": {
-        "ci": "method, unit and seed of the interval, or why there is none",
+        "ci": "method, unit and seed of the interval, or the reason for having none",
         "adjusted": "how p-values are adjusted for several tests, and their number",
         "seed": "of random numbers",
         "flops": "which operations count",
@@ -188,7 +188,7 @@ _UNITS = {
 
 
 def known_key(key: str) -> str:
-    """The key, if it is one of `KEYS`.
+    """Return the key, if it is one of `KEYS`.
 
     Raises:
         ValueError: it is not.
@@ -202,7 +202,7 @@ SignatureKey = Annotated[str, AfterValidator(known_key)]
 
 
 def signature(parts: Mapping[str, object]) -> str:
-    """``key:value`` pairs joined by ``|``, the version last.
+    """Return ``key:value`` pairs joined by ``|``, the version last.
 
     Raises:
         ValueError: a key is not one of `KEYS`.
@@ -211,22 +211,22 @@ def signature(parts: Mapping[str, object]) -> str:
 
 
 def signature_parts(parts: Mapping[str, object]) -> dict[str, object]:
-    """The parts, and the precision of networks where it is not the usual one: all of a signature but the version."""
+    """Return the parts, with the precision of networks unless it is float32: all of a signature but the version."""
     return {**parts, **precision_parts()}
 
 
 def parts_of(text: str) -> dict[str, str]:
-    """Keys and values of a signature; a value may contain ``|``, but not before a key and a colon."""
+    """Return keys and values of a signature; a value may contain ``|``, but not before a key and a colon."""
     return dict(part.split(":", 1) for part in _BETWEEN.split(text) if ":" in part)
 
 
 def unit_part(measure: str) -> dict[str, object]:
-    """The part of a signature that gives the unit of a measure of scores; nats a token unless it has another."""
+    """Return the part of a signature that gives the unit of a measure of scores; nats a token unless it has another."""
     return {"unit": _UNITS.get(measure, "nats/token")}
 
 
 def frame_parts(frame: ScoringFrame, objective: str) -> dict[str, object]:
-    """Parts that say which positions count."""
+    """Return parts that say which positions count."""
     return {
         "eos": "in" if frame.eos and objective == "causal" else "out",
         "first": "in" if frame.first else "out",
@@ -236,12 +236,12 @@ def frame_parts(frame: ScoringFrame, objective: str) -> dict[str, object]:
 
 
 def dependence_part(model: object) -> dict[str, object]:
-    """Part of signatures: a custom model that may look ahead; nothing of other models. Known once it was scored."""
+    """Return the part of signatures on a custom model that may look ahead, known once it was scored."""
     return {"dependence": "unchecked"} if is_unchecked(model) else {}
 
 
 def digest_sentences(sentences: Sequence[Sequence[str]]) -> str:
-    """First 8 hexadecimal digits of SHA-256 over the sentences, one a line."""
+    """Return the first 8 hexadecimal digits of SHA-256 over the sentences, one a line."""
     sha = hashlib.sha256()
     for sentence in sentences:
         sha.update(" ".join(sentence).encode())

@@ -1,4 +1,4 @@
-"""A text: sentences to measure on, where they are from, and what is known of how they were drawn."""
+"""A text: sentences to measure on, their source, and how they were sampled, as far as it is known."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ Sentences = Sequence[Sequence[str]]
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """Sentences, and what is known of them; `Text.read` reads a corpus folder, a folder of samples or a text file."""
+    """Sentences and their source; `Text.read` reads a corpus folder, a folder of samples or a text file."""
 
     sentences: Sentences  #: words of each, as the grammar spells them
     path: Path | None = None  #: folder or file; None: sentences in memory
     split: str = ""  #: of a corpus folder
     corpus: Corpus | None = None  #: the corpus that this is a split of; None: any other text
-    lengths: LengthRange | None = None  #: the length range that they were drawn under, as far as it is recorded
+    lengths: LengthRange | None = None  #: the length range that they were sampled under, as far as it is recorded
     left_out: Mapping[str, int] = field(default_factory=dict)  #: entries of signatures on sentences that are excluded
     notes: tuple[str, ...] = ()  #: sentences for the reader on what is excluded
-    lines: Sequence[str] | None = None  #: the lines of a text file as they stand; None: they were not read
+    lines: Sequence[str] | None = None  #: the unchanged lines of a text file; None: they were not read
 
     def __repr__(self) -> str:
         place = "in memory" if self.path is None else f"of {self.path}"
@@ -47,7 +47,7 @@ class Text:
         Args:
             path: a corpus folder, a folder of samples, or a text file, one tokenised sentence a line.
             split: of a corpus folder.
-            lines: keep the lines of a text file as they stand, white space and all.
+            lines: keep the lines of a text file unchanged, white space included.
 
         Raises:
             InputError: the text cannot be read, or the corpus has no such split.
@@ -91,7 +91,7 @@ class Text:
 
     @property
     def truth(self) -> Truth | None:
-        """The grammar or process in the folder of its corpus; None if there is none.
+        """The grammar or process in the folder of its corpus; None without one.
 
         Raises:
             InputError: the corpus was sampled from another grammar (code ``other-grammar``).
@@ -100,7 +100,7 @@ class Text:
 
     @property
     def documents(self) -> Sequence[str]:
-        """The texts as strings: lines as they stand if they were read so, else words joined by spaces."""
+        """The texts as strings: unchanged lines if they were read, else words joined by spaces."""
         return self.lines if self.lines is not None else [" ".join(sentence) for sentence in self.sentences]
 
     def first(self, number: int | None) -> Text:
@@ -135,7 +135,7 @@ class Text:
             InputError: this is no split of a corpus, or is that split itself, or there is no such split.
         """
         if self.corpus is None:
-            raise InputError(f"this text is no split of a corpus: there is no split {name} beside it", code="no-split")
+            raise InputError(f"this text is no split of a corpus: so it has no split {name}", code="no-split")
         if name == self.split:
             raise InputError(f"the text is the split {name} itself; name two different splits", code="no-split")
         return self.corpus.sentences(name)

@@ -25,21 +25,21 @@ def token_columns(
     *,
     other: str = "truth",
 ) -> dict[str, Any]:
-    """A row for each position that a model scored, as columns of one length.
+    """Return a row for each position that a model scored, as columns of one length.
 
-    They are ``sentence`` (number in the input, from 0), ``position`` (that after the last token is the end of the
+    They are ``sentence`` (number in the input, from 0), ``position`` (after the last token, the end of the
     sentence), ``token``, ``word`` (number of the word that the token is in; None at the end of the sentence),
     ``log_prob`` (ln P, nats, of the model) and ``surprisal`` (-ln P); with a truth also ``truth_log_prob`` and
-    ``truth_surprisal``, None where it does not score the position.
+    ``truth_surprisal``, None if it does not score the position.
 
     Args:
         sentences: that were scored.
         scores: of the model; sentences that it cannot make have no row.
         truth: scores of the grammar.
-        other: what its columns are called, where it is another reference than the truth.
+        other: name of its columns, if it is another reference than the truth.
     """
     places = list(zip(scores.sentence.tolist(), scores.position.tolist(), strict=True))
-    made: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "sentence": scores.sentence,
         "position": scores.position,
         "token": [sentences[s][p] if p < len(sentences[s]) else END for s, p in places],
@@ -48,19 +48,19 @@ def token_columns(
         "surprisal": -scores.log_prob,
     }
     if truth is None:
-        return made
+        return columns
     at = zip(truth.sentence.tolist(), truth.position.tolist(), truth.log_prob.tolist(), strict=True)
-    known = {(s, p): value for s, p, value in at}
-    values = [known.get(place) for place in places]
+    by_place = {(s, p): value for s, p, value in at}
+    values = [by_place.get(place) for place in places]
     surprisals = [None if value is None else -value for value in values]
-    return {**made, f"{other}_log_prob": values, f"{other}_surprisal": surprisals}
+    return {**columns, f"{other}_log_prob": values, f"{other}_surprisal": surprisals}
 
 
 def word_columns(tokens: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """A row for each word: the sums over its tokens, without the ends of sentences.
+    """Return a row for each word: the sums over its tokens, without the ends of sentences.
 
     Args:
-        tokens: as `token_columns` gives them. A sum is None where that of one of its tokens is.
+        tokens: as `token_columns` gives them. Sums with an undefined term are None.
     """
     summed = [name for name in tokens if name.endswith(("log_prob", "surprisal"))]
     rows: dict[tuple[int, int], dict[str, Any]] = {}
@@ -112,7 +112,7 @@ def write_token_table(
 
 
 def read_token_table(path: str | Path) -> dict[str, np.ndarray]:
-    """The numeric columns of a table that `write_token_table` wrote.
+    """Return the numeric columns of a table that `write_token_table` wrote.
 
     Raises:
         InputError: it is missing or damaged.
@@ -123,7 +123,7 @@ def read_token_table(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def read_token_record(path: str | Path, model: type[T]) -> T:
-    """The record that `write_token_table` wrote as ``about``.
+    """Return the record that `write_token_table` wrote as ``about``.
 
     Args:
         path: the Parquet file.

@@ -1,4 +1,4 @@
-"""The truth of a text whose words stand in another order: see `truesource.generator.plan`."""
+"""The truth of a text with its words in another order: see `truesource.generator.plan`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from truesource.grammar.truth import Truth
 
 
 def text_grammar(truth: Truth, transform: Transform | None) -> tuple[Truth, Transform | None]:
-    """The truth about a transformed text, and what is left of the transform: nothing where the text has a grammar.
+    """Return the truth of a transformed text and its remaining transform; None if the text has a grammar.
 
     Args:
         truth: that the original sentences were drawn from.
-        transform: of the text; None for none.
+        transform: of the text; None: no transform.
 
     Raises:
-        InputError: there is one, and the truth has no rules.
+        InputError: there is a transform, and the truth has no rules.
     """
     if transform is None:
         return truth, None
@@ -28,33 +28,33 @@ def text_grammar(truth: Truth, transform: Transform | None) -> tuple[Truth, Tran
 
 
 def original_digest(truth: Truth) -> str:
-    """Digest of the grammar that the original sentences were drawn from."""
-    made = truth.meta.get("transform")
-    return truth.digest if made is None else str(made["original"])
+    """Return the digest of the grammar that the original sentences were drawn from."""
+    record = truth.meta.get("transform")
+    return truth.digest if record is None else str(record["original"])
 
 
 def of_sentences(transform: Transform | None, objective: Objective) -> bool:
-    """Return True if the truth is known of sentences alone, not of each token."""
+    """Return True if only whole sentences have a truth, not each token."""
     return transform is not None and objective == "causal"
 
 
 def transform_parts(truth: Truth, transform: Transform | None, objective: Objective) -> dict[str, object]:
-    """Parts of signatures on a transformed text; none for others."""
-    made = truth.meta.get("transform")
-    if made is not None:
-        return {"transform": made["spec"], "truth": "token"}
+    """Return parts of signatures on a transformed text; none for others."""
+    record = truth.meta.get("transform")
+    if record is not None:
+        return {"transform": record["spec"], "truth": "token"}
     if transform is None:
         return {}
     return {"transform": str(transform), "truth": "sentence" if of_sentences(transform, objective) else "token"}
 
 
 def require_tokens(transform: Transform | None, objective: Objective, what: str) -> None:
-    """Refuse what needs the truth of each token where there is only that of sentences.
+    """Refuse a measure of tokens if only whole sentences have a truth.
 
     Args:
         transform: of the text.
         objective: of the truth.
-        what: needs it, for the message.
+        what: name of the measure, for the message.
 
     Raises:
         NothingToMeasureError: ``sentence-truth``.
@@ -62,7 +62,7 @@ def require_tokens(transform: Transform | None, objective: Objective, what: str)
     if of_sentences(transform, objective):
         raise NothingToMeasureError(
             f"{what} needs the exact probability of each token given those before it, but of text transformed by"
-            f" {transform} only those of whole sentences and of masked tokens are exact; use bound, score, evaluate"
+            f" {transform} only whole sentences and masked tokens have exact probabilities; use bound, score, evaluate"
             " pplu or a masked model, or take the transform reversal",
             "sentence-truth",
         )
@@ -83,7 +83,7 @@ def require_order(transform: Transform | None, what: str) -> None:
 
 
 def require_whole(transform: Transform | None, objective: Objective, frame: ScoringFrame) -> None:
-    """Refuse a frame that leaves out positions where only whole sentences have a truth.
+    """Refuse a frame that excludes positions if only whole sentences have a truth.
 
     Raises:
         NothingToMeasureError: ``sentence-truth``.

@@ -1,16 +1,16 @@
-"""The vocabulary of a comparison: what is predicted is coarsened, or refined, to the same words for all models.
+"""The vocabulary of a comparison: predictions are coarsened, or refined, to the same words for all models.
 
 Perplexities and divergences of models with different vocabularies do not compare: a model that reads rare words as one
 token, ``<unk>``, predicts an easier text. By the data processing inequality its divergence from the truth, coarsened
 likewise, is never larger than before (Cover & Thomas 2006, section 2.8).
 
 ``common``
-    The words that all models and the truth tell apart. What is *predicted* is coarsened: every other word is ``<unk>``,
-    with the sum of the probabilities of all such words, which is exact and takes full distributions. What is *read*
-    stays what it is: each model reads its own words, and the truth reads every word, so that a model pays for what it
-    cannot read.
+    The words that all models and the truth distinguish. What is *predicted* is coarsened: every other word is
+    ``<unk>``, with the sum of the probabilities of all such words, which is exact and takes full distributions. What is
+    *read* is unchanged: each model reads its own words, and the truth reads every word, so that a model pays for words
+    that it cannot read.
 ``full``
-    The words of the truth. What a model gives to ``<unk>`` is shared out among the words that ``<unk>`` stands for, in
+    The words of the truth. A model's probability of ``<unk>`` is divided among the words that ``<unk>`` represents, in
     proportion to their counts in the training text plus one, or uniformly. It is for models that spell any word, or
     have no distributions.
 """
@@ -48,7 +48,7 @@ from truesource.grammar.truth import Truth
 
 Kind = Literal["common", "full", "own"]
 KINDS: tuple[Kind, ...] = ("common", "full", "own")
-FEWEST_KNOWN = 0.5  #: share of the words of a text, below which a model is warned of
+FEWEST_KNOWN = 0.5  #: share of the words of a text below which a warning is given
 CELLS = 2**22  #: most numbers in the distributions of one position (32 MiB)
 
 log = logging.getLogger("truesource.evaluation")
@@ -70,22 +70,22 @@ class ModelWords:
 
 
 def words_of(model: LanguageModel | ModelWords, truth: Truth) -> frozenset[str]:
-    """The words of a truth that a model tells apart: all of them if it spells any word."""
+    """Return the words of a truth that a model distinguishes: all of them if it spells any word."""
     words = frozenset(truth.vocabulary) - {UNKNOWN}
     return words if model.vocabulary is None else words & frozenset(model.vocabulary)
 
 
 def require_shared(model: LanguageModel | ModelWords, truth: Truth) -> None:
-    """Refuse a model that knows no word of the truth: what it would be scored on is the length of sentences alone.
+    """Refuse a model that knows no word of the truth: only the length of sentences would be scored.
 
     Raises:
         InputError: it knows none (code ``no-shared-word``).
     """
     if model.vocabulary and not words_of(model, truth) and len(truth.vocabulary):
-        own, their = (_some(words) for words in (model.vocabulary, truth.vocabulary))
+        words, expected = (_some(words) for words in (model.vocabulary, truth.vocabulary))
         raise InputError(
-            f"{model.name} knows none of the {len(truth.vocabulary):,} words of the truth: its own are such as {own},"
-            f" those of the truth such as {their}; take a model of this language, or spell its words as the truth does",
+            f"{model.name} knows none of the {len(truth.vocabulary):,} words of the truth: it has words such as"
+            f" {words}, the truth {expected}; take a model of this language, or spell words as the truth does",
             code="no-shared-word",
         )
 
@@ -95,7 +95,7 @@ def _some(words: Collection[str]) -> str:
 
 
 def warn_of_unknown(model: LanguageModel, truth: Truth, sentences: Sequence[Sequence[str]]) -> None:
-    """Warn of a vocabulary that has less than half of the words of a text."""
+    """Warn of a vocabulary that lacks more than half of the words of a text."""
     if model.vocabulary is None:
         return
     words = words_of(model, truth)
@@ -123,7 +123,7 @@ class VocabularyRecord(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class ComparisonVocabulary:
-    """The words that a comparison tells apart, the same for all of its models and for the truth."""
+    """The words that a comparison distinguishes, the same for all of its models and for the truth."""
 
     kind: Literal["common", "full"]
     truth: Truth
@@ -131,7 +131,7 @@ class ComparisonVocabulary:
     counts: Mapping[str, int] | None = None  #: of words in the training text, for ``full``; None: unknown
 
     def as_record(self) -> VocabularyRecord:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {
             "kind": self.kind,
             "words": list(self.words),
@@ -140,11 +140,11 @@ class ComparisonVocabulary:
 
     @classmethod
     def of_record(cls, record: VocabularyRecord, truth: Truth) -> ComparisonVocabulary:
-        """The vocabulary that `as_record` wrote, about the same truth."""
+        """Return the vocabulary that `as_record` wrote, about the same truth."""
         return cls(record["kind"], truth, tuple(record["words"]), record["counts"])
 
     def adapt(self, model: LanguageModel) -> CoarsenedModel | SpelledModel:
-        """The model with predictions over these words; it reads what it always reads.
+        """Return the model with predictions over these words, and unchanged input.
 
         Raises:
             InputError: ``common``, and the model has no full distributions (code ``missing-ability``) or lacks one of
@@ -161,25 +161,25 @@ def comparison_vocabulary(
     tokens: bool = True,
     counts: Callable[[], Mapping[str, int] | None] = lambda: None,
 ) -> ComparisonVocabulary | None:
-    """The vocabulary that models are compared in.
+    """Return the vocabulary that models are compared in.
 
-    Where the models tell different words apart, the default is ``common`` if all of them have full distributions, since
+    If the models distinguish different words, the default is ``common`` if all of them have full distributions, since
     it is exact and assumes nothing, and else ``full``.
 
     Args:
         models: of one objective.
         truth: that they are compared with.
-        kind: of the vocabulary; None: the default, and none where all models tell the same words apart.
+        kind: of the vocabulary; None: the default; no vocabulary if all models distinguish the same words.
         tokens: whether each token has a truth; False: sentences alone have one, which allows ``full`` only.
-        counts: gives counts of words in the training text, by which ``full`` shares ``<unk>`` out, or None: uniformly;
+        counts: gives counts of words in the training text, by which ``full`` divides ``<unk>``, or None: uniformly;
             called for ``full`` alone.
 
     Returns:
-        None: each model is scored in its own vocabulary (``own``, or the default where they are the same).
+        None: each model is scored in its own vocabulary (``own``, or the default if they are the same).
 
     Raises:
-        InputError: a model knows no word of the truth, or all models together share none (code ``no-shared-word``); or
-            ``common`` is asked for, and a model has no full distributions (``missing-ability``).
+        InputError: a model knows no word of the truth, or no word is common to all models (code ``no-shared-word``); or
+            ``common`` is requested, and a model has no full distributions (``missing-ability``).
     """
     for model in models:
         require_shared(model, truth)
@@ -209,7 +209,7 @@ def in_vocabulary(model: LanguageModel, vocabulary: ComparisonVocabulary | None)
 
 
 class _AdaptedModel:
-    """A model that predicts the words of a comparison, and reads what it always reads.
+    """A model that predicts the words of a comparison, with unchanged input.
 
     Args:
         model: that is compared; its distributions are over its vocabulary, or, if it has none, over the truth's words.
@@ -259,10 +259,10 @@ class CoarsenedModel(_AdaptedModel):
         self._others: IntArray = np.array([*others, len(self._own)], dtype=np.int64)
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
-        """Log probabilities of the positions that ``frame`` counts; ``<unk>`` is what the comparison does not know.
+        """Return log probabilities of the positions that ``frame`` counts; words outside the comparison are ``<unk>``.
 
         Raises:
-            InputError: as the model's own.
+            InputError: as the model's ``score``.
         """
         unknown = [np.array([word not in self._known for word in sentence], dtype=bool) for sentence in sentences]
         if len(self._others) == 1:  # nothing but the model's own <unk> is summed
@@ -279,7 +279,7 @@ class CoarsenedModel(_AdaptedModel):
         return assemble_scores(rows, unknown, frame)
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """Expectations over the words of the comparison, ``<unk>`` and the end; see `DistributionModel.distributions`.
+        """Yield distributions over the words of the comparison, ``<unk>`` and the end, see `DistributionModel`.
 
         Raises:
             InputError: as the model's own.
@@ -293,11 +293,11 @@ class CoarsenedModel(_AdaptedModel):
         return checked_distributions(self._distributed, sentences, len(self._own) + 1 + self._ends)
 
     def _unknown(self, table: FloatArray) -> FloatArray:
-        """Log probability of ``<unk>`` of the comparison, (W,), from the model's own columns (W, E)."""
+        """Return the log probability of ``<unk>`` of the comparison, (W,), from the model's own columns (W, E)."""
         return np.asarray(logsumexp(table[:, self._others], axis=1))
 
     def _by_sentence(self, scores: TokenScores, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Scores of every position, (n,) or (n+1,) a sentence; -inf throughout where it is impossible."""
+        """Return scores of every position, (n,) or (n+1,) a sentence; -inf throughout if it is impossible."""
         counts = np.bincount(scores.sentence, minlength=len(sentences))
         split = np.split(scores.log_prob, np.cumsum(counts)[:-1]) if len(sentences) else []
         impossible = frozenset(scores.impossible.tolist())
@@ -307,7 +307,7 @@ class CoarsenedModel(_AdaptedModel):
         ]
 
     def _read_off(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Log probability of every position from full distributions, (n,) or (n+1,) a sentence."""
+        """Return the log probability of every position from full distributions, (n,) or (n+1,) a sentence."""
         rows: list[FloatArray] = [np.empty(0)] * len(sentences)
         most = max(1, CELLS // (len(self._own) + 2))
         lengths = np.array([len(sentence) for sentence in sentences])
@@ -321,7 +321,7 @@ class CoarsenedModel(_AdaptedModel):
         return rows
 
     def _gathered(self, sentences: Sequence[Sequence[str]]) -> FloatArray:
-        """Log probabilities (W, n) or (W, n+1) of sentences of one length."""
+        """Return log probabilities (W, n) or (W, n+1) of sentences of one length."""
         words = [[self._place[word] if word in self._known else -1 for word in sentence] for sentence in sentences]
         target = np.array([[*row, *[len(self._own) + 1] * self._ends] for row in words], dtype=np.int64)
         values = np.empty(target.shape)
@@ -334,7 +334,7 @@ class CoarsenedModel(_AdaptedModel):
 
 
 class SpelledModel(_AdaptedModel):
-    """A model in the ``full`` vocabulary: its ``<unk>`` is shared out among the words that it stands for.
+    """A model in the ``full`` vocabulary: its ``<unk>`` is divided among the words that it represents.
 
     Implements `LanguageModel`, and `DistributionModel` if the model does.
     """
@@ -358,7 +358,7 @@ class SpelledModel(_AdaptedModel):
         return offers(self.model, "distributions")
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
-        """Log probabilities of the positions that ``frame`` counts, in which no word of the truth is unknown.
+        """Return log probabilities of the positions that ``frame`` counts, in which no word of the truth is unknown.
 
         Raises:
             InputError: as the model's own.
@@ -380,15 +380,15 @@ class SpelledModel(_AdaptedModel):
         )
 
     def _shares(self, sentence: Sequence[str]) -> FloatArray:
-        """Log of the share of ``<unk>`` that each word has, 0 of words that the model knows and of the end, (n+1,)."""
+        """Return ln of each word's share of ``<unk>``, 0 for words that the model knows and for the end, (n+1,)."""
         shares = [0.0 if word in self._place else self._log_share.get(word, -math.inf) for word in sentence]
         return np.array([*shares, 0.0])
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """Expectations over the words of the truth, ``<unk>`` and the end; see `DistributionModel.distributions`.
+        """Yield expectations over the words of the truth, ``<unk>`` and the end; see `DistributionModel.distributions`.
 
         Raises:
-            InputError: the model has none, or as its own.
+            InputError: the model has none, or as its ``distributions``.
         """
         distributed = require(self.model, "distributions", "a comparison of full distributions")
         if self.vocabulary is None:
@@ -405,7 +405,7 @@ class SpelledModel(_AdaptedModel):
 
 
 def _without_unknown(scores: TokenScores, unknown: Sequence[BoolArray], frame: ScoringFrame) -> TokenScores:
-    """Scores in a frame from those in which unknown words count."""
+    """Return scores in a frame from those in which unknown words count."""
     if frame.unk == "token":
         return scores
     counted = np.array(
@@ -424,12 +424,12 @@ def _without_unknown(scores: TokenScores, unknown: Sequence[BoolArray], frame: S
 def adapts(model: LanguageModel, oracle: Oracle) -> bool:
     """Return True if a model is the truth itself in the vocabulary of a comparison, whose oracle is given."""
     truth = model.model if isinstance(model, CoarsenedModel | SpelledModel) else None
-    own = ("truth", "objective", "lengths", "transform")
+    settings = ("truth", "objective", "lengths", "transform")
     whole = type(truth) is Oracle and truth.vocabulary is None and truth.excluded is None
-    return whole and all(getattr(truth, name) == getattr(oracle, name) for name in own)
+    return whole and all(getattr(truth, name) == getattr(oracle, name) for name in settings)
 
 
 def compared_part(model: LanguageModel) -> dict[str, object]:
-    """Part of signatures: the vocabulary of a comparison; nothing of a model in its own."""
+    """Return the part of signatures: the vocabulary of a comparison; nothing of a model in its own."""
     compared = getattr(model, "compared", None)
     return {} if compared is None else {"compared": compared}

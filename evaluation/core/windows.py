@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class BestWithin(Oracle):
-    """The best causal predictor that sees k words before a token, and the beginning of the sentence if it is nearer.
+    """The best causal predictor that sees k words before a token, or fewer up to the beginning of the sentence.
 
     No model with k words of context has a smaller expected loss, be it an n-gram model of order k+1 or a network with a
     window of k words. A network that also knows the position of a token is compared with ``placed=True``.
@@ -35,7 +35,7 @@ class BestWithin(Oracle):
     Args:
         pcfg: the grammar that the corpus was drawn from.
         seen: k, 0 or more words; 0 expects each token as often as it occurs.
-        placed: the predictor knows how many words stand before the token, too; costs more.
+        placed: the predictor knows how many words precede the token, too; costs more.
         lengths: the corpus's length condition.
         vocabulary: as of `truesource.evaluation.core.oracle.Oracle`: all other words read ``<unk>``.
         collapse: as of `Oracle`; False: contexts keep every word.
@@ -66,7 +66,7 @@ class BestWithin(Oracle):
         return (PlacedWindows if self.placed else Windows)(self.grammar, self.lengths)
 
     def with_words(self, seen: int) -> BestWithin:
-        """The predictor that sees another number of words, which shares what does not depend on it."""
+        """Return the predictor that sees another number of words, sharing the parts that do not depend on it."""
         other = copy(self)
         other.__dict__.update(predictor=self.predictor, seen=seen, name=window_name(seen))
         return other
@@ -75,19 +75,19 @@ class BestWithin(Oracle):
         return self.predictor.log_probs(seen, self.seen)
 
     def blocks(self, batch: Batch) -> Iterator[Distributions]:
-        """The distributions of one of `batches`, position by position, over the words of `language`."""
+        """Yield the distributions of one of `batches`, position by position, over the words of `language`."""
         return self.predictor.blocks(batch, self.seen)
 
 
 def window_name(seen: int) -> str:
-    """``no word``, ``1 word``, ``2 words``: what a predictor sees."""
+    """Return what a predictor sees: ``no word``, ``1 word``, ``2 words``."""
     return f"{seen or 'no'} word{'s' * (seen > 1)}"
 
 
 def window_bounds(setting: Setting, possible: Sequence[Sequence[str]], number: int) -> list[Score]:
-    """Perplexities of the best predictors that see 0 to ``number`` - 1 words: ``bound_0_words`` and so on.
+    """Return perplexities of the best predictors that see 0 to ``number`` - 1 words: ``bound_0_words`` and so on.
 
-    They leave out no sentences of earlier splits.
+    They exclude no sentences of earlier splits.
 
     Args:
         setting: text and truth.
@@ -121,13 +121,13 @@ def window_bounds(setting: Setting, possible: Sequence[Sequence[str]], number: i
 
 
 def window_lines(setting: Setting, number: int) -> tuple[list[Score], float]:
-    """`window_bounds` on the sentences that the truth can make, and the perplexity of the truth itself on these.
+    """Return `window_bounds` on the sentences that the truth can make, and the perplexity of the truth itself on these.
 
-    Both are over all words of the grammar, ends of sentences included, and leave out no sentences of earlier splits.
+    Both are over all words of the grammar, ends of sentences included, and exclude no sentences of earlier splits.
     """
     rows = setting.grammar.exact.causal_log_probs(setting.sentences, setting.lengths)
-    kept = [i for i, row in enumerate(rows) if np.isfinite(row).all()]
-    if not kept:
+    possible = [i for i, row in enumerate(rows) if np.isfinite(row).all()]
+    if not possible:
         raise InputError("the grammar can make none of the sentences, so there are no lines")
-    bound = float(np.exp(-np.concatenate([rows[i] for i in kept]).mean()))
-    return window_bounds(setting, [setting.sentences[i] for i in kept], number), bound
+    bound = float(np.exp(-np.concatenate([rows[i] for i in possible]).mean()))
+    return window_bounds(setting, [setting.sentences[i] for i in possible], number), bound

@@ -1,4 +1,4 @@
-"""Models that expect the same in every context: word frequencies of a truth or a text, or equal ones; their bands."""
+"""Models with one distribution in every context: word frequencies of a truth or a text, or uniform; their bands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ConstantModel:
     Args:
         name: in tables.
         objective: causal models expect the end of the sentence too.
-        vocabulary: words that it tells apart.
+        vocabulary: words that it distinguishes.
         weight: (V+2,) or masked (V+1,) of each word, of ``<unk>``, and of the end if causal; not negative. They are
             divided by their sum.
     """
@@ -33,18 +33,18 @@ class ConstantModel:
         self.name = name
         self.objective: Objective = objective
         self.vocabulary = tuple(vocabulary)
-        given = np.asarray(weight, dtype=np.float64)
-        if given.shape != (len(self.vocabulary) + 1 + (objective == "causal"),):
-            raise ValueError(f"expecting a weight for each word, <unk> and the end if causal, got {given.shape}")
-        if not (given >= 0.0).all() or not 0.0 < given.sum() < np.inf:
+        weights = np.asarray(weight, dtype=np.float64)
+        if weights.shape != (len(self.vocabulary) + 1 + (objective == "causal"),):
+            raise ValueError(f"expecting a weight for each word, <unk> and the end if causal, got {weights.shape}")
+        if not (weights >= 0.0).all() or not 0.0 < weights.sum() < np.inf:
             raise ValueError("weights must be finite, not negative, and one of them above 0")
         with np.errstate(divide="ignore"):
-            self._log_prob: FloatArray = np.log(given / given.sum())
+            self._log_prob: FloatArray = np.log(weights / weights.sum())
         self._place = {word: column for column, word in enumerate(self.vocabulary)}
 
     @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
-        """Log probabilities of the positions that ``frame`` counts, nats."""
+        """Return log probabilities of the positions that ``frame`` counts, nats."""
         unknown = len(self.vocabulary)
         columns = [np.array([self._place.get(word, unknown) for word in sentence]) for sentence in sentences]
         rows = [self._log_prob[column] for column in columns]
@@ -54,14 +54,14 @@ class ConstantModel:
 
     @takes_sentences
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """The one distribution, at every position of sentences of one length."""
+        """Yield the one distribution, at every position of sentences of one length."""
         table = np.tile(self._log_prob, (len(sentences), 1))
         for position in range(len(sentences[0]) + (self.objective == "causal")):
             yield LogDistributions(position, table)
 
 
 def true_frequencies(oracle: Oracle) -> ConstantModel:
-    """The exact word frequencies of a language, ends of sentences included if causal: the best model without context.
+    """Return the exact word frequencies of a language, the best model without context; causal ones include the end.
 
     They are expected counts in closed form, under the oracle's length condition and with its vocabulary.
     """
@@ -72,7 +72,7 @@ def true_frequencies(oracle: Oracle) -> ConstantModel:
 
 
 def counted_frequencies(name: str, counts: Mapping[str, int], sentences: int, objective: Objective) -> ConstantModel:
-    """Word frequencies as they are in a text, with one added to each count, that of ``<unk>`` too.
+    """Return the word frequencies of a text, with one added to each count, ``<unk>`` included.
 
     Args:
         name: in tables.
@@ -85,18 +85,18 @@ def counted_frequencies(name: str, counts: Mapping[str, int], sentences: int, ob
 
 
 def equal_frequencies(oracle: Oracle) -> ConstantModel:
-    """Return the same probability for everything that may stand anywhere."""
+    """Return the uniform distribution over words, ``<unk>`` and, if causal, the end."""
     size = len(oracle.words) + 1 + (oracle.objective == "causal")
     return ConstantModel("equal frequencies", oracle.objective, oracle.words, np.ones(size))
 
 
 def frequency_powers(probability: FloatArray) -> FloatArray:
-    """Powers of ten of some probabilities, from `RAREST` to -1: their bands of frequency."""
+    """Return powers of ten of some probabilities, from `RAREST` to -1: their bands of frequency."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.clip(np.floor(np.log10(probability) + 1e-12), RAREST, -1))
 
 
 def frequency_band(power: int) -> str:
-    """Name of the band from 10 to that power on."""
+    """Return the name of the band that begins at 10 to that power."""
     upper = "1" if power == -1 else f"1/{10 ** -(power + 1):,}"
     return f"below {upper}" if power == RAREST else f"1/{10**-power:,} to {upper}"

@@ -1,4 +1,4 @@
-"""The evaluator `diffusion`: what a model that fills gaps costs, and what filling several at once costs."""
+"""The evaluator `diffusion`: the cost of a model that fills gaps, and of filling several at once."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ DIFFUSION = Evaluator(
     prose=(
         "A sampler begins with gaps alone and fills some of them in each step. Words of one step do not see each other:"
         " this has a price even for a perfect model, which is 0 only with one word a step. The rest of the distance"
-        " from the truth is what the model itself costs. All numbers are given the number of words of the sentence;"
-        " a causal model says that number, too, and its KL has the cost of it."
+        " from the truth is the cost of the model itself. All numbers are given the number of words of the sentence;"
+        " a causal model also predicts that number, and its KL includes the cost."
     ),
     measures=MEASURES,
     needs=("words",),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 GAP = "___"  #: a word that is not known
 SHOWN = 5  #: words of a gap that are listed
-MOST_GAPS = 10  #: whose orders a model is asked for
+MOST_GAPS = 10  #: maximum number of gaps for a model
 
 
 def infill(
@@ -81,7 +81,7 @@ def _scores(record: dict[str, Any]) -> Iterator[Score]:
 
 
 def _filler(model: LanguageModel | str | Path, pattern: Pattern) -> Filler:
-    """A model that fills gaps, as a sampler.
+    """Return a model that fills gaps, as a sampler.
 
     Raises:
         InputError: it cannot fill gaps, or there are more than `MOST_GAPS`.
@@ -98,9 +98,9 @@ def _filler(model: LanguageModel | str | Path, pattern: Pattern) -> Filler:
 def _with_model(
     record: dict[str, Any], filler: Filler, truth: AnyOrder, pattern: Pattern, number: int, rng: np.random.Generator
 ) -> dict[str, Any]:
-    """The record with ``model_log_prob`` of fillings, ``model_words`` of gaps, and ``model_samples``.
+    """Return the record with ``model_log_prob`` of fillings, ``model_words`` of gaps, and ``model_samples``.
 
-    The probability that a model gives a filling is that of filling its gaps one by one, over all orders.
+    The model's probability of a filling is the probability of filling its gaps one by one, summed over all orders.
     """
     place = {word: number for number, word in enumerate(filler.words)}
     gaps = [i for i, word in enumerate(pattern) if word is None]
@@ -109,8 +109,8 @@ def _with_model(
         return np.array([HIDDEN if w is None else place.get(w, len(filler.words) - 1) for w in words], dtype=np.int64)
 
     def log_prob(sentence: str) -> float | None:
-        found = filler.any_order_log_prob(numbers(sentence.split()), gaps)
-        return found if np.isfinite(found) else None
+        value = filler.any_order_log_prob(numbers(sentence.split()), gaps)
+        return value if np.isfinite(value) else None
 
     table = filler.table(numbers(pattern)[None])[0]
     of_gaps = []
@@ -120,8 +120,8 @@ def _with_model(
         of_gaps.append(
             {**gap, "model_words": [{"word": filler.words[i], "probability": float(np.exp(row[i]))} for i in best]}
         )
-    drawn = filler.sample(np.tile(numbers(pattern), (number, 1)), Schedule("random", ALL), rng) if number else []
-    counted = Counter(" ".join(words) for words in drawn).most_common()
+    sampled = filler.sample(np.tile(numbers(pattern), (number, 1)), Schedule("random", ALL), rng) if number else []
+    counted = Counter(" ".join(words) for words in sampled).most_common()
     total = truth.log_probs([pattern])[0]
     exact = truth.pcfg.exact.string_log_probs([s.split() for s, _ in counted]) - total if counted else []
     samples = [
@@ -133,7 +133,7 @@ def _with_model(
 
 
 def _pattern(truth: AnyOrder, words: Sequence[str]) -> Pattern:
-    """The words of a sentence, None for those that are not known.
+    """Return the words of a sentence, None for those that are not known.
 
     Raises:
         InputError: there is no gap, or the grammar lacks a word.
@@ -146,7 +146,7 @@ def _pattern(truth: AnyOrder, words: Sequence[str]) -> Pattern:
 
 
 def _record(truth: AnyOrder, pattern: Pattern, top: int, *, sampled: bool) -> tuple[dict[str, Any], list[str]]:
-    """Fillings and words of gaps, for JSON; no fillings, and a warning, if they are too many to rank and are sampled.
+    """Return fillings and words of gaps for JSON; if too many to rank, samples replace fillings, with a warning.
 
     Raises:
         InputError: they are too many to rank (code ``too-large``), and no samples are drawn.
@@ -172,10 +172,10 @@ def _record(truth: AnyOrder, pattern: Pattern, top: int, *, sampled: bool) -> tu
 
 
 def _tables(record: dict[str, Any]) -> list[ReportTable]:
-    asked = any("model_words" in gap for gap in record["gaps"])
+    has_model = any("model_words" in gap for gap in record["gaps"])
     sampled = record.get("model_samples", [])
-    sides = ("probability", "model") if asked else ("probability",)
-    unknown = "; words that the model does not know count as one, <unk>" if asked else ""
+    sides = ("probability", "model") if has_model else ("probability",)
+    unknown = "; words that the model does not know count as one, <unk>" if has_model else ""
     tables = [
         ReportTable(
             title="Fillings, the most probable first",
@@ -185,10 +185,10 @@ def _tables(record: dict[str, Any]) -> list[ReportTable]:
         ),
         ReportTable(
             title="Words of each gap",
-            columns=("gap", "most probable words", "possible", *(("of the model",) if asked else ())),
+            columns=("gap", "most probable words", "possible", *(("of the model",) if has_model else ())),
             rows=[_gap_row(gap) for gap in record["gaps"]],
-            text=(0, 1, 3) if asked else (0, 1),
-            note="summed over what may stand in the other gaps; possible: how many words can stand there",
+            text=(0, 1, 3) if has_model else (0, 1),
+            note="summed over fillings of the other gaps; possible: number of words that fit the gap",
         ),
         ReportTable(
             title="Sampled by the model",
@@ -201,7 +201,7 @@ def _tables(record: dict[str, Any]) -> list[ReportTable]:
 
 
 def _row(filling: dict[str, Any]) -> TableRow:
-    """A sentence, its probabilities, and how often it was sampled."""
+    """Return a sentence, its probabilities, and how often it was sampled."""
     logs = [filling[key] for key in ("log_prob", "model_log_prob") if key in filling]
     cells = [number_cell(0.0 if log is None else math.exp(log), ".4f") for log in logs]
     times = [number_cell(filling["count"], ",")] if "count" in filling else []

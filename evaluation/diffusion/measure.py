@@ -36,15 +36,15 @@ ORDERS: tuple[Order, ...] = get_args(Order)
 ALL = 0  #: as a number of steps: one word a step
 AT_ONCE = 128  #: sentences of one length that are filled together
 STEPS = (1, 2, 4, 8)
-ROUNDING = 1e-9  #: nats; a divergence below this is what rounding leaves of zero
+ROUNDING = 1e-9  #: nats; a divergence below this counts as zero
 HIDDEN = -1  #: in rows of words: not known
 
 
 class Denoiser(Protocol):
-    """The words at gaps, each given what is known: a model, or the truth."""
+    """A source of the words at gaps, each given the known words: a model, or the truth."""
 
     def denoise(self, patterns: Sequence[Sequence[str | None]]) -> FloatArray:
-        """Log probability of each word of the model's vocabulary, then ``<unk>``, at every place: (B, n, W+1) nats."""
+        """Return ln P of each word of the model's vocabulary, then ``<unk>``, at every place: (B, n, W+1) nats."""
 
 
 class GapModel(LanguageModel, Denoiser, Protocol):
@@ -64,9 +64,9 @@ class ExactDenoiser:
         self._columns = oracle.columns(words)
 
     def denoise(self, patterns: Sequence[Sequence[str | None]]) -> FloatArray:
-        """The exact distribution at every gap; see `Denoiser.denoise`. Zeros (-inf throughout) where nothing fits."""
-        known, none = self._truth.pcfg.word_ids, len(self._truth.pcfg.vocabulary)
-        ids = np.array([[HIDDEN if w is None else known.get(w, none) for w in pattern] for pattern in patterns])
+        """Return the exact distribution at every gap, see `Denoiser.denoise`; -inf throughout if nothing fits."""
+        word_ids, none = self._truth.pcfg.word_ids, len(self._truth.pcfg.vocabulary)
+        ids = np.array([[HIDDEN if w is None else word_ids.get(w, none) for w in pattern] for pattern in patterns])
         wrong = (ids == none).any(axis=1)  # a word that the grammar lacks: no sentence fits
         table = self._truth.denoise(np.where(wrong[:, None], HIDDEN, ids))[:, :, self._columns]
         table[:, :, self._columns < 0] = 0.0
@@ -97,7 +97,7 @@ class Schedule:
         return [n * (step + 1) // k - n * step // k for step in range(k)]
 
     def chosen(self, table: FloatArray, known: BoolArray, size: int, rank: IntArray) -> BoolArray:
-        """The places that the next step fills, (B, n).
+        """Return the places that the next step fills, (B, n).
 
         Args:
             table: (B, n, W+1) log probabilities at gaps.
@@ -111,18 +111,18 @@ class Schedule:
             key = -table.max(axis=2)
         key = np.minimum(key, np.finfo(np.float64).max)  # of a gap that no word fits
         first = np.argsort(np.where(known, np.inf, key), axis=1, kind="stable")[:, :size]
-        found = np.zeros(known.shape, dtype=bool)
-        np.put_along_axis(found, first, True, axis=1)
-        return found
+        mask = np.zeros(known.shape, dtype=bool)
+        np.put_along_axis(mask, first, True, axis=1)
+        return mask
 
 
 def _random_ranks(rows: IntArray, rng: np.random.Generator) -> IntArray:
-    """A random order of the places of each row, (B, n)."""
+    """Return a random order of the places of each row, (B, n)."""
     return rng.permuted(np.tile(np.arange(rows.shape[1]), (len(rows), 1)), axis=1)
 
 
 def _at(table: FloatArray, rows: IntArray, chosen: BoolArray) -> FloatArray:
-    """Log probabilities of the words of rows, summed over the places that are chosen, (B,) nats."""
+    """Return log probabilities of the words of rows, summed over the places that are chosen, (B,) nats."""
     at = np.take_along_axis(table, rows[:, :, None], axis=2)[:, :, 0]
     return np.asarray(np.where(chosen, at, 0.0).sum(axis=1))
 
@@ -131,7 +131,7 @@ class Filler:
     """A sampler: fills sentences of one length along a schedule.
 
     Args:
-        denoiser: whose words are filled in, and whose confidence decides.
+        denoiser: source of words and of confidence.
         words: (W,) of the denoiser; a row of words has their numbers, W for any other.
     """
 
@@ -140,9 +140,9 @@ class Filler:
         self.words = (*words, UNKNOWN)
 
     def table(self, rows: IntArray, denoiser: Denoiser | None = None) -> FloatArray:
-        """Log probabilities at every place given the words known, (B, n, W+1) nats, each row of them a distribution.
+        """Return distributions at every place given the known words, (B, n, W+1) nats.
 
-        What a network gives to special tokens goes to the words in proportion: no sampler draws those.
+        The probability of a network's special tokens is divided among the words in proportion: no sampler draws those.
         """
         patterns = [[None if i == HIDDEN else self.words[i] for i in row] for row in rows.tolist()]
         table = (denoiser or self._denoiser).denoise(patterns)
@@ -150,9 +150,9 @@ class Filler:
         return table - np.where(np.isfinite(total), total, 0.0)
 
     def log_probs(
-        self, rows: IntArray, schedule: Schedule, rng: np.random.Generator, beside: Denoiser | None = None
+        self, rows: IntArray, schedule: Schedule, rng: np.random.Generator, other: Denoiser | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Ln of the probability that the sampler makes each sentence along its path, (B,), and that of ``beside``.
+        """Return ln of the probability of each sentence along the sampler's path, (B,), and by the denoiser ``other``.
 
         The places of a step follow from the words before it (and from chance, in random order, which is drawn here).
 
@@ -160,22 +160,22 @@ class Filler:
             rows: (B, n) words.
             schedule: of the sampler.
             rng: of random orders.
-            beside: a denoiser that is asked for the same words on the same path; None: the second array is 0.
+            other: a denoiser for the same words on the same path; None: the second array is 0.
         """
-        known, rank = np.zeros(rows.shape, dtype=bool), _random_ranks(rows, rng)
-        log_q, log_beside = np.zeros((2, len(rows)))
+        filled, rank = np.zeros(rows.shape, dtype=bool), _random_ranks(rows, rng)
+        log_q, log_other = np.zeros((2, len(rows)))
         for size in schedule.sizes(rows.shape[1]):
-            seen = np.where(known, rows, HIDDEN)
+            seen = np.where(filled, rows, HIDDEN)
             table = self.table(seen)
-            chosen = schedule.chosen(table, known, size, rank)
+            chosen = schedule.chosen(table, filled, size, rank)
             log_q += _at(table, rows, chosen)
-            if beside is not None:
-                log_beside += _at(self.table(seen, beside), rows, chosen)
-            known |= chosen
-        return log_q, log_beside
+            if other is not None:
+                log_other += _at(self.table(seen, other), rows, chosen)
+            filled |= chosen
+        return log_q, log_other
 
     def sample(self, rows: IntArray, schedule: Schedule, rng: np.random.Generator) -> list[list[str]]:
-        """Sentences drawn from the sampler.
+        """Return sentences drawn from the sampler.
 
         Args:
             rows: (B, n) words that are known, and `HIDDEN` at gaps, of which each row has as many.
@@ -187,16 +187,16 @@ class Filler:
             table = self.table(rows)
             chosen = schedule.chosen(table, rows != HIDDEN, size, rank)
             sums = np.cumsum(np.exp(table), axis=2)
-            drawn = (sums <= rng.random(rows.shape)[:, :, None] * sums[:, :, -1:]).sum(axis=2)
-            drawn = np.minimum(drawn, len(self.words) - 1)  # any word where none fits: the sentence is wrong already
-            rows = np.where(chosen, drawn, rows)
+            words = (sums <= rng.random(rows.shape)[:, :, None] * sums[:, :, -1:]).sum(axis=2)
+            words = np.minimum(words, len(self.words) - 1)  # any word if none fits: the sentence is wrong already
+            rows = np.where(chosen, words, rows)
         return [[self.words[i] for i in row] for row in rows.tolist()]
 
     def any_order_log_prob(self, row: IntArray, gaps: Sequence[int] | None = None) -> float:
-        """Ln of the probability that the sampler in random order, a word a step, makes a sentence: over all orders.
+        """Return ln of the probability of a sentence by the sampler in random order, a word a step, over all orders.
 
-        The probability that just the words of a set are filled in is that of each smaller set by one word, times that
-        word's share: 2^n sets in place of n! orders.
+        The probability that just the words of a set are filled in sums over the last word the probability of the set
+        without it times the word's share: 2^n sets instead of n! orders.
 
         Args:
             row: (n,) words.
@@ -232,7 +232,7 @@ class StepwiseFilling(ResultRecords):
 
     @override
     def as_scores(self) -> list[Score]:
-        """Return all scores; those of a sampler have ``order``, ``fills`` and ``denoiser``."""
+        """Return all scores; scores of a sampler have ``order``, ``fills`` and ``denoiser``."""
         scores = list(self.scores.values())
         for schedule, denoiser, of_line in self.lines:
             line = {"order": schedule.order, "fills": schedule.fills, "denoiser": denoiser}
@@ -249,19 +249,20 @@ def filling(
     samples: int = 200,
     short: int = 6,
 ) -> StepwiseFilling:
-    """KL(truth || sampler) of a model and of the exact denoiser, for each order and number of steps.
+    """Measure KL(truth || sampler) of a model and of the exact denoiser, for each order and number of steps.
 
-    Of each sampler, means over sentences, nats a sentence, given the number of words:
+    Each sampler has means over sentences, nats a sentence, given the number of words:
 
     * ``kl``: of ln P - ln Q, where Q is the probability of the sentence along the sampler's path to it. In random
-      order the paths are drawn, and this is the divergence of sentence and path together, at least that of sentences.
+      order the paths are sampled, and this is the divergence of sentence and path together, an upper bound for
+      sentences.
     * ``parallel``: the part of it that the exact denoiser would have on the same path.
-    * ``denoising``: the rest, which is what the model costs.
+    * ``denoising``: the rest, the cost of the model.
     * ``invalid``: share of sampled sentences that the grammar cannot make.
 
-    A line of the exact denoiser has ``kl`` and ``invalid``. Those of the model itself are of random order with a word
-    a step: ``kl`` is then the gap of its ELBO. Sentences of up to ``short`` words have the exact likelihood of that
-    sampler, the sum over all orders: ``kl_short`` is the divergence, ``elbo_gap_short`` what the ELBO lies above it.
+    A line of the exact denoiser has ``kl`` and ``invalid``. Scores of the model itself are in random order, a word a
+    step: ``kl`` is then the gap of its ELBO. For sentences of up to ``short`` words the likelihood of that sampler is
+    exact, summed over all orders: ``kl_short`` is the divergence, ``elbo_gap_short`` the excess of the ELBO.
 
     Args:
         model: fills gaps of whole words.
@@ -275,7 +276,7 @@ def filling(
         NothingToMeasureError: the truth can make none of the sentences.
     """
     require_items(samples, "sentences to draw", 100)
-    text = _FilledText(model, setting)
+    text = _TextFiller(model, setting)
     lines: list[tuple[Schedule, str, dict[str, Score]]] = []
     schedules = [Schedule(order, number) for order in orders for number in (*sorted(set(steps) - {ALL}), ALL)]
     with meter(f"filling steps of {model.name}", sum(text.cost(each, samples) for each in schedules)) as bar:
@@ -299,10 +300,10 @@ def filling(
 
 
 def left_to_right(model: LanguageModel, setting: Setting, *, samples: int = 200) -> StepwiseFilling:
-    """``kl``, nats a sentence, and ``invalid`` of a causal model: what compares with those of a model that fills gaps.
+    """Return ``kl``, nats a sentence, and ``invalid`` of a causal model, to compare with a model that fills gaps.
 
-    A causal model says how long a sentence is, too. So its divergence is that given the number of words, and that of
-    the number of words, together; of two models with equal ``kl`` the causal one is the nearer.
+    A causal model also predicts the length of a sentence. So its divergence is the sum of the divergence given the
+    number of words and the divergence of that number; of two models with equal ``kl`` the causal one is nearer.
 
     Args:
         model: causal; one that samples has ``sample(n, seed=...)``, whose result has ``sentences``.
@@ -339,7 +340,7 @@ def left_to_right(model: LanguageModel, setting: Setting, *, samples: int = 200)
     )
 
 
-class _FilledText:
+class _TextFiller:
     """The sentences of a text that the truth can make, and their samplers."""
 
     def __init__(self, model: GapModel, setting: Setting) -> None:
@@ -353,28 +354,28 @@ class _FilledText:
         self.impossible = np.flatnonzero(~possible)
         if not possible.any():
             raise NothingToMeasureError("the grammar can make none of the sentences", "no-common-sentence")
-        kept = [read[i] for i in np.flatnonzero(possible)]
-        sizes = np.array([len(sentence) for sentence in kept])
+        possible_sentences = [read[i] for i in np.flatnonzero(possible)]
+        sizes = np.array([len(sentence) for sentence in possible_sentences])
         lengths, at = np.unique(sizes, return_inverse=True)
         exact = ExactDenoiser(oracle, words)
         self._log_prob = (
             whole[possible] - AnyOrder(self._language).log_probs([[None] * n for n in lengths.tolist()])[at]
         )
         place = {word: number for number, word in enumerate(words)}
-        self.rows = [np.array([place.get(word, len(words)) for word in sentence]) for sentence in kept]
+        self.rows = [np.array([place.get(word, len(words)) for word in sentence]) for sentence in possible_sentences]
         self._sizes, self._exact = sizes, exact
         self._fillers = {"model": Filler(model, words), "exact": Filler(exact, words)}
-        self.parts = {**setting.parts(model), "sentences": len(kept), "impossible": len(self.impossible)}
-        self.parts |= {"unit": "nats/sentence", "ci": ci_part(len(kept), setting.seed)}
+        self.parts = {**setting.parts(model), "sentences": len(possible_sentences), "impossible": len(self.impossible)}
+        self.parts |= {"unit": "nats/sentence", "ci": ci_part(len(possible_sentences), setting.seed)}
 
     def cost(self, schedule: Schedule, samples: int) -> int:
-        """Patterns that are looked at."""
+        """Return the number of patterns."""
         per_sentence = [len(schedule.sizes(n)) for n in self._sizes.tolist()]
         rounds, rest = divmod(samples, len(per_sentence))
         return (1 + rounds) * sum(per_sentence) + sum(per_sentence[:rest])
 
     def _groups(self, number: int) -> Iterator[tuple[int, IntArray]]:
-        """Length, and which of the first sentences (repeated where they are fewer) have it, some at once."""
+        """Yield lengths with the first sentences (repeated if too few) of each, some at once."""
         sizes = self._sizes[np.arange(number) % len(self._sizes)]
         for n in np.unique(sizes).tolist():
             members = np.flatnonzero(sizes == n)
@@ -382,8 +383,8 @@ class _FilledText:
                 yield n, members[start : start + AT_ONCE]
 
     def divergences(self, schedule: Schedule, number: int) -> dict[str, dict[str, Column]]:
-        """The measures of each sentence, by denoiser."""
-        own = {"filling": schedule.order, "fills": schedule.fills, "estimator": "paired"}
+        """Return the measures of each sentence, by denoiser."""
+        signed = {"filling": schedule.order, "fills": schedule.fills, "estimator": "paired"}
         kl, parallel, alone = (np.zeros(len(self.rows)) for _ in range(3))
         rng = np.random.default_rng([self._seed, 0, number])
         for _, members in self._groups(len(self.rows)):
@@ -397,23 +398,23 @@ class _FilledText:
             values[np.abs(values) < ROUNDING] = 0.0
         of_model = {"kl": kl, "parallel": parallel, "denoising": kl - parallel}
         return {
-            "model": {name: Column(values, {**own, "denoiser": "model"}) for name, values in of_model.items()},
-            "exact": {"kl": Column(alone, {**own, "denoiser": "exact"})},
+            "model": {name: Column(values, {**signed, "denoiser": "model"}) for name, values in of_model.items()},
+            "exact": {"kl": Column(alone, {**signed, "denoiser": "exact"})},
         }
 
     def invalid(self, schedule: Schedule, denoiser: str, samples: int, number: int) -> dict[str, Score]:
-        """Share of sampled sentences that the grammar cannot make."""
+        """Return the share of sampled sentences that the grammar cannot make."""
         rng = np.random.default_rng([self._seed, 1, number])
         wrong = np.zeros(samples, dtype=bool)
         for n, members in self._groups(samples):
             empty = np.full((len(members), n), HIDDEN, dtype=np.int64)
-            drawn = self._fillers[denoiser].sample(empty, schedule, rng)
-            wrong[members] = ~np.isfinite(self._language.exact.string_log_probs(drawn))
-        own = {"filling": schedule.order, "fills": schedule.fills, "denoiser": denoiser}
-        return {"invalid": share_of("invalid", wrong, {**self.parts, **own})}
+            texts = self._fillers[denoiser].sample(empty, schedule, rng)
+            wrong[members] = ~np.isfinite(self._language.exact.string_log_probs(texts))
+        signed = {"filling": schedule.order, "fills": schedule.fills, "denoiser": denoiser}
+        return {"invalid": share_of("invalid", wrong, {**self.parts, **signed})}
 
     def of_all_orders(self, short: int) -> dict[str, Score]:
-        """The exact divergence of short sentences in random order, and what their ELBO lies above it."""
+        """Return the exact divergence of short sentences in random order, and the excess of their ELBO."""
         some = np.flatnonzero(self._sizes <= short)
         if not len(some):
             return {}
@@ -426,10 +427,10 @@ class _FilledText:
             rows = np.stack([self.rows[i] for i in some[members]])
             log_q, _ = filler.log_probs(rows, schedule, rng)
             elbo[members] = self._log_prob[some[members]] - log_q
-        own = {"filling": "random", "fills": "all", "denoiser": "model", "longest": short}
+        signed = {"filling": "random", "fills": "all", "denoiser": "model", "longest": short}
         columns = {
-            "kl_short": Column(exact, {**own, "estimator": "paired"}),
-            "elbo_gap_short": Column(elbo - exact, {**own, "estimator": "paired"}),
+            "kl_short": Column(exact, {**signed, "estimator": "paired"}),
+            "elbo_gap_short": Column(elbo - exact, {**signed, "estimator": "paired"}),
         }
         parts = {**self.parts, "sentences": len(some), "ci": ci_part(len(some), self._seed)}
         return mean_scores(columns, np.arange(len(some)), parts, self._seed)

@@ -25,9 +25,9 @@ COLUMNS = ("kl", "parallel", "denoising", "invalid")
 def measure(model: LanguageModel, setting: Setting, settings: DiffusionSettings) -> EvaluatorOutput:
     """Fill sentences; see `truesource.evaluation.diffusion.measure.filling`. A causal model: `left_to_right`."""
     if model.objective == "causal":
-        found = left_to_right(model, setting, samples=settings.samples)
+        result = left_to_right(model, setting, samples=settings.samples)
     else:
-        found = filling(
+        result = filling(
             require(model, "denoising", "evaluate diffusion"),
             setting,
             steps=settings.steps,
@@ -36,26 +36,26 @@ def measure(model: LanguageModel, setting: Setting, settings: DiffusionSettings)
             short=settings.short,
         )
     return EvaluatorOutput(
-        scores=found.as_scores(),
-        entries={"sentences": found.sentences},
-        impossible=((), found.impossible.tolist()),
-        title=f"{found.model}, {found.sentences:,} sentences",
-        line=str(found.scores["kl"]) if "kl" in found.scores else "",
+        scores=result.as_scores(),
+        entries={"sentences": result.sentences},
+        impossible=((), result.impossible.tolist()),
+        title=f"{result.model}, {result.sentences:,} sentences",
+        line=str(result.scores["kl"]) if "kl" in result.scores else "",
     )
 
 
 def samplers_of(record: Record) -> dict[tuple[str, str], dict[str, dict[str, Record]]]:
-    """The numbers by name, for each order and number of steps, of ``model`` and ``exact``."""
-    found: dict[tuple[str, str], dict[str, dict[str, Record]]] = {}
+    """Return the numbers by name, for each order and number of steps, of ``model`` and ``exact``."""
+    samplers: dict[tuple[str, str], dict[str, dict[str, Record]]] = {}
     for each in record["records"]:
         if each.get("by") == "sampler":
-            of_sampler = found.setdefault((each["order"], each["fills"]), {})
+            of_sampler = samplers.setdefault((each["order"], each["fills"]), {})
             of_sampler.setdefault(each["denoiser"], {})[each["name"]] = each
-    return found
+    return samplers
 
 
 def steps_table(record: Record, title: str) -> ReportTable:
-    """A row for each sampler."""
+    """Return a row for each sampler."""
     rows = []
     for (order, fills), sides in samplers_of(record).items():
         model, exact = sides["model"], sides["exact"]
@@ -83,33 +83,33 @@ def steps_table(record: Record, title: str) -> ReportTable:
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:
-    """The measures of one model, and its samplers."""
-    own = measures_table(DIFFUSION, {record["model"]: record}, title)
-    return [own, steps_table(record, record["model"])] if samplers_of(record) else [own]
+    """Return the measures of one model, and its samplers."""
+    measures = measures_table(DIFFUSION, {record["model"]: record}, title)
+    return [measures, steps_table(record, record["model"])] if samplers_of(record) else [measures]
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables and figures for the template; None where nothing was measured."""
-    made = section_of_measures(DIFFUSION, run)
-    if made is None:
+    """Return tables and figures for the template; None if nothing was measured."""
+    content = section_of_measures(DIFFUSION, run)
+    if content is None:
         return None
     records = run.of_models("diffusion", dict[str, Any])
     return {
-        **made,
+        **content,
         "steps": {name: steps_table(record, "") for name, record in records.items() if samplers_of(record)},
     }
 
 
 def figure(record: Record, salt: str) -> str | None:
-    """KL and the share of impossible sentences against the number of steps, of model and exact probabilities."""
+    """Draw KL and the share of impossible sentences against the number of steps, of model and exact probabilities."""
     samplers = samplers_of(record)
     if not samplers:
         return None
     orders = list(dict.fromkeys(order for order, _ in samplers))
     fills = list(dict.fromkeys(steps for _, steps in samplers))
-    with new_figure(9.4, 3.8, salt) as drawn:
+    with new_figure(9.4, 3.8, salt) as canvas:
         for axes, name, label in zip(
-            drawn.subplots(1, 2),
+            canvas.subplots(1, 2),
             ("kl", "invalid"),
             ("KL(truth‖sampler), nats a sentence", "impossible sentences"),
             strict=True,
@@ -133,8 +133,8 @@ def figure(record: Record, salt: str) -> str | None:
             axes.set_ylabel(label)
             axes.set_ylim(bottom=0.0)
             axes.grid(axis="y", color=QUIET, alpha=0.3)
-        drawn.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3, handlelength=3.2)
-        return to_svg(drawn, salt, f"Distance of {record['model']} from the truth by the number of steps")
+        canvas.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3, handlelength=3.2)
+        return to_svg(canvas, salt, f"Distance of {record['model']} from the truth by the number of steps")
 
 
 def _points(
@@ -144,6 +144,6 @@ def _points(
     side: str,
     name: str,
 ) -> list[tuple[int, float]]:
-    """Place of a number of steps, and a value there."""
-    found = [(i, samplers.get((order, steps), {}).get(side, {}).get(name)) for i, steps in enumerate(fills)]
-    return [(i, float(each["value"])) for i, each in found if each is not None]
+    """Return the place of a number of steps, and a value there."""
+    scores = [(i, samplers.get((order, steps), {}).get(side, {}).get(name)) for i, steps in enumerate(fills)]
+    return [(i, float(each["value"])) for i, each in scores if each is not None]

@@ -1,1 +1,1 @@
-"""Documents: what a model infers, while it reads, about what the strings of a document share."""
+"""Documents: inference in context about the language that the strings of a document share."""

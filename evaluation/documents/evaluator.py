@@ -1,4 +1,4 @@
-"""The evaluator `documents`: a model beside the best readers of documents of an unknown language."""
+"""The evaluator `documents`: a model compared with the best readers of documents of an unknown language."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 MEASURES = (
     Measure("kl", "KL", meaning="KL(truth‖model), nats a token"),
-    Measure("kl_where_finite", "KL, where finite", meaning="the same, of the positions where it is finite"),
+    Measure("kl_where_finite", "KL, where finite", meaning="the same, of the positions with finite KL"),
     Measure("kl_infinite", "KL infinite", meaning="share of positions"),
-    Measure("kl_paired", "KL, paired", meaning="the same, of the tokens that stand there alone"),
+    Measure("kl_paired", "KL, paired", meaning="the same, estimated from the observed tokens"),
     Measure("weight_truth", "weight of the truth", ".3f", meaning="in the mixture of all that is nearest to the model"),
     Measure("rest", "KL to that mixture", meaning="KL(model‖mixture), nats a token"),
     Measure("entropy", "entropy of the language", meaning="that a perfect reader is left with, mean over tokens, nats"),
-    Measure("regret", "regret of a perfect reader", meaning="for not being told the language, nats a token"),
+    Measure("regret", "regret of a perfect reader", meaning="for not knowing the language, nats a token"),
 )
 
 
@@ -28,7 +28,7 @@ class DocumentsSettings(Settings):
     """A model and perfect readers, by string and position in the document; see docs/howto/documents.md."""
 
     sentences: int | None = Field(200, ge=2, description="Number of documents to use, from the first.")
-    family: dict[str, str] = Field({}, description="How the languages were made, or another strategy; once for each.")
+    family: dict[str, str] = Field({}, description="Prior of the languages, or another strategy; repeatable.")
     snapshots: bool = Field(False, description="Measure the snapshots along the training, too.")
 
     @field_validator("family", mode="before")
@@ -51,7 +51,7 @@ def check_call(settings: DocumentsSettings, *, model: str, **_: object) -> None:
     """Refuse a family that is no language of documents, and a model without snapshots, before anything is computed.
 
     Raises:
-        InputError: it is none, or the model has none.
+        InputError: the family is something else, or the model has no snapshots.
     """
     from truesource.lmtrain.references import model_reference
     from truesource.lmtrain.snapshots import checkpoints
@@ -66,7 +66,7 @@ def check_families(settings: DocumentsSettings) -> None:
     """Refuse a family that is no language of documents.
 
     Raises:
-        InputError: it is none.
+        InputError: the family is something else.
     """
     family_of = DOCUMENTS.function("family_of")
     if family_of is not None:
@@ -88,9 +88,9 @@ DOCUMENTS = Evaluator(
     Example: truesource evaluate documents model/ corpus/ --oracle pool.npz --family dirichlet-markov:vocabulary=8
     """,
     prose=(
-        "Nobody tells a reader the language of a document; the words so far tell. A perfect reader mixes the languages"
-        " of the pool by Bayes' rule, and its entropy is what it does not know yet. A reader of the family knows only"
-        " what the languages were drawn from. A model that has memorised the languages is near the first, one that"
+        "A reader infers the language of a document from the words so far. A perfect reader mixes the languages"
+        " of the pool by Bayes' rule, and its entropy is the remaining uncertainty. A reader of the family knows only"
+        " the prior of the languages. A model that has memorised the languages is near the first, one that"
         " learns each language anew, in the document, is near the second."
     ),
     measures=MEASURES,

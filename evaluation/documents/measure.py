@@ -1,8 +1,8 @@
-"""Learning in context: what a perfect reader of documents knows of their language, and which one a model resembles.
+"""Learning in context: knowledge of perfect readers of documents, and the reader that a model resembles.
 
-A pool of languages is the truth of its documents; the prior that the languages were drawn from is that of a reader who
-knows the family, and not the languages. A model that has memorised the languages of its training comes near the first,
-one that generalises near the second.
+A pool of languages is the truth of its documents; the prior that the languages were drawn from is the truth of a reader
+who knows the family, but not the languages. A model that has memorised the languages of its training comes near the
+first, one that generalises near the second.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NATS: dict[str, object] = {"unit": "nats/token", "contexts-of": "truth", "may":
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class ReaderKnowledge:
     """Knowledge of a perfect reader at each of the T positions of documents, the end of each included."""
 
     document: IntArray  #: (T,) number of the document
@@ -46,7 +46,7 @@ class Known:
     regret: FloatArray  #: (T,) ln P(word | words before, language) - ln P(word | words before), nats
 
     def by(self, key: IntArray, values: FloatArray) -> FloatArray:
-        """Mean of some values, (T,), at each of the numbers of ``key``, from 0 on."""
+        """Return the mean of some values, (T,), at each of the numbers of ``key``, from 0 on."""
         return np.asarray(np.bincount(key, values) / np.maximum(np.bincount(key), 1))
 
 
@@ -55,8 +55,8 @@ def what_is_known(
     documents: Sequence[Sequence[str]],
     languages: Sequence[int] | IntArray,
     lengths: LengthRange | None = None,
-) -> Known:
-    """The exact uncertainty about the language of documents, and what it costs, word by word.
+) -> ReaderKnowledge:
+    """Return the exact uncertainty about the language of documents, and its cost, word by word.
 
     The regret of a document, summed, is at most the entropy of the prior on average: the information that the document
     gives about its language.
@@ -76,33 +76,33 @@ def what_is_known(
         raise InputError(f"there are {len(documents):,} documents, but {len(numbers):,} languages; give one for each")
     posterior = truth.posterior(documents)
     mixed = truth.exact.causal_log_probs(documents, lengths)
-    own: list[FloatArray] = [np.empty(0)] * len(documents)
+    in_language: list[FloatArray] = [np.empty(0)] * len(documents)
     for k in np.unique(numbers).tolist():
         some = np.flatnonzero(numbers == k).tolist()
         rows = truth.knowing(k).exact.causal_log_probs([documents[i] for i in some], lengths)
         for i, row in zip(some, rows, strict=True):
-            own[i] = row
-    if not all(np.isfinite(row).all() for row in own):
+            in_language[i] = row
+    if not all(np.isfinite(row).all() for row in in_language):
         raise InputError(
             "a document is impossible in the language that is given for it; is this the truth of the corpus?"
         )
     sizes = [len(row) for row in mixed]
-    return Known(
+    return ReaderKnowledge(
         document=np.repeat(np.arange(len(documents)), sizes),
         position=np.concatenate([np.arange(size) for size in sizes]),
         string=_strings(documents),
         entropy=_entropies(posterior),
-        regret=np.concatenate(own) - np.concatenate(mixed),
+        regret=np.concatenate(in_language) - np.concatenate(mixed),
     )
 
 
 def _strings(documents: Sequence[Sequence[str]]) -> IntArray:
-    """Strings before each position of some documents, from 0 on, (T,)."""
+    """Return strings before each position of some documents, from 0 on, (T,)."""
     return np.concatenate([np.cumsum([0, *(word == SEPARATOR for word in document)]) for document in documents])
 
 
 def _entropies(posterior: Sequence[FloatArray]) -> FloatArray:
-    """Entropy of weights of languages at every position of some documents, (T,) nats."""
+    """Return the entropy of weights of languages at every position of some documents, (T,) nats."""
     weights = np.concatenate(posterior)
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0.0)
     return np.asarray(np.maximum(-(weights * logs).sum(axis=1), 0.0))
@@ -127,7 +127,7 @@ def strategy(
     *,
     seed: int = DEFAULT_SEED,
 ) -> Strategy:
-    """The mixture of some exact predictors that is nearest to a model, at every position of some documents.
+    """Return the mixture of some exact predictors that is nearest to a model, at every position of some documents.
 
     Weights minimise the mean KL(model || mixture) over positions, which has one minimum (unless two predictors are the
     same). `documents_read` has the same along the training of a model.
@@ -157,10 +157,10 @@ def strategy(
 class _Readers:
     """Exact predictors at all T positions of the documents that the first can make, kept for one model or more."""
 
-    kept: CachedTruth  #: of the first
+    cached: CachedTruth  #: of the first
     log_p: dict[str, FloatArray]  #: (T, E) of each, nats
-    observed: IntArray  #: (T,) column of what stands there
-    document: IntArray  #: (T,) number of the document; those that the first cannot make do not occur
+    observed: IntArray  #: (T,) column of the observed token
+    document: IntArray  #: (T,) number of the document; documents that the first cannot make do not occur
     position: IntArray  #: (T,) words before
 
     @classmethod
@@ -180,18 +180,18 @@ class _Readers:
         if len(predictors) > LARGEST:
             raise InputError(f"a mixture has at most {LARGEST} predictors, not {len(predictors)}; leave some out")
         (first, truth), *others = predictors.items()
-        kept = cls._kept(model, truth, documents, lengths)
-        possible = sorted(member for _, blocks in kept.groups for row in blocks[0].members for member in row)
+        cached = cls._cached(model, truth, documents, lengths)
+        possible = sorted(member for _, blocks in cached.groups for row in blocks[0].members for member in row)
         number, some = np.array(possible), [documents[i] for i in possible]
         sizes = np.array([len(document) + 1 for document in some])
         starts = np.full(len(documents), -1)
         starts[number] = np.cumsum(sizes) - sizes
-        log_p, observed = cls._table(kept, starts, int(sizes.sum()))
+        log_p, observed = cls._table(cached, starts, int(sizes.sum()))
         tables = {first: log_p}
         for name, other in others:
             try:
-                found = cls._kept(model, other, some, lengths)
-                lost = len(some) - found.sentences
+                of_other = cls._cached(model, other, some, lengths)
+                lost = len(some) - of_other.sentences
             except NothingToMeasureError:
                 lost = len(some)
             if lost:
@@ -199,22 +199,22 @@ class _Readers:
                     f"{name} cannot make {lost:,} of {len(some):,} documents; give it the words and the number of"
                     f" strings of {first}"
                 )
-            tables[name], _ = cls._table(found, starts[number], len(log_p))
+            tables[name], _ = cls._table(of_other, starts[number], len(log_p))
         position = np.concatenate([np.arange(size) for size in sizes])
-        return cls(kept, tables, observed, np.repeat(number, sizes), position)
+        return cls(cached, tables, observed, np.repeat(number, sizes), position)
 
     @staticmethod
-    def _kept(
+    def _cached(
         model: DistributionModel, truth: Truth, documents: Sequence[Sequence[str]], lengths: LengthRange | None
     ) -> CachedTruth:
         contexts = sum(len(document) + 1 for document in documents)
         return cache_truth(model, Setting(truth, documents, lengths), contexts=contexts, dtype=np.float64)
 
     @staticmethod
-    def _table(kept: CachedTruth, starts: IntArray, size: int) -> tuple[FloatArray, IntArray]:
-        """Ln P (T, E), and the column of what stands there (T,)."""
-        log_p, observed = np.empty((size, len(kept.events))), np.empty(size, dtype=np.int64)
-        for _, blocks in kept.groups:
+    def _table(cached: CachedTruth, starts: IntArray, size: int) -> tuple[FloatArray, IntArray]:
+        """Return ln P (T, E), and the columns of the observed tokens (T,)."""
+        log_p, observed = np.empty((size, len(cached.events))), np.empty(size, dtype=np.int64)
+        for _, blocks in cached.groups:
             for block in blocks:
                 at, rows = _places(block, starts)
                 log_p[at], observed[at] = block.log_prob[rows], block.observed[rows]
@@ -231,29 +231,29 @@ class _Readers:
         return np.flatnonzero(np.diff(self.document, prepend=-1))
 
     def log_q(self, model: DistributionModel) -> FloatArray:
-        """Ln Q of a model at all positions, (T, E) nats; it runs once.
+        """Return ln Q of a model at all positions, (T, E) nats; it runs once.
 
         Raises:
             InputError: it has another objective or other words than the one that these are kept for.
         """
         starts = np.full(int(self.document.max()) + 1, -1)
         starts[self.document[self.starts]] = self.starts
-        log_q = np.empty((len(self.document), len(self.kept.events)))
-        for block, found in self.kept.blocks(model):
+        log_q = np.empty((len(self.document), len(self.cached.events)))
+        for block, log_probs in self.cached.blocks(model):
             at, rows = _places(block, starts)
-            log_q[at] = found[rows]
+            log_q[at] = log_probs[rows]
         return log_q
 
     def kl(self, name: str, log_q: FloatArray) -> FloatArray:
-        """KL(predictor || model) at all positions, (T,) nats; inf where the model has no such word."""
+        """Return KL(predictor || model) at all positions, (T,) nats; inf if the model has no such word."""
         return rows_kl(self.log_p[name], log_q)
 
     def paired(self, log: FloatArray) -> FloatArray:
-        """Return what a table (T, E) has for what stands there, (T,)."""
+        """Return the entries of a table (T, E) at the observed tokens, (T,)."""
         return np.asarray(log[np.arange(len(log)), self.observed])
 
     def strategy(self, log_q: FloatArray, seed: int) -> Strategy:
-        """The mixture that is nearest to a model, see `strategy`."""
+        """Return the mixture that is nearest to a model, see `strategy`."""
         names, starts, q = tuple(self.log_p), self.starts, np.exp(log_q)
         exact = np.exp(np.stack([self.log_p[name] for name in names]))
         weight = nearest(exact, q)
@@ -262,8 +262,8 @@ class _Readers:
         allowed = np.where(counted, q, 0.0).sum(axis=1)
         gap = np.zeros_like(q)
         gap[counted] = q[counted] * (log_q[counted] - np.log(mixture[counted]))
-        kept = allowed > 0.0
-        rest = gap.sum(axis=1)[kept] / allowed[kept] - np.log(allowed[kept])  # of the model given these events
+        valid = allowed > 0.0
+        rest = gap.sum(axis=1)[valid] / allowed[valid] - np.log(allowed[valid])  # of the model given these events
         ends: dict[str, tuple[float, float]] = {}
         if len(names) > 1 and not too_few(len(starts)):
             low, high = intervals(exact, q, starts, weight, seed)
@@ -273,7 +273,7 @@ class _Readers:
 
 
 def _places(block: TruthBlock, starts: IntArray) -> tuple[IntArray, IntArray]:
-    """Positions that a block stands for, and its row of each."""
+    """Return the positions in a block, and the row of each."""
     rows = np.repeat(np.arange(len(block.members)), [len(members) for members in block.members])
     return starts[[member for members in block.members for member in members]] + block.position, rows
 
@@ -291,7 +291,7 @@ class DocumentReading(ResultRecords):
     tables: dict[str, dict[str, Scores]]  #: by ``string``, ``position`` and ``step``, and by group of these
     contexts: int  #: positions that were compared
     impossible: IntArray  #: documents that the truth cannot make
-    told: bool  #: whether the language of each document is known, so that there is a regret
+    informed: bool  #: the language of each document is known, so that there is a regret
 
     @override
     def as_scores(self) -> list[Score]:
@@ -317,13 +317,13 @@ def documents_read(
 
     Means over tokens, nats, with intervals that resample documents; of all positions, and of the groups:
 
-    * ``kl``: KL(truth || model), exact at every position; ``kl_paired``: of the tokens that stand there alone.
-    * ``entropy``: of the language, given the words before, and ``regret``: what it costs not to be told the language,
+    * ``kl``: KL(truth || model), exact at every position; ``kl_paired``: estimated from the observed tokens.
+    * ``entropy``: of the language, given the words before, and ``regret``: the cost of not knowing the language,
       see `what_is_known`. The first needs a pool, the second its corpus, too.
-    * of each family, ``kl_family``: KL(family || model), and ``family_above``: what its reader loses to the truth.
+    * of each family, ``kl_family``: KL(family || model), and ``family_above``: the loss of its reader above the truth.
 
-    ``weight_truth`` and ``weight_family`` are those of the mixture of all that is nearest to the model, see
-    `strategy`, and ``rest`` is how far that is from the model.
+    ``weight_truth`` and ``weight_family`` are weights of the mixture of all readers that is nearest to the model, see
+    `strategy`, and ``rest`` is the divergence from that mixture.
 
     Args:
         model: causal, of whole words, with full distributions.
@@ -332,7 +332,7 @@ def documents_read(
         along: the same model at steps of its training; table ``step`` has the numbers of all positions.
 
     Raises:
-        InputError: the truth is none of documents, or a family is the same or cannot make one of them.
+        InputError: the truth is not of documents, or a family is the same or cannot make one of them.
         NothingToMeasureError: the model is masked.
     """
     truth, others = setting.known, dict(families or {})
@@ -341,9 +341,9 @@ def documents_read(
     readers = _Readers.of(model, {TRUTH: truth, **others}, setting.sentences, setting.lengths)
     lost = np.setdiff1d(np.arange(len(setting.sentences)), readers.document)
     documents = [setting.sentences[i] for i in np.unique(readers.document).tolist()]
-    shared = signed_parts(readers.kept.oracle, setting, contexts=len(readers.document), excluded=len(lost))
+    shared = signed_parts(readers.cached.oracle, setting, contexts=len(readers.document), excluded=len(lost))
     languages = _languages(setting, truth, np.unique(readers.document))
-    measuring = _Measuring(readers, others, _columns_of_truth(truth, documents, setting, languages), shared, setting)
+    measuring = _Comparison(readers, others, _columns_of_truth(truth, documents, setting, languages), shared, setting)
     string = _strings(documents)
     log_q = readers.log_q(model)
     columns = measuring.columns(log_q)
@@ -361,7 +361,7 @@ def documents_read(
         tables=tables,
         contexts=len(readers.document),
         impossible=lost,
-        told=languages is not None,
+        informed=languages is not None,
     )
 
 
@@ -387,19 +387,19 @@ def _check(model: DistributionModel, setting: Setting, truth: Truth, families: M
 def _columns_of_truth(
     truth: DocumentProcess, documents: Sequence[Sequence[str]], setting: Setting, languages: IntArray | None
 ) -> dict[str, Column]:
-    """Return what a perfect reader of the truth knows, whatever the model."""
+    """Return the measures of a perfect reader of the truth, which no model changes."""
     if languages is not None:
-        known = what_is_known(truth, documents, languages, setting.lengths)
-        regret = Column(known.regret, {"unit": "nats/token", "estimator": "paired"})
-        return {"entropy": Column(known.entropy, {"unit": "nats"}), "regret": regret}
+        knowledge = what_is_known(truth, documents, languages, setting.lengths)
+        regret = Column(knowledge.regret, {"unit": "nats/token", "estimator": "paired"})
+        return {"entropy": Column(knowledge.entropy, {"unit": "nats"}), "regret": regret}
     if truth.languages is not None:
         return {"entropy": Column(_entropies(truth.posterior(documents)), {"unit": "nats"})}
     return {}
 
 
 @dataclass(frozen=True, eq=False)
-class _Measuring:
-    """Models beside perfect readers."""
+class _Comparison:
+    """Models compared with perfect readers."""
 
     readers: _Readers
     families: Mapping[str, Truth]
@@ -408,10 +408,10 @@ class _Measuring:
     setting: Setting
 
     def columns(self, log_q: FloatArray) -> dict[str, dict[str, Column]]:
-        """The measures of each reader at all positions, for ln Q (T, E) of a model."""
+        """Return the measures of each reader at all positions, for ln Q (T, E) of a model."""
         readers, exact = self.readers, {**_NATS, "estimator": "rao-blackwell"}
         truth = readers.paired(readers.log_p[TRUTH])
-        found = {
+        columns = {
             TRUTH: {
                 "kl": Column(readers.kl(TRUTH, log_q), exact),
                 "kl_paired": Column(truth - readers.paired(log_q), {**_NATS, "estimator": "paired"}),
@@ -420,41 +420,41 @@ class _Measuring:
         }
         for name, family in self.families.items():
             parts = {"unit": "nats/token", "family": family.identity}
-            found[name] = {
+            columns[name] = {
                 "kl_family": Column(readers.kl(name, log_q), {**exact, **parts}),
                 "family_above": Column(truth - readers.paired(readers.log_p[name]), {**parts, "estimator": "paired"}),
             }
-        return found
+        return columns
 
     def whole(self, log_q: FloatArray, place: Mapping[str, object]) -> Scores:
-        """The numbers of all positions, and the weights of the readers."""
+        """Return the numbers of all positions, and the weights of the readers."""
         shared = {**self.shared, **place}
-        found = {
+        scores = {
             name: mean_scores(columns, self.readers.document, shared, self.setting.seed)
             for name, columns in self.columns(log_q).items()
         }
         if not self.families:
-            return found
+            return scores
         nearest_one = self.readers.strategy(log_q, self.setting.seed)
         ci = ci_part(self.readers.documents, self.setting.seed, "document", method="percentile")
         families = {"family": "+".join(family.identity for family in self.families.values())}
         for name, weight in nearest_one.weight.items():
             measure = f"weight_{TRUTH if name == TRUTH else FAMILY}"
             signed = signature({**shared, **families, "unit": "share", "ci": ci})
-            found[name][measure] = Score(measure, weight, signed, *nearest_one.interval.get(name, (None, None)))
+            scores[name][measure] = Score(measure, weight, signed, *nearest_one.interval.get(name, (None, None)))
         signed = signature({**shared, **families, "unit": "nats/token"})
-        found[TRUTH]["rest"] = Score("rest", nearest_one.rest, signed)
-        return found
+        scores[TRUTH]["rest"] = Score("rest", nearest_one.rest, signed)
+        return scores
 
     def by(
         self, columns: Mapping[str, Mapping[str, Column]], by: str, key: IntArray, names: Sequence[str]
     ) -> dict[str, Scores]:
-        """Means of the measures in each group that has a position."""
-        found = {}
+        """Return means of the measures in each group that has a position."""
+        scores = {}
         for number in np.unique(key).tolist():
             at = key == number
             parts = {**self.shared, "by": by, "group": names[number], "contexts": int(at.sum())}
-            found[names[number]] = {
+            scores[names[number]] = {
                 reader: mean_scores(
                     {name: Column(column.values[at], column.parts) for name, column in some.items()},
                     self.readers.document[at],
@@ -463,11 +463,11 @@ class _Measuring:
                 )
                 for reader, some in columns.items()
             }
-        return found
+        return scores
 
 
 def _languages(setting: Setting, truth: DocumentProcess, kept: IntArray) -> IntArray | None:
-    """Number of the language of some documents; None where none is known, or it changes within a document."""
+    """Return the number of the language of some documents; None if none is known, or it changes within a document."""
     text = setting.text
     if truth.languages is None or truth.predictor.switch > 0.0 or text is None or text.corpus is None:
         return None
@@ -475,11 +475,11 @@ def _languages(setting: Setting, truth: DocumentProcess, kept: IntArray) -> IntA
 
 
 def _band(position: IntArray) -> IntArray:
-    """Number of the band of each position: 0, 1, 2 to 3, 4 to 7 and so on."""
+    """Return the number of the band of each position: 0, 1, 2 to 3, 4 to 7 and so on."""
     return np.asarray(np.frexp(position)[1], dtype=np.int64)
 
 
 def _bands(position: IntArray) -> list[str]:
-    """Names of the bands up to that of the last position."""
+    """Return the names of the bands up to the last position."""
     ends = [(2**k // 2, 2**k - 1) for k in range(int(_band(position).max()) + 1)]
     return [str(low) if low == high else f"{low}-{high}" for low, high in ends]

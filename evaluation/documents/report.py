@@ -27,7 +27,7 @@ from truesource.grammar.support.printable import track
 from truesource.grammar.truth import Truth, process
 
 HEADINGS = {"string": "string", "position": "words before", "step": "step"}
-#: columns of the tables by group, where they were measured
+#: columns of the tables by group, if they were measured
 COLUMNS = {
     "kl": "KL",
     "kl_family": "KL to",
@@ -69,61 +69,61 @@ def measure(model: Any, setting: Setting, settings: DocumentsSettings) -> Evalua
     check_lengths(setting.sentences, getattr(trained, "longest", None))
     along = settings.snapshots and named and has_checkpoints(model, trained)
     steps: list[Any] = checkpoints_of(model, "evaluate documents", trained) if along else []
-    found = documents_read(
+    reading = documents_read(
         trained,
         setting,
         families=families,
         along=((step, load()) for step, load in track(steps, "reading of snapshots", len(steps))),
     )
-    scores = found.scores[OF_TRUTH]
+    scores = reading.scores[OF_TRUTH]
     return EvaluatorOutput(
-        scores=found.as_scores(),
-        entries={"contexts": found.contexts, "excluded": len(found.impossible)},
-        impossible=((), found.impossible.tolist()),
-        notes=_notes(found),
-        title=f"{found.model}, {found.contexts:,} positions",
+        scores=reading.as_scores(),
+        entries={"contexts": reading.contexts, "excluded": len(reading.impossible)},
+        impossible=((), reading.impossible.tolist()),
+        notes=_notes(reading),
+        title=f"{reading.model}, {reading.contexts:,} positions",
         line=str(next(score for name, score in scores.items() if name.startswith("kl"))),
     )
 
 
 def family_of(reference: str) -> Truth:
-    """The language of documents that a reference names.
+    """Return the language of documents that a reference names.
 
     Raises:
-        InputError: it names none.
+        InputError: it names something else.
     """
-    made = process(reference) if is_process(reference) else None
-    if not isinstance(made, DocumentProcess):
+    family = process(reference) if is_process(reference) else None
+    if not isinstance(family, DocumentProcess):
         raise InputError(
             f"a family is a language of documents, such as dirichlet-markov:vocabulary=8, which {reference} is not"
         )
-    return made
+    return family
 
 
 def _notes(found: DocumentReading) -> list[str]:
     if "entropy" not in found.scores[OF_TRUTH]:
         return ["the languages of this truth are infinitely many, so there is no entropy of them and no regret"]
-    return [] if found.told else ["there is no regret: it needs a corpus folder of this very pool, without switch"]
+    return [] if found.informed else ["there is no regret: it needs a corpus folder of this very pool, without switch"]
 
 
 def groups_of(record: Record, by: str) -> dict[str, Group]:
-    """The numbers of each string, band of positions or step, by name, first ones first."""
+    """Return the numbers of each string, band of positions or step, by name, first ones first."""
     some = (each for each in record["records"] if each.get("by") == by)
     return nested(some, itemgetter("group"), lambda each: (each["name"], each.get("reader", OF_TRUTH)))
 
 
 def families_table(record: Record, title: str) -> ReportTable:
-    """A row for the truth, and for each family."""
+    """Return a row for the truth, and for each family."""
     scores = plain(record)
     columns: dict[str, Mapping[str, Record]] = {"the truth": scores, **grouped(record, "reader")}
     rows = []
-    for name, found in columns.items():
-        end = "truth" if found is scores else "family"
-        kl = "kl" if found is scores else "kl_family"
-        finite = found.get(f"{kl}_where_finite")
-        cell = score_cell(finite, ".4f", small="where finite") if finite else score_cell(found.get(kl), ".4f")
-        above = score_cell(found.get("family_above"), ".4f")
-        rows.append(TableRow((name, cell, above, score_cell(found.get(f"weight_{end}"), ".3f"))))
+    for name, measures in columns.items():
+        end = "truth" if measures is scores else "family"
+        kl = "kl" if measures is scores else "kl_family"
+        finite = measures.get(f"{kl}_where_finite")
+        cell = score_cell(finite, ".4f", small="where finite") if finite else score_cell(measures.get(kl), ".4f")
+        above = score_cell(measures.get("family_above"), ".4f")
+        rows.append(TableRow((name, cell, above, score_cell(measures.get(f"weight_{end}"), ".3f"))))
     return ReportTable(
         title=title,
         columns=("reader", "KL(reader‖model)", "above the truth", "weight"),
@@ -134,21 +134,21 @@ def families_table(record: Record, title: str) -> ReportTable:
 
 
 def groups_table(record: Record, by: str, title: str) -> ReportTable:
-    """A row for each string, band of positions or step."""
+    """Return a row for each string, band of positions or step."""
     groups = groups_of(record, by)
     there = {key for scores in groups.values() for key in scores if by != "step" or key[0] not in FIXED}
     readers = (OF_TRUTH, *grouped(record, "reader"))
-    shown = [(name, reader) for name in COLUMNS for reader in readers if (name, reader) in there]
+    keys = [(name, reader) for name in COLUMNS for reader in readers if (name, reader) in there]
     rows = [
-        TableRow((group, *(score_cell(scores.get(key), ".3f" if "weight" in key[0] else ".4f") for key in shown)))
+        TableRow((group, *(score_cell(scores.get(key), ".3f" if "weight" in key[0] else ".4f") for key in keys)))
         for group, scores in groups.items()
     ]
-    entropy = ", the entropy in nats" * (("entropy", OF_TRUTH) in shown)
+    entropy = ", the entropy in nats" * (("entropy", OF_TRUTH) in keys)
     return ReportTable(
         title=title,
         columns=(
             HEADINGS[by],
-            *(f"{COLUMNS[name]} {reader}" if reader != OF_TRUTH else COLUMNS[name] for name, reader in shown),
+            *(f"{COLUMNS[name]} {reader}" if reader != OF_TRUTH else COLUMNS[name] for name, reader in keys),
         ),
         rows=rows,
         note=f"nats a token{entropy}; 95% intervals from resampling documents",
@@ -156,30 +156,30 @@ def groups_table(record: Record, by: str, title: str) -> ReportTable:
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:
-    """The measures of one model, those of families, and those by string, by position and by step."""
-    own = [measures_table(DOCUMENTS, {record["model"]: record}, title)]
+    """Return the measures of one model, also by family, by string, by position and by step."""
+    measures = [measures_table(DOCUMENTS, {record["model"]: record}, title)]
     if grouped(record, "reader"):
-        own.append(families_table(record, record["model"]))
-    return [*own, *(groups_table(record, by, record["model"]) for by in HEADINGS if groups_of(record, by))]
+        measures.append(families_table(record, record["model"]))
+    return [*measures, *(groups_table(record, by, record["model"]) for by in HEADINGS if groups_of(record, by))]
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables and figures for the template; None where nothing was measured."""
-    made = section_of_measures(DOCUMENTS, run)
-    if made is None:
+    """Return tables and figures for the template; None if nothing was measured."""
+    content = section_of_measures(DOCUMENTS, run)
+    if content is None:
         return None
     records = run.of_models("documents", dict[str, Any])
-    return {**made, "groups": {name: tables(record, "")[1:] for name, record in records.items()}}
+    return {**content, "groups": {name: tables(record, "")[1:] for name, record in records.items()}}
 
 
 def figure(record: Record, salt: str) -> str:
-    """KL to all readers by position beside what a perfect reader does not know yet; below, both along the training."""
+    """Draw KL to all readers by position, and the entropy of a perfect reader; below, both along the training."""
     positions, steps = groups_of(record, "position"), groups_of(record, "step")
-    known = any(("entropy", OF_TRUTH) in scores for scores in positions.values())
+    has_entropy = any(("entropy", OF_TRUTH) in scores for scores in positions.values())
     weighed = any(("weight_truth", OF_TRUTH) in scores for scores in steps.values())
-    with new_figure(9.4 if known or weighed else 5.4, 3.6 * (1 + bool(steps)), salt) as drawn:
-        parts: Any = drawn.subfigures(1 + bool(steps), 1, squeeze=False)[:, 0]
-        distances, *rest = parts[0].subplots(1, 1 + known, squeeze=False)[0]
+    with new_figure(9.4 if has_entropy or weighed else 5.4, 3.6 * (1 + bool(steps)), salt) as canvas:
+        parts: Any = canvas.subfigures(1 + bool(steps), 1, squeeze=False)[:, 0]
+        distances, *rest = parts[0].subplots(1, 1 + has_entropy, squeeze=False)[0]
         _distances(distances, record, positions)
         for axes in rest:
             _curve(axes, positions, ("entropy", OF_TRUTH), QUIET, "entropy of the language")
@@ -199,14 +199,14 @@ def figure(record: Record, salt: str) -> str:
                 axes.legend(loc="best")
             for axes in (distances, *rest):
                 step_axis(axes, at)
-        for axes in drawn.get_axes():
+        for axes in canvas.get_axes():
             axes.set_ylim(bottom=0.0)
             axes.grid(axis="y")
-        return to_svg(drawn, salt, f"{record['model']} beside perfect readers, by position in the document")
+        return to_svg(canvas, salt, f"{record['model']} and perfect readers, by position in the document")
 
 
 def _distances(axes: Any, record: Record, groups: dict[str, Group], at: Any = None) -> None:
-    """KL of the model to the truth and to each family, by group."""
+    """Draw KL of the model to the truth and to each family, by group."""
     families = grouped(record, "reader")
     _curve(axes, groups, ("kl", OF_TRUTH), TRUTH, "KL(truth‖model)", at)
     for color, name in zip(COLOURS[1:], families, strict=False):
@@ -217,7 +217,7 @@ def _distances(axes: Any, record: Record, groups: dict[str, Group], at: Any = No
 
 
 def _curve(axes: Any, groups: dict[str, Group], key: tuple[str, str], color: str, label: str, at: Any = None) -> None:
-    """One measure by group, with its intervals, where it was measured; ``at``: places of the groups."""
+    """Draw a measure by group, if it was measured, with its intervals; ``at``: places of the groups."""
     places = range(len(groups)) if at is None else at
     scores = [(place, each[key]) for place, each in zip(places, groups.values(), strict=True) if key in each]
     if not scores:
@@ -226,5 +226,5 @@ def _curve(axes: Any, groups: dict[str, Group], key: tuple[str, str], color: str
     if ends:
         at, low, high = zip(*ends, strict=True)
         axes.vlines(at, low, high, color=color, alpha=0.6)
-    shown, values = zip(*((place, each["value"]) for place, each in scores), strict=True)
-    axes.plot(shown, values, color=color, marker="o", markersize=4, label=label)
+    x, values = zip(*((place, each["value"]) for place, each in scores), strict=True)
+    axes.plot(x, values, color=color, marker="o", markersize=4, label=label)

@@ -19,7 +19,7 @@ from typing import cast, get_args
 
 import numpy as np
 
-from truesource.evaluation.core.comparison import BothScored, score_both
+from truesource.evaluation.core.comparison import ScorePair, score_both
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
@@ -86,7 +86,7 @@ class OracleScores:
     #: full distributions, which leave nothing out; None: models have none, or they are not wanted
     cached: CachedTruth | None
 
-    def score(self, step: int, model: LanguageModel) -> BothScored:
+    def score(self, step: int, model: LanguageModel) -> ScorePair:
         """A checkpoint and the truth on the same positions.
 
         Raises:
@@ -192,7 +192,7 @@ class _Scored:
     truth: OracleScores
     groups: _Groups
     steps: list[int] = field(default_factory=list)
-    both: list[BothScored] = field(default_factory=list)
+    both: list[ScorePair] = field(default_factory=list)
     exact: list[dict[str, ExactTable]] = field(default_factory=list)
 
 

@@ -180,7 +180,7 @@ def group_means(values: FloatArray, groups: Sequence[Members], sentence: Int32Ar
         draws = ratio_draws(total, count, seed=seed)
         shape = columns, len(some)
         low, high = studentised(draws).reshape(2, *shape)
-        means = draws.drawn.reshape(-1, *shape)
+        means = draws.resampled.reshape(-1, *shape)
         for numbers in (low, high, means):
             numbers[..., few] = np.nan
         yield Means(draws.value.reshape(shape), low, high, means, sums[:, columns - 1].T, sums[:, columns].T)

@@ -1,4 +1,4 @@
-"""The evaluator `explain`: why a model is off, and what would help most."""
+"""The evaluator `explain`: reasons for the divergence of a model, and the most helpful change."""
 
 from __future__ import annotations
 

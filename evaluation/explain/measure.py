@@ -37,16 +37,16 @@ class Rung:
     #: words that are seen: k of the best predictor, n-1 of an n-gram model; None: all
     seen: int | None
     table: FloatArray | None  #: (3, N) as `truesource.evaluation.measures.paired.Paired.table`; None: only a mean
-    value: float | None = None  #: KL in nats a token, where there is no table
+    value: float | None = None  #: KL in nats a token, if there is no table
 
 
 def window_rungs(
     model: LanguageModel, setting: Setting, number: int, vocabulary: ComparisonVocabulary | None = None
 ) -> Iterator[Rung]:
-    """The best predictors that see 0, 1, 2, ... words, ``number`` of them, in one vocabulary; exact.
+    """Yield the best predictors that see 0, 1, 2, ... words, ``number`` of them, in one vocabulary; exact.
 
-    Without ``vocabulary``, that is the model's own. None of a masked model, of a transformed text, and of a truth
-    without rules.
+    Without ``vocabulary``, it is the model's own. There are no predictors for a masked model, a transformed text, or a
+    truth without rules.
     """
     if model.objective != "causal" or setting.transform is not None or not offers(setting.known, "windows"):
         return
@@ -58,10 +58,10 @@ def window_rungs(
 
 
 def floor_rung(setting: Setting, sentences: int, tokens: float) -> Rung | None:
-    """The floor of the data: a learner that knows the rules, and counts them in the trees of the train split.
+    """Return the floor of the data: a learner that knows the rules, and counts them in the trees of the train split.
 
     In closed form, see `truesource.grammar.estimate.data_floor.data_floor`: a bound of the expected divergence of such
-    a learner, to leading order where there is a condition on length. None of a truth without rules, or where
+    a learner, to leading order if there is a condition on length. None for a truth without rules, or if
     derivations may not end.
 
     Args:
@@ -82,13 +82,13 @@ def em_rung(
     starts: int,
     vocabulary: ComparisonVocabulary | None = None,
 ) -> Rung | None:
-    """The floor of the data without trees: one who knows the rules fits their probabilities to the sentences by EM.
+    """Return the floor of the data without trees: a learner that knows the rules fits probabilities by EM.
 
     Of several random starts the one with the largest posterior probability counts, as a learner would choose it. None
-    of a masked model, of a transformed text, and of a truth without rules.
+    for a masked model, a transformed text, and a truth without rules.
 
     Args:
-        model: whose words are told apart.
+        model: whose vocabulary counts.
         setting: text and truth to compare on.
         sentences: to fit to.
         starts: number of random starts, 1 or more.
@@ -117,7 +117,7 @@ class LeverChange:
 
     @property
     def helps(self) -> bool:
-        """True if the model is nearer to the truth, and that is no chance."""
+        """True if the model is significantly nearer to the truth."""
         return self.contrast.value < 0.0 and self.p_adjusted is not None and self.p_adjusted < CHANCE
 
 
@@ -145,10 +145,10 @@ def changes(base: SeedSums, levers: Mapping[str, SeedSums], *, seed: int = DEFAU
 
 
 def first_of(found: Mapping[str, LeverChange]) -> str | None:
-    """The lever that helps most, and surely; None where none does.
+    """Return the lever that helps most, and surely; None if none does.
 
-    Exact targets are named only where nothing else helps: they say what the noise of single words costs, but nobody can
-    train on them where the truth is unknown.
+    Exact targets are named only if nothing else helps: they measure the cost of sampling noise in words, but are
+    unavailable for an unknown truth.
     """
     helping = {name: change.contrast.value for name, change in found.items() if change.helps}
     pulled = {name: value for name, value in helping.items() if name != "targets"} or helping

@@ -41,13 +41,13 @@ REFERENCES = {
 
 REASONS = {
     "counts": "a model that counts has no such setting",
-    "fresh-already": "the model saw no sentence twice, so fresh ones are what it had",
+    "fresh-already": "the model saw no sentence twice, so it had fresh ones",
     "whole-sentence": "nothing limits the words that the model sees",
     "no-size": "the architecture has no such setting",
     "no-parameter": "the module has no parameter of a name such as layers, hidden or context",
     "masked": "only a causal model can be trained like that",
     "single-tokens": "the architecture is trained on single tokens only",
-    "pieces": "what is expected next is known for words, not for pieces of words",
+    "pieces": "the distribution of the next token is known for words, not for subwords",
     "few-words": "there are too few words to cut into pieces",
     "unknown-words": "the model reads rare words as <unk>, which pieces spell, so the two predict different things",
     "no-order": "the next word of transformed text has no known distribution",
@@ -63,7 +63,7 @@ BASE = "model"  #: the training of the model itself, with another seed
 
 
 def sentence(record: Record) -> str:
-    """Return what would help a model most, in words, and what was too expensive to try."""
+    """Return the most helpful change of a model in words, and the levers that were too expensive to try."""
     name, kl, tried = record["model"], record["kl"]["value"], record["levers"]
     untried = [TITLES[lever] for lever, reason in record["left_out"].items() if reason == "over-budget"]
     rest = f" Not tried, as it takes longer than was granted: {listed(untried)}." if untried else ""
@@ -85,18 +85,18 @@ def sentence(record: Record) -> str:
 
 
 def _no_advice(tried: Sequence[Record], first: Record) -> str:
-    """Return why levers that change more are not what would help most; empty if there are none."""
+    """Return why levers with larger changes are not recommended; empty without such levers."""
     larger = [row for row in tried if row["change"]["value"] < first["change"]["value"]]
     chance = [TITLES[row["lever"]] for row in larger if not row["helps"]]
-    said = [
-        f"{TITLES[row['lever']].capitalize()} help more ({-row['change']['value']:.3f} nats), but nobody has them where"
-        " the truth is unknown."
+    sentences = [
+        f"{TITLES[row['lever']].capitalize()} help more ({-row['change']['value']:.3f} nats), but they need a known"
+        " truth."
         for row in larger
         if row["helps"]
     ]
     if chance:
-        said.append(f"A larger change by {listed(chance)} may be chance.")
-    return "".join(f" {text}" for text in said)
+        sentences.append(f"A larger change by {listed(chance)} may be chance.")
+    return "".join(f" {text}" for text in sentences)
 
 
 def rung_title(row: Record) -> str:
@@ -110,7 +110,7 @@ def rung_title(row: Record) -> str:
 
 
 def lever_table(record: Record) -> ReportTable:
-    """A row for each lever that was run, the one that helps most first."""
+    """Return a row for each lever that was run, the one that helps most first."""
     rows = [
         TableRow(
             [
@@ -149,21 +149,21 @@ def _seeds(record: Record) -> str:
 
 
 def _ladder(record: Record) -> list[tuple[str, Record, str]]:
-    """Title, number and kind of each reference, the model among them; the farthest from the truth first."""
+    """Return the title, number and kind of each reference, the model among them; the farthest from the truth first."""
     rows = [(rung_title(row), row, row["rung"]) for row in record["ladder"]]
     rows.append((record["model"], record["kl"], BASE))
     return sorted(rows, key=lambda row: -cast(float, row[1]["value"]))
 
 
 def ladder_table(record: Record) -> ReportTable:
-    """A row for each reference, the model among them."""
+    """Return a row for each reference, the model among them."""
     rows = _ladder(record)
     kinds = {
         "window": "exact: no model that sees no more is nearer",
         "ngram": "counted in the same train split",
         "marginal": "what the model has more is its tokeniser's; from some sentences",
         "em": "knows the rules, and fits them to the train split",
-        "floor": "closed form: what its trees teach one who knows the rules",
+        "floor": "closed form: a learner that knows the rules, from its trees",
         BASE: "the model",
     }
     table = [TableRow([title, score_cell(row, ".4f"), kinds[kind]]) for title, row, kind in rows]
@@ -177,11 +177,11 @@ def ladder_table(record: Record) -> ReportTable:
 
 
 def ladder_figure(record: Record, salt: str) -> str:
-    """References as dots by their distance from the truth, the model among them."""
+    """Draw references as dots by their distance from the truth, the model among them."""
     rows = _ladder(record)
     colours = {"window": QUIET, "ngram": SECOND, "marginal": MODEL, "em": TRUTH, "floor": TRUTH, BASE: MODEL}
-    with new_figure(7.6, 1.2 + 0.32 * len(rows), salt) as drawn:
-        axes = drawn.subplots()
+    with new_figure(7.6, 1.2 + 0.32 * len(rows), salt) as canvas:
+        axes = canvas.subplots()
         for place, (_, row, kind) in enumerate(rows):
             low, high = row["low"], row["high"]
             if low is not None and high is not None:
@@ -201,16 +201,16 @@ def ladder_figure(record: Record, salt: str) -> str:
         axes.set_yticks([-i for i in range(len(rows))], [title for title, _, _ in rows])
         axes.set_ylim(-len(rows) + 0.4, 0.6)
         axes.set_xlabel("KL from the truth, nats a token")
-        return to_svg(drawn, salt, f"References between word frequencies and the truth, and {record['model']}")
+        return to_svg(canvas, salt, f"References between word frequencies and the truth, and {record['model']}")
 
 
 def lever_figure(record: Record, salt: str) -> str | None:
-    """The change of each lever with its interval; None if none was run."""
+    """Draw the change of each lever with its interval; None if no lever was run."""
     rows = record["levers"]
     if not rows:
         return None
-    with new_figure(7.6, 1.2 + 0.36 * len(rows), salt) as drawn:
-        axes = drawn.subplots()
+    with new_figure(7.6, 1.2 + 0.36 * len(rows), salt) as canvas:
+        axes = canvas.subplots()
         for place, row in enumerate(rows):
             change = row["change"]
             colour = MODEL if row["helps"] else QUIET
@@ -233,11 +233,11 @@ def lever_figure(record: Record, salt: str) -> str | None:
         axes.set_yticks([-i for i in range(len(rows))], names, fontsize=8)
         axes.set_ylim(-len(rows) + 0.4, 0.8)
         axes.set_xlabel("change of KL, nats a token; to the left is nearer to the truth")
-        return to_svg(drawn, salt, f"What each lever changes for {record['model']}")
+        return to_svg(canvas, salt, f"What each lever changes for {record['model']}")
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Return what the template shows; None where nothing was explained."""
+    """Return what the template shows; None if nothing was explained."""
     records = run.of_models("explain", dict[str, Any])
     if not records:
         return None

@@ -28,12 +28,12 @@ TIMED = 20  #: sentences whose distributions are timed
 
 
 def table_shape(sentences: Sequence[Sequence[str]], tokens: int) -> tuple[int, int]:
-    """Positions, ends of sentences included, by tokens of a vocabulary."""
+    """Return positions, ends of sentences included, by tokens of a vocabulary."""
     return sum(len(sentence) + 1 for sentence in sentences), tokens
 
 
 def seconds_needed(oracle: Oracle, sentences: Sequence[Sequence[str]]) -> float:
-    """About how long the true distributions of a text take, from those of a few of its sentences."""
+    """Estimate the time for the true distributions of a text from a few of its sentences."""
     step = max(1, len(sentences) // TIMED)
     some = [sentences[i] for i in range(0, len(sentences), step)]
     for _ in oracle.blocks(oracle.batches(some[:1])[0]):  # what is computed once
@@ -86,7 +86,7 @@ def write_expected(
 
 
 def read_expected(path: Path, request: dict[str, object]) -> ExpectedTokens:
-    """A table that `write_expected` wrote; it stays on disk.
+    """Return a table that `write_expected` wrote; it stays on disk.
 
     Args:
         path: of the file.

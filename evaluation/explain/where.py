@@ -16,7 +16,7 @@ from truesource.generator.language_model import LanguageModel
 from truesource.grammar.support.errors import NothingToMeasureError
 
 PLACES: tuple[By, ...] = ("phrase", "ambiguity", "distance", "probability")
-SENTENCES = 300  #: that are looked at in every context
+SENTENCES = 300  #: that are compared in every context
 MEMBERS = 1000  #: training sentences that are scored
 SHOWN = 4  #: groups of each kind in the table
 TITLES: dict[By, str] = {
@@ -28,21 +28,21 @@ TITLES: dict[By, str] = {
 
 
 def places_of(model: LanguageModel, setting: Setting) -> list[dict[str, Any]]:
-    """The divergence of a model attributed to groups of contexts and words, one record a group.
+    """Return the divergence of a model attributed to groups of contexts and words, one record a group.
 
-    The parts of each kind of group sum to the divergence. None of a masked model, of one without full distributions,
-    and of a truth without rules.
+    The parts of each kind of group sum to the divergence. The list is empty for a masked model, a model without full
+    distributions, and a truth without rules.
 
     Args:
-        model: to look at.
+        model: to explain.
         setting: text and truth, of which the first `SENTENCES` are used.
     """
     ordered = setting.transform is None and model.objective == "causal"
     if not ordered or not offers(model, "distributions") or not offers(setting.known, "windows"):
         return []
-    found = compare_distributions(model, setting.first(SENTENCES), by=PLACES)  # type: ignore[arg-type]
+    comparison = compare_distributions(model, setting.first(SENTENCES), by=PLACES)  # type: ignore[arg-type]
     records = []
-    for by, rows in found.tables.items():
+    for by, rows in comparison.tables.items():
         parts = {row.group: row.tokens * row.scores["kl"].value for row in rows if "kl" in row.scores}
         whole = sum(parts.values())
         for row in rows:
@@ -56,14 +56,14 @@ def places_of(model: LanguageModel, setting: Setting) -> list[dict[str, Any]]:
 def memory_of(model: LanguageModel, setting: Setting, trained: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
     """Return memorisation records, one a number; empty if nothing can be compared."""
     try:
-        found = memory(model, setting, trained, sentences=MEMBERS)
+        memorised = memory(model, setting, trained, sentences=MEMBERS)
     except NothingToMeasureError:
         return []
-    return [each.as_record() for each in found.as_scores() if each.get("by") is None]
+    return [each.as_record() for each in memorised.as_scores() if each.get("by") is None]
 
 
 def places_table(record: Record) -> ReportTable | None:
-    """The groups with most of the divergence, of each kind; None where there are none."""
+    """Return the groups with most of the divergence, of each kind; None if there are none."""
     rows = []
     for by in PLACES:
         groups = [each for each in record["where"] if each["by"] == by]
@@ -91,14 +91,14 @@ def places_table(record: Record) -> ReportTable | None:
 
 
 def memory_sentence(record: Record) -> str:
-    """Return what a model has by heart, in words; empty where it was not measured."""
-    found = {each["name"]: each for each in record["memory"]}
-    if not found:
+    """Return the memorisation of a model in words; empty if it was not measured."""
+    measures = {each["name"]: each for each in record["memory"]}
+    if not measures:
         return ""
-    auroc = found["auroc"]
+    auroc = measures["auroc"]
     ends = "" if auroc["low"] is None else f" [{auroc['low']:.3f}, {auroc['high']:.3f}]"
-    gap = found["gap"]["value"]
+    gap = measures["gap"]["value"]
     return (
-        f"A training sentence is told from a fresh one, by the exact likelihood ratio, in {auroc['value']:.3f}{ends} of"
-        f" pairs (0.5 is chance); it has {gap:+.2f} bits more than a fresh one."
+        f"The exact likelihood ratio distinguishes training from fresh sentences in {auroc['value']:.3f}{ends} of"
+        f" pairs (0.5 is chance); training sentences have {gap:+.2f} bits more."
     )

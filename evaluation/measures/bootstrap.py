@@ -1,17 +1,17 @@
 """95% intervals from resampled sentences: the studentised bootstrap (Efron & Tibshirani 1993, chapter 12.5).
 
-Percentiles of resampled values are too narrow for few sentences: by the spread of a sample, which is smaller than that
-of its source, and by skewness, since a mean that is too low comes with a spread that is too small. So each resample is
-divided by its own standard error: the quantiles of ``(value* - value) / error*`` stand in for those of Student's t. The
-errors are those of the linearised statistic (the delta method, with sentences as the independent units). They are kept
-above `FLOOR` times the error of all sentences (Polansky 2000), or a resample that missed the one sentence that differs
-would make an interval without end. ``benchmarks/coverage.py`` measures how often these intervals hold.
+Percentiles of resampled values are too narrow for few sentences: a sample has a smaller spread than its source, and
+with skewness, a mean that is too low comes with a spread that is too small. So each resample is divided by its own
+standard error: the quantiles of ``(value* - value) / error*`` replace the quantiles of Student's t. Errors are of the
+linearised statistic (the delta method, with sentences as the independent units). They are at least `FLOOR` times the
+error of all sentences (Polansky 2000), since a resample without the one sentence that differs would make an infinite
+interval. ``benchmarks/coverage.py`` measures the coverage of these intervals.
 
-From `LARGE` sentences on, where the third moment says that resamples would move neither tail by half a percentage
-point, the limit is used at once: ``value +- t error``. Below `FEWEST` sentences there is no interval.
+From `LARGE` sentences, if by the third moment resamples would move neither tail by half a percentage point, the normal
+limit is used: ``value +- t error``. Below `FEWEST` sentences there is no interval.
 
 `proportion` has the interval of a share of items, several of which may belong to one sentence (Wilson 1927);
-`perplexities` are those of a model and of the oracle, pooled over the corpus.
+`perplexities` are of a model and of the oracle, pooled over the corpus.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ Measure = Callable[[NDArray[Any]], NDArray[Any]]  #: functions of sums (R, K), r
 REPLICATES = 1000
 LEVEL = 0.95
 TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
-LARGE = 200  #: sentences from which on the normal limit may do
-SKEWED = 0.05  #: sum of cubes over (sum of squares)^1.5, of influences; below it the limit does
+LARGE = 200  #: least number of sentences for the normal limit
+SKEWED = 0.05  #: sum of cubes over (sum of squares)^1.5, of influences; most for the normal limit
 FLOOR = 0.3  #: least error of a resample, in errors of all sentences
-DRAWN = 2**20  #: most sentences drawn at once
+DRAWN = 2**20  #: maximum number of sentences drawn at once
 STEP = 1e-20  #: of derivatives in the complex plane, which lose no digits
 Z = float(ndtri(TAILS[1]))
 
@@ -55,17 +55,17 @@ class Interval(_Interval):
     __slots__ = ()
 
     def __new__(cls, value: float, low: float | None = None, high: float | None = None) -> Self:
-        """Move ends to the value where they leave it out."""
+        """Move ends to the value if they exclude it."""
         return super().__new__(cls, value, *enclosing(value, low, high))
 
 
 class Draws(NamedTuple):
-    """K statistics with their standard errors, and the same of R resamples."""
+    """K statistics with their standard errors, of the sample and of R resamples."""
 
     value: FloatArray  #: (K,)
-    error: FloatArray  #: (K,) NaN where there are too few sentences
-    drawn: FloatArray  #: (R, K) NaN where a resample has no value
-    drawn_error: FloatArray  #: (R, K)
+    error: FloatArray  #: (K,) NaN if there are too few sentences
+    resampled: FloatArray  #: (R, K) NaN if a resample has no value
+    resampled_error: FloatArray  #: (R, K)
 
 
 def ci_part(
@@ -76,12 +76,12 @@ def ci_part(
     method: Literal["t", "percentile", "jackknife", "wilson"] = "t",
     with_seeds: bool = False,
 ) -> str:
-    """Part of a signature on intervals of so many sentences, or other units: method and seed, or why none.
+    """Return the part of a signature on intervals of so many sentences, or other units: method and seed, or why none.
 
     Args:
-        sentences: that count.
+        sentences: number that count.
         seed: of the resampling.
-        unit: what is resampled.
+        unit: the resampled unit.
         method: ``t`` for the studentised bootstrap, ``percentile`` for quantiles of resampled values, as of medians,
             ``jackknife`` for Student's t with the jackknife's error, as of Spearman's rho, where nothing is random;
             ``wilson`` for shares, see `truesource.evaluation.measures.bootstrap`, where nothing is random either.
@@ -97,12 +97,12 @@ def ci_part(
 
 
 def ends(low: float, high: float) -> tuple[float, float] | tuple[None, None]:
-    """The ends of an interval as numbers, or None twice where it has none or an end is beyond all numbers."""
+    """Return the ends of an interval as numbers, or None twice if it has none or an end is beyond all numbers."""
     return (float(low), float(high)) if math.isfinite(low) and math.isfinite(high) else (None, None)
 
 
 def resampled_ratio(total: FloatArray, count: FloatArray, *, seed: int, replicates: int = REPLICATES) -> FloatArray:
-    """Interval of ``sum(total) / sum(count)`` when sentences are drawn with replacement, (2,); as `resampled_ratios`.
+    """Return the interval of ``sum(total) / sum(count)``, sentences drawn with replacement, (2,): `resampled_ratios`.
 
     Args:
         total: (N,) per sentence.
@@ -114,13 +114,13 @@ def resampled_ratio(total: FloatArray, count: FloatArray, *, seed: int, replicat
 
 
 def resampled_ratios(total: FloatArray, count: FloatArray, *, seed: int, replicates: int = REPLICATES) -> FloatArray:
-    """Intervals of ``sum(total) / sum(count)``, column by column, (2, K).
+    """Return intervals of ``sum(total) / sum(count)``, column by column, (2, K).
 
-    NaN where fewer than `FEWEST` sentences count.
+    They are NaN if fewer than `FEWEST` sentences count.
 
     Args:
         total: (N, K) per sentence and measure; 0 where nothing counts.
-        count: (N, K) what each is divided by; 0 where a sentence does not count. No column sums to 0.
+        count: (N, K) divisors; 0 where a sentence does not count. No column sums to 0.
         seed: of the resampling.
         replicates: number of resamples.
     """
@@ -144,11 +144,11 @@ def resampled_ratios(total: FloatArray, count: FloatArray, *, seed: int, replica
 
 
 def ratio_draws(total: FloatArray, count: FloatArray, *, seed: int, replicates: int = REPLICATES) -> Draws:
-    """Ratios as in `resampled_ratios`, with those of resamples: for what is made of several.
+    """Return ratios as in `resampled_ratios`, with the ratios of resamples, for statistics of several ratios.
 
     Args:
         total: (N, K) per sentence and measure.
-        count: (N, K) what each is divided by; some of each column above 0.
+        count: (N, K) divisors; some of each column above 0.
         seed: of the resampling; calls with equal N and seed draw the same sentences.
         replicates: number of resamples.
     """
@@ -159,12 +159,12 @@ def ratio_draws(total: FloatArray, count: FloatArray, *, seed: int, replicates: 
 
 
 def resampled_measures(measure: Measure, sums: FloatArray, *, seed: int, replicates: int = REPLICATES) -> FloatArray:
-    """Intervals of smooth functions of sums over sentences, (2, M); NaN of fewer than `FEWEST` sentences.
+    """Return intervals of smooth functions of sums over sentences, (2, M); NaN for fewer than `FEWEST` sentences.
 
     Args:
         measure: takes sums (R, K) and gives R values of each function, (R, M). It also takes complex sums, from which
-            its derivatives are read. It is used as if it were linear near the sums of all: where it is not, as a
-            correlation near 1, give it on a scale where it is, and bring back the ends.
+            its derivatives are read. It is treated as linear near the sums of all; transform a measure that is not,
+            such as a correlation near 1, to a scale on which it is linear, and transform the ends back.
         sums: (N, K) per sentence.
         seed: of the resampling.
         replicates: number of resamples.
@@ -180,32 +180,32 @@ def resampled_measures(measure: Measure, sums: FloatArray, *, seed: int, replica
     if _is_normal(influence, sentences).all():
         return _normal_ends(value[0], influence, sentences)
     squares = (centred[:, :, None] * centred[:, None, :]).reshape(n, -1)
-    drawn, errors = [], []
+    resamples, errors = [], []
     for times in resampled_times(n, seed=seed, replicates=replicates):
         values, slopes = _linearised(measure, times @ sums)
         moments = (times @ squares).reshape(-1, sums.shape[1], sums.shape[1])
         mean = np.einsum("rk,rkm->rm", times @ centred, slopes)
         variance = np.einsum("rkm,rkl,rlm->rm", slopes, moments, slopes) - mean**2 / n
-        drawn.append(values)
+        resamples.append(values)
         errors.append(np.sqrt(np.maximum(variance, 0.0)))
     error = np.sqrt(np.square(influence).sum(axis=0))
-    return studentised(Draws(value[0], error, np.concatenate(drawn), np.concatenate(errors)))
+    return studentised(Draws(value[0], error, np.concatenate(resamples), np.concatenate(errors)))
 
 
 def difference(one: Draws, other: Draws) -> Draws:
-    """Statistics of one sample less those of another, drawn independently of it."""
+    """Subtract the statistics of another sample, drawn independently."""
     return Draws(
         one.value - other.value,
         np.hypot(one.error, other.error),
-        one.drawn - other.drawn,
-        np.hypot(one.drawn_error, other.drawn_error),
+        one.resampled - other.resampled,
+        np.hypot(one.resampled_error, other.resampled_error),
     )
 
 
 def studentised(draws: Draws) -> FloatArray:
-    """The interval of each statistic from its resamples, (2, K); NaN where it has no error."""
-    least = np.maximum(draws.drawn_error, FLOOR * draws.error)
-    difference = draws.drawn - draws.value
+    """Return the interval of each statistic from its resamples, (2, K); NaN if it has no error."""
+    least = np.maximum(draws.resampled_error, FLOOR * draws.error)
+    difference = draws.resampled - draws.value
     pivot = np.divide(difference, least, out=np.where(np.isnan(difference), np.nan, 0.0), where=least > 0.0)
     low, high = _quantiles(pivot)
     low, high = draws.value - high * draws.error, draws.value - low * draws.error
@@ -213,7 +213,7 @@ def studentised(draws: Draws) -> FloatArray:
 
 
 def resampled_sums(values: FloatArray, *, seed: int, replicates: int = REPLICATES) -> FloatArray:
-    """Sums of each column over sentences drawn with replacement, (replicates, K).
+    """Return sums of each column over sentences drawn with replacement, (replicates, K).
 
     Args:
         values: (N, K) per sentence.
@@ -224,17 +224,17 @@ def resampled_sums(values: FloatArray, *, seed: int, replicates: int = REPLICATE
 
 
 def resampled_times(n: int, *, seed: int, replicates: int = REPLICATES) -> Iterator[FloatArray]:
-    """Draw resamples of ``n`` sentences: how often each is in each, a few resamples at once, (some, n)."""
+    """Yield the number of times that each of ``n`` sentences is in a resample, a few resamples at once, (some, n)."""
     rng = np.random.default_rng(seed)
     step = max(1, min(replicates, DRAWN // n))
     for start in range(0, replicates, step):
         size = min(step, replicates - start)
-        drawn = rng.integers(0, n, (size, n)) + n * np.arange(size)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
+        picks = rng.integers(0, n, (size, n)) + n * np.arange(size)[:, None]
+        yield np.bincount(picks.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
 
 
 def _ratios(total: FloatArray, count: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Ratios (K,), what each sentence has above its share (N, K), and its influence on the ratio (N, K)."""
+    """Return ratios (K,), the residual of each sentence (N, K), and its influence on the ratio (N, K)."""
     below = count.sum(axis=0)
     value = total.sum(axis=0) / below
     residual = total - value * count
@@ -242,23 +242,22 @@ def _ratios(total: FloatArray, count: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def _ratio_draws(value: FloatArray, residual: FloatArray, count: FloatArray, seed: int, replicates: int) -> Draws:
-    """Resampled ratios and their errors, from sums of products alone."""
+    """Return resampled ratios and their errors, from sums of products alone."""
     columns = np.concatenate([residual, count, residual**2, residual * count, count**2], axis=1)
-    drawn, errors = [], []
+    resamples, errors = [], []
     for times in resampled_times(len(count), seed=seed, replicates=replicates):
         above, below, squares, products, counts = np.split(times @ columns, 5, axis=1)
-        known = below != 0.0
-        below = np.where(known, below, np.nan)
+        below = np.where(below != 0.0, below, np.nan)
         shift = above / below
         variance = squares - 2.0 * shift * products + shift**2 * counts
-        drawn.append(value + shift)
+        resamples.append(value + shift)
         errors.append(np.sqrt(np.maximum(variance, 0.0)) / np.abs(below))
     error = np.sqrt(np.square(residual).sum(axis=0)) / np.abs(count.sum(axis=0))
-    return Draws(value, error, np.concatenate(drawn), np.concatenate(errors))
+    return Draws(value, error, np.concatenate(resamples), np.concatenate(errors))
 
 
 def _linearised(measure: Measure, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Values (R, M) of functions of sums (R, K) and their derivatives (R, K, M), by complex steps."""
+    """Return values (R, M) of functions of sums (R, K) and their derivatives (R, K, M), by complex steps."""
     slopes = []
     for k in range(sums.shape[1]):
         moved = sums.astype(np.complex128)
@@ -269,38 +268,38 @@ def _linearised(measure: Measure, sums: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 def _is_normal(influence: FloatArray, sentences: IntArray) -> BoolArray:
-    """Return True if the normal limit does for each column (N, K) of influences, (K,)."""
+    """Return True for each column of influences (N, K) that the normal limit suits, (K,)."""
     spread = np.square(influence).sum(axis=0) ** 1.5
     skew = np.divide(np.abs((influence**3).sum(axis=0)), spread, out=np.zeros(len(spread)), where=spread > 0.0)
     return np.asarray((sentences >= LARGE) & (skew <= SKEWED))
 
 
 def _normal_ends(value: FloatArray, influence: FloatArray, sentences: IntArray) -> FloatArray:
-    """Ends (2, K) by the normal limit, with Student's t."""
+    """Return ends (2, K) by the normal limit, with Student's t."""
     half = stdtrit(sentences - 1, TAILS[1]) * np.sqrt(np.square(influence).sum(axis=0))
     return np.stack([value - half, value + half])
 
 
 def _quantiles(pivot: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The order statistics (K,) of rank tail * (R + 1) among those of (R, K) that are numbers."""
+    """Return the order statistics (K,) of rank tail * (R + 1) among the numbers of (R, K)."""
     ordered = np.sort(pivot, axis=0)  # NaN last
-    known = (~np.isnan(ordered)).sum(axis=0)
-    rank = np.maximum((TAILS[0] * (known + 1)).astype(np.int64), 1)
-    low, high = (np.take_along_axis(ordered, at[None], axis=0)[0] for at in (rank - 1, np.maximum(known - rank, 0)))
+    valid = (~np.isnan(ordered)).sum(axis=0)
+    rank = np.maximum((TAILS[0] * (valid + 1)).astype(np.int64), 1)
+    low, high = (np.take_along_axis(ordered, at[None], axis=0)[0] for at in (rank - 1, np.maximum(valid - rank, 0)))
     return low, high
 
 
 def proportion(right: FloatArray, counted: FloatArray) -> Interval | None:
-    """Share of pairs that are right with the 95% interval of Wilson (1927); None where no pair counts.
+    """Return the share of pairs that are right with the 95% interval of Wilson (1927); None if no pair counts.
 
-    Of too few sources, see `truesource.grammar.support.printable.too_few`, there is no interval.
+    Too few sources, see `truesource.grammar.support.printable.too_few`, have no interval.
 
     Pairs of one source are not independent. So the number of pairs is divided by the design effect (Kish 1965): the
-    variance of the share between sources, over that of as many independent pairs, at least 1. A share of 0 or 1 has no
-    variance to see; the sources are counted there, as for a single source.
+    variance of the share between sources, over the variance of as many independent pairs, at least 1. A share of 0 or 1
+    has no variance; the number of sources then replaces the number of pairs, as for a single source.
 
     Args:
-        right: (N,) by source, pairs that are right; half of one that is neither.
+        right: (N,) by source, pairs that are right; a tie counts half.
         counted: (N,) by source, pairs that count.
     """
     pairs = float(counted.sum())
@@ -313,12 +312,12 @@ def proportion(right: FloatArray, counted: FloatArray) -> Interval | None:
 
 
 def counting(counted: FloatArray) -> int:
-    """Number of sources (N,) of which something counts."""
+    """Return the number of sources (N,) with pairs that count."""
     return int((counted > 0.0).sum())
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:
-    """Ends of the 95% interval of a share of ``n`` independent trials; ``n`` need not be whole."""
+    """Return ends of the 95% interval of a share of ``n`` independent trials; ``n`` need not be whole."""
     z2 = Z * Z / n
     middle = (share + z2 / 2.0) / (1.0 + z2)
     half = math.sqrt(z2 * (share * (1.0 - share) + z2 / 4.0)) / (1.0 + z2)
@@ -326,7 +325,7 @@ def wilson(share: float, n: float) -> tuple[float, float]:
 
 
 def _effective(right: FloatArray, counted: FloatArray, share: float) -> float:
-    """Number of independent pairs that would have the variance found."""
+    """Return the number of independent pairs that would have the observed variance."""
     pairs, sources = float(counted.sum()), counting(counted)
     alone = share * (1.0 - share)
     if alone <= 0.0:
@@ -337,7 +336,7 @@ def _effective(right: FloatArray, counted: FloatArray, share: float) -> float:
 
 
 def perplexity(log_prob: FloatArray) -> float:
-    """``exp(-mean ln q)`` over all scored positions, pooled (never a mean of per-sentence perplexities).
+    """Return ``exp(-mean ln q)`` over all scored positions, pooled (never a mean of per-sentence perplexities).
 
     Of masked scores this is the pseudo-perplexity (Salazar et al. 2020).
     """
@@ -345,7 +344,7 @@ def perplexity(log_prob: FloatArray) -> float:
 
 
 def perplexity_interval(scores: TokenScores, seed: int = DEFAULT_SEED) -> Interval:
-    """The perplexity of all scored positions, at least one; sentences are resampled.
+    """Return the perplexity of all scored positions, at least one; sentences are resampled.
 
     Args:
         scores: of one model.
@@ -359,7 +358,7 @@ def perplexity_interval(scores: TokenScores, seed: int = DEFAULT_SEED) -> Interv
 
 
 def perplexities(paired: Paired, seed: int = DEFAULT_SEED) -> dict[str, Interval]:
-    """``ppl`` of the model, ``bound`` of the oracle, their ratio ``relative_ppl``, and ``kl``, each with its interval.
+    """Return ``ppl`` of the model, ``bound`` of the oracle, their ratio ``relative_ppl``, and ``kl``, with intervals.
 
     ``kl = ln relative_ppl = mean(ln P - ln Q)`` is an unbiased estimate of the divergence KL(P || Q) in nats per
     token. Sentences are resampled, model and oracle together.

@@ -1,17 +1,18 @@
-"""Means over training seeds and differences of them, with intervals over sentences and over seeds.
+"""Means over training seeds and their differences, with intervals over sentences and over seeds.
 
 Every seed of every model scores the same N sentences: sentences are crossed with seeds, and seeds are nested in models.
 A seed's value is a ratio of sums over sentences, ``sum(total) / sum(count)``. A model's value is the mean over its K
 seeds; the parameter is the expectation over sentences and over training seeds. The variance has two parts:
 
-* sentences: that of the linearised ratios, averaged over seeds. It includes the interaction of sentences with seeds.
+* sentences: the variance of the linearised ratios, averaged over seeds. It includes the interaction of sentences with
+  seeds.
 * seeds: for each model the variance between its K values, over K. It includes the interaction too, so that is
-  subtracted once, by its estimate from the residuals of the table of seeds and sentences; the rest is never below 0.
+  subtracted once, by its estimate from the residuals of the table of seeds and sentences; the rest is at least 0.
 
 The interval is Student's t with the degrees of freedom of Satterthwaite (1946), which are few where few seeds decide.
-Where sentences are few or skewed, the error of the sentences is that of the studentised bootstrap, for each side of
-its own: see `truesource.evaluation.measures.bootstrap`. With one seed a model, the interval is the one of that module,
-and the parameter is that of these very models. ``benchmarks/coverage_models.py`` measures how often intervals hold.
+If sentences are few or skewed, the error of the sentences is from the studentised bootstrap, separately for each side:
+see `truesource.evaluation.measures.bootstrap`. With one seed a model, the interval is the one of that module, and the
+parameter is of these very models. ``benchmarks/coverage_models.py`` measures the coverage of intervals.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Contrast:
     value: float
     low: float | None = None  #: of the 95% interval; None: there are too few sentences
     high: float | None = None
-    p: float | None = None  #: two-sided, of the value 0; below 0.05 where the interval leaves out 0
+    p: float | None = None  #: two-sided, of the value 0; below 0.05 where the interval excludes 0
 
     def __post_init__(self) -> None:
         low, high = enclosing(self.value, self.low, self.high)
@@ -94,7 +95,7 @@ def may_be_chance(p_adjusted: float | None) -> bool:
 
 @dataclass(frozen=True)
 class PairTest:
-    """The difference of two of K models, with the p-value that their family of tests gives it."""
+    """The difference of two of K models, with its p-value in their family of tests."""
 
     contrast: Contrast  #: the first less the second
     p_adjusted: float | None  #: by Holm's method over all pairs; None: there are too few sentences
@@ -126,22 +127,22 @@ class PairFamily:
             contrast: the difference of two of them, the first less the second.
         """
         contrasts = {(later, earlier): contrast(later, earlier) for earlier, later in combinations(names, 2)}
-        tested = {pair: found.p for pair, found in contrasts.items() if found.p is not None}
+        tested = {pair: each.p for pair, each in contrasts.items() if each.p is not None}
         adjusted = dict(zip(tested, holm(list(tested.values())), strict=True))
         return cls({pair: PairTest(of, adjusted.get(pair), len(tested)) for pair, of in contrasts.items()})
 
     def of(self, first: str, second: str) -> PairTest:
-        """The difference of two models, the first less the second.
+        """Return the difference of two models, the first less the second.
 
         Raises:
             KeyError: there is no such pair.
         """
-        found = self.pairs.get((first, second))
-        return self.pairs[second, first].reversed if found is None else found
+        test = self.pairs.get((first, second))
+        return self.pairs[second, first].reversed if test is None else test
 
 
 def negated(contrast: Contrast) -> Contrast:
-    """A difference the other way round."""
+    """Return a difference the other way round."""
     if contrast.low is None or contrast.high is None:
         return Contrast(-contrast.value)
     return Contrast(-contrast.value, -contrast.high, -contrast.low, contrast.p)
@@ -151,12 +152,12 @@ class SeedPart(NamedTuple):
     """Part of the seeds of one model in the variance of its mean."""
 
     variance: float  #: without the interaction with sentences
-    whole: float  #: with it, which is what is observed
-    degrees: int  #: of freedom that it is observed with
+    whole: float  #: with it, as observed
+    degrees: int  #: of freedom of the observed variance
 
 
 def mean_over_seeds(model: SeedSums, *, seed: int = DEFAULT_SEED) -> Contrast:
-    """The mean over the seeds of one model.
+    """Return the mean over the seeds of one model.
 
     Args:
         model: of K seeds.
@@ -166,24 +167,24 @@ def mean_over_seeds(model: SeedSums, *, seed: int = DEFAULT_SEED) -> Contrast:
 
 
 def difference(model: SeedSums, baseline: SeedSums, *, seed: int = DEFAULT_SEED) -> Contrast:
-    """The mean over the seeds of one model less that over the seeds of another.
+    """Return the mean over the seeds of one model less the mean over the seeds of another.
 
     Args:
         model: of K seeds.
-        baseline: of as many seeds or of others; the same N sentences.
+        baseline: of any number of seeds; the same N sentences.
         seed: of the resampling.
     """
     return _contrast([(1.0, model), (-1.0, baseline)], seed)
 
 
 def mean_over_texts(texts: Sequence[tuple[SeedSums, SeedSums | None]], *, seed: int = DEFAULT_SEED) -> Contrast:
-    """The unweighted mean, over several texts, of what models or differences of two have there.
+    """Return the unweighted mean over several texts of models' means, or of their differences.
 
     The texts are fixed: the interval is about other sentences of the same texts and other training seeds. Texts are
     independent of each other, as are the seeds of one model on different texts, so that variances add up.
 
     Args:
-        texts: of each, the sums of a model, and those of a baseline that is subtracted, or None.
+        texts: of each, the sums of a model, and the sums of a baseline that is subtracted, or None.
         seed: of the resampling.
     """
     contrasts = [
@@ -199,7 +200,7 @@ def mean_over_texts(texts: Sequence[tuple[SeedSums, SeedSums | None]], *, seed: 
 
 
 def seed_part(model: SeedSums) -> SeedPart | None:
-    """The part of the seeds of one model; None of a single seed."""
+    """Return the part of the seeds of one model; None of a single seed."""
     k = model.seeds
     if k == 1:
         return None
@@ -221,24 +222,24 @@ def _contrast(sides: Sequence[tuple[float, SeedSums]], seed: int) -> Contrast:
     return Contrast(errors.value, *errors.ends, side.p(errors.value))
 
 
-def _both_errors(sides: Sequence[tuple[float, SeedSums]], seed: int) -> _BothErrors:
+def _both_errors(sides: Sequence[tuple[float, SeedSums]], seed: int) -> _TwoSidedErrors:
     value = math.fsum(sign * float(side.values.mean()) for sign, side in sides)
     influence = np.sum([sign * side.influence.mean(axis=0) for sign, side in sides], axis=0)
-    # one ratio of this value and these influences: where all counts are equal, that of the differences of the totals
+    # one ratio of this value and these influences: with equal counts, the ratio of the differences of the totals
     count = np.mean([side.count.mean(axis=0) for _, side in sides], axis=0)
     counted = count > 0.0
     sentences = int(counted.sum())
     total = value * count + influence * count.sum()
     ends = resampled_ratio(total[counted], count[counted], seed=seed)
     if not np.isfinite(ends).all():
-        return _BothErrors(value)
+        return _TwoSidedErrors(value)
     parts = [part for _, side in sides if (part := seed_part(side)) is not None]
     below, above = (_Side.of(abs(float(end) - value), sentences, parts) for end in ends)
-    return _BothErrors(value, (float(ends[0]), float(ends[1])), below, above, bool(parts))
+    return _TwoSidedErrors(value, (float(ends[0]), float(ends[1])), below, above, bool(parts))
 
 
-class _BothErrors(NamedTuple):
-    """A contrast with its errors to both sides; without them where there are too few sentences."""
+class _TwoSidedErrors(NamedTuple):
+    """A contrast with its errors to both sides; no errors if there are too few sentences."""
 
     value: float
     ends: tuple[float, float] = (math.nan, math.nan)  #: of the sentences alone
@@ -255,16 +256,16 @@ class _Side(NamedTuple):
 
     @classmethod
     def of(cls, half: float, sentences: int, parts: Sequence[SeedPart]) -> _Side:
-        """Errors from half the interval of the sentences alone, and the parts of the seeds."""
+        """Combine half the interval of the sentences alone with the parts of the seeds."""
         free = sentences - 1
-        own = (half / float(stdtrit(free, TAILS[1]))) ** 2
-        variance = own + sum(part.variance for part in parts)
-        spread = own**2 / free + sum(part.whole**2 / part.degrees for part in parts)
+        of_sentences = (half / float(stdtrit(free, TAILS[1]))) ** 2
+        variance = of_sentences + sum(part.variance for part in parts)
+        spread = of_sentences**2 / free + sum(part.whole**2 / part.degrees for part in parts)
         return cls(math.sqrt(variance), variance**2 / spread if spread > 0.0 else float(free))
 
     @classmethod
     def mean(cls, sides: Sequence[_Side]) -> _Side:
-        """Errors of the mean of independent estimates with these errors."""
+        """Combine the errors of independent estimates to the error of their mean."""
         variances = [side.error**2 / len(sides) ** 2 for side in sides]
         total = math.fsum(variances)
         spread = math.fsum(v**2 / side.degrees for v, side in zip(variances, sides, strict=True))

@@ -16,34 +16,34 @@ from truesource.grammar.support.printable import too_few
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 CELLS = 2**20  #: numbers that an array of the jackknife holds, unless a single sample has more
-NEAR_ONE = 1.0 - 1e-12  #: where Fisher's z of a correlation is cut off
+NEAR_ONE = 1.0 - 1e-12  #: largest correlation for Fisher's z
 
 
 def spearman(x: FloatArray, y: FloatArray) -> float:
-    """Spearman's rho with ties at their mean rank; 1 for two equal arrays, constant ones too."""
+    """Return Spearman's rho with ties at their mean rank; 1 for two equal arrays, constant ones too."""
     if np.array_equal(x, y):
         return 1.0
     return _pearson(_mean_ranks(x), _mean_ranks(y))
 
 
 def _mean_ranks(values: FloatArray) -> FloatArray:
-    """Ranks from 1, ties at their mean rank; as of `scipy.stats.rankdata`, which takes half a second to import."""
+    """Return ranks from 1, ties at their mean rank; `scipy.stats.rankdata` takes half a second to import."""
     _, place, number = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(number) - (number - 1) / 2.0)[place])
 
 
 def r2_pearson(model: FloatArray, oracle: FloatArray) -> float:
-    """Squared Pearson correlation of the log probabilities."""
+    """Return the squared Pearson correlation of the log probabilities."""
     return 1.0 if np.array_equal(model, oracle) else _pearson(model, oracle) ** 2
 
 
 def r2_identity(model: FloatArray, oracle: FloatArray) -> float:
-    """``1 - MSE / Var(ln P)``: the share of the oracle's variance that the model's values explain as they are."""
+    """Return ``1 - MSE / Var(ln P)``: the share of the oracle's variance explained by the model's unscaled values."""
     return _identity(model, oracle, oracle)
 
 
 def r2_released(model: FloatArray, oracle: FloatArray) -> float:
-    """``1 - MSE / Var(ln Q)``, as the code of Jumelet & Zuidema (2023) computes it."""
+    """Return ``1 - MSE / Var(ln Q)``, as the code of Jumelet & Zuidema (2023) computes it."""
     return _identity(model, oracle, model)
 
 
@@ -56,24 +56,24 @@ CORRELATIONS = {
 
 
 def correlations(paired: Paired, seed: int = DEFAULT_SEED) -> dict[str, Interval]:
-    """``rho``, ``r2_pearson``, ``r2_identity`` and ``r2_released`` with intervals, that of rho without resampling."""
+    """Return ``rho``, ``r2_pearson``, ``r2_identity``, ``r2_released`` with intervals; rho needs no resampling."""
     model, oracle = paired.model, paired.oracle
     intervals = {"rho": spearman_ends(model, oracle, paired.sentence), **_r2_ends(paired, seed)}
     return {name: Interval(measure(model, oracle), *ends(*intervals[name])) for name, measure in CORRELATIONS.items()}
 
 
 def spearman_ends(x: FloatArray, y: FloatArray, sentence: NDArray[np.integer]) -> FloatArray:
-    """The interval of `spearman` by Student's t on the scale of Fisher's z, with the jackknife's error, (2,).
+    """Return the interval of `spearman` by Student's t on the scale of Fisher's z, with the jackknife's error, (2,).
 
-    Of 10 to 20 unequal sentences it holds as often as it says where the studentised bootstrap does not: a resample has
-    ties that no sample has. From `LARGE` sentences on the error is that of the influences of all sentences, which is
-    what the jackknife nears. NaN of fewer than `FEWEST` sentences, and where one side is constant, or would be without
-    some sentence.
+    With 10 to 20 unequal sentences it has nominal coverage, which the studentised bootstrap lacks: a resample has ties
+    that no sample has. From `LARGE` sentences the error is from the influences of all sentences, the limit of the
+    jackknife. It is NaN for fewer than `FEWEST` sentences, and if one side is constant, or would be without some
+    sentence.
 
     Args:
         x: (T,)
         y: (T,)
-        sentence: (T,) sentence of each position, ascending, or what else is independent.
+        sentence: (T,) sentence, or another independent unit, of each position, ascending.
     """
     starts = np.flatnonzero(np.diff(sentence, prepend=sentence[:1] - 1))
     n = len(starts)
@@ -81,7 +81,7 @@ def spearman_ends(x: FloatArray, y: FloatArray, sentence: NDArray[np.integer]) -
         return np.full(2, np.nan)
     if np.array_equal(x, y):
         return np.ones(2)
-    ranked = _Ranked(x), _Ranked(y)
+    ranked = _Ranks(x), _Ranks(y)
     rho, influence = _weighted_spearman(*ranked, np.ones((1, len(x))), starts)
     value, slope = _fisher(rho)
     if n >= LARGE:
@@ -98,8 +98,8 @@ def spearman_ends(x: FloatArray, y: FloatArray, sentence: NDArray[np.integer]) -
     return np.asarray(np.tanh([value[0] - half, value[0] + half]))
 
 
-class _Ranked:
-    """Values in rising order, equal ones together."""
+class _Ranks:
+    """Values in ascending order, equal ones together."""
 
     def __init__(self, values: FloatArray) -> None:
         self.order = np.argsort(values, kind="stable")
@@ -110,22 +110,22 @@ class _Ranked:
         self.group[self.order] = group
 
     def below(self, weights: FloatArray) -> FloatArray:
-        """Weight of smaller values, and half of that of equal ones, (R, T) from (R, T)."""
+        """Return the weight of smaller values and half the weight of equal ones, (R, T) from (R, T)."""
         groups = np.add.reduceat(weights[:, self.order], self.starts, axis=1)
         return np.asarray((np.cumsum(groups, axis=1) - groups / 2.0)[:, self.group])
 
 
-def _weighted_spearman(x: _Ranked, y: _Ranked, weights: FloatArray, starts: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Spearman's rho of weighted positions (R,) and the influence of each sentence on it (R, N).
+def _weighted_spearman(x: _Ranks, y: _Ranks, weights: FloatArray, starts: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return Spearman's rho of weighted positions (R,) and the influence of each sentence on it (R, N).
 
-    A rank is the share of smaller values and half of that of equal ones. So the influence of a position is that of its
-    ranks and, since it moves all ranks, the mean over the positions above it of the other side's rank. NaN where a side
-    is constant.
+    A rank is the share of smaller values and half the share of equal ones. So the influence of a position is the
+    influence of its ranks and, since it moves all ranks, the mean over the positions above it of the other side's rank.
+    NaN if a side is constant.
 
     Args:
         x: one side.
         y: the other.
-        weights: (R, T) how often each position counts.
+        weights: (R, T) of each position.
         starts: (N,) first position of each sentence.
     """
     total = weights.sum(axis=1, keepdims=True)
@@ -135,7 +135,7 @@ def _weighted_spearman(x: _Ranked, y: _Ranked, weights: FloatArray, starts: IntA
     def mean(values: FloatArray) -> FloatArray:
         return np.asarray((w * values).sum(axis=1, keepdims=True))
 
-    def above(side: _Ranked, values: FloatArray) -> FloatArray:
+    def above(side: _Ranks, values: FloatArray) -> FloatArray:
         return np.asarray(mean(values) - side.below(w * values))
 
     products, squares_a, squares_b = mean(a * b), mean(a * a), mean(b * b)
@@ -151,13 +151,13 @@ def _weighted_spearman(x: _Ranked, y: _Ranked, weights: FloatArray, starts: IntA
 
 
 def _fisher(rho: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Fisher's z of correlations and its derivative."""
+    """Return Fisher's z of correlations and its derivative."""
     cut = np.clip(rho, -NEAR_ONE, NEAR_ONE)
     return np.arctanh(cut), 1.0 / (1.0 - cut**2)
 
 
 def _r2_ends(paired: Paired, seed: int) -> dict[str, FloatArray]:
-    """Intervals of the three R2, (2,) each: by Fisher's z of the correlation, and by the logarithm of MSE / Var."""
+    """Return the intervals of the three R2, (2,) each: by Fisher's z of the correlation, and by ln MSE / Var."""
     model, oracle = paired.model, paired.oracle
     names = ("r2_pearson", "r2_identity", "r2_released")
     _, row = np.unique(paired.sentence, return_inverse=True)
@@ -181,7 +181,7 @@ def _r2_ends(paired: Paired, seed: int) -> dict[str, FloatArray]:
 
 
 def _r2_scales(sums: NDArray[Any]) -> NDArray[Any]:
-    """Fisher's z of Pearson's correlation, ln MSE / Var(ln P) and ln MSE / Var(ln Q), (R, 3)."""
+    """Return Fisher's z of Pearson's correlation, ln MSE / Var(ln P) and ln MSE / Var(ln Q), (R, 3)."""
     n, x, y, xx, yy, xy, error = sums.T
     spread_x, spread_y = xx - x * x / n, yy - y * y / n
     rho = (xy - x * y / n) / np.sqrt(spread_x * spread_y)
@@ -197,7 +197,7 @@ def _identity(model: FloatArray, oracle: FloatArray, reference: FloatArray) -> f
 
 
 def _pearson(x: FloatArray, y: FloatArray) -> float:
-    """Pearson correlation; 0 where one side is constant, since nothing then varies together."""
+    """Return Pearson's correlation; 0 if one side is constant, since nothing then varies together."""
     dx, dy = x - x.mean(), y - y.mean()
     scale = float(np.sqrt((dx @ dx) * (dy @ dy)))
     return float(np.clip((dx @ dy) / scale, -1.0, 1.0)) if scale > 0.0 else 0.0

@@ -1,12 +1,12 @@
-"""Tests for a value that every sentence has, out of few (length, share of some words), and for word frequencies.
+"""Tests for discrete properties of sentences (length, share of some words), and for word frequencies.
 
-Sentences are independent, so the null distribution is known and drawn, not approximated: multinomial for a sample
-against a known distribution, multivariate hypergeometric for two samples whose sentences are dealt out anew. Neither
+Sentences are independent, so the null distribution is known and sampled, not approximated: multinomial for a sample
+against a known distribution, multivariate hypergeometric for two samples with permuted sentences. Neither
 Kolmogorov's distribution, which holds for continuous values, nor a test of single tokens, which are not independent,
-has the size it says (`scipy.stats.ks_1samp` rejects every discrete sample that is large enough).
+has its nominal size (`scipy.stats.ks_1samp` rejects every discrete sample that is large enough).
 
-For word frequencies, sentences are permuted and words counted again. To permute tokens, as if the words of a sentence
-had nothing to do with each other, rejects true null hypotheses wherever words recur within sentences.
+For word frequencies, sentences are permuted and words counted again. Permuting tokens, as if the words of a sentence
+were independent, rejects true null hypotheses wherever words recur within sentences.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BATCH = 16  #: permutations a task
 
 
 def distances(of: FloatArray, others: FloatArray) -> dict[str, FloatArray]:
-    """All distances between distributions, row by row.
+    """Return all distances between distributions, row by row.
 
     ``ks`` is the largest difference of the distribution functions (Kolmogorov-Smirnov), for atoms in ascending order;
     ``tv`` half the sum of absolute differences, the largest difference over all events; ``linf`` the largest over
@@ -65,13 +65,13 @@ class MeanDifference:
     high: float | None
     effect: float  #: the difference over the pooled standard deviation (Cohen's d); 0 where nothing varies
     test: ChanceTest  #: of the difference, two-sided
-    ci: str  #: what a signature says of the interval
+    ci: str  #: part of a signature on the interval
 
 
 def against_exact(
     counts: IntArray, probability: FloatArray, *, draws: int = DRAWS, seed: int = DEFAULT_SEED
 ) -> Mapping[str, ChanceTest]:
-    """Distances of a sample from a known distribution: ``ks``, ``tv``, ``linf``, and ``chi_square`` where it is finite.
+    """Test a sample against a known distribution: ``ks``, ``tv``, ``linf``, and ``chi_square`` if it is finite.
 
     Args:
         counts: (K,) sentences with each value, values ascending.
@@ -98,14 +98,14 @@ def against_exact(
     null = _gathered([statistics(rng.multinomial(total, expected, size=k)) for k in _parts(draws, len(counts))])
     value = {name: float(values) for name, values in statistics(counts).items()}
     if counts[~possible].any():
-        del value["chi_square"]  # it is infinite: a value that cannot be has been seen
+        del value["chi_square"]  # it is infinite: an impossible value was observed
     return {name: judged(values, null[name]) for name, values in value.items()}
 
 
 def between(
     counts: IntArray, others: IntArray, *, draws: int = DRAWS, seed: int = DEFAULT_SEED
 ) -> Mapping[str, ChanceTest]:
-    """Distances between two samples: ``ks``, ``tv``, ``linf``, ``chi_square`` (homogeneity).
+    """Test the distances between two samples: ``ks``, ``tv``, ``linf``, ``chi_square`` (homogeneity).
 
     Args:
         counts: (K,) sentences with each value, values ascending.
@@ -133,12 +133,12 @@ def between(
 
 
 def cramers_v(chi_square: float, n: int, values: int) -> float:
-    """Effect size of a chi-square of homogeneity of two samples, in [0, 1]: ``sqrt(chi_square / n)``.
+    """Return the effect size of a chi-square of homogeneity of two samples, in [0, 1]: ``sqrt(chi_square / n)``.
 
     Args:
         chi_square: of the 2 x ``values`` table.
         n: sentences of both.
-        values: that were seen at all; with one value there is nothing to tell, and V is 0.
+        values: number of observed values; V of a single value is 0.
     """
     return math.sqrt(chi_square / n) if values > 1 else 0.0
 
@@ -146,9 +146,9 @@ def cramers_v(chi_square: float, n: int, values: int) -> float:
 def mean_difference(
     values: FloatArray, counts: IntArray, others: IntArray, *, draws: int = DRAWS, seed: int = DEFAULT_SEED
 ) -> MeanDifference:
-    """Difference of the means of two samples, with Welch's interval; the test deals sentences out anew.
+    """Return the difference of the means of two samples, with Welch's interval; the test permutes sentences.
 
-    The null hypothesis of the test is that the two are of one law, not only of one mean.
+    The null hypothesis of the test is that the two have one distribution, not only one mean.
 
     Args:
         values: (K,) ascending.
@@ -193,7 +193,7 @@ def mean_difference(
 def mean_against_exact(
     values: FloatArray, counts: IntArray, probability: FloatArray, *, draws: int = DRAWS, seed: int = DEFAULT_SEED
 ) -> MeanDifference:
-    """Difference of a sample's mean from that of a known distribution, with a t interval.
+    """Return the difference of a sample's mean from the mean of a known distribution, with a t interval.
 
     Args:
         values: (K,) ascending.
@@ -238,19 +238,19 @@ def _ci(method: str, sentences: int) -> str:
 
 
 def atoms(*samples: FloatArray) -> tuple[FloatArray, list[IntArray]]:
-    """The different values of some samples, ascending, and how often each sample has each."""
+    """Return the different values of some samples, ascending, and how often each sample has each."""
     values, code = np.unique(np.concatenate(samples), return_inverse=True)
     ends = np.cumsum([len(sample) for sample in samples])[:-1]
     return values, [np.bincount(part, minlength=len(values)) for part in np.split(code, ends)]
 
 
 def _dealt(rng: np.random.Generator, pooled: IntArray, total: int, draws: int) -> IntArray:
-    """Counts of the first sample when the sentences of both are dealt out anew, (draws, K)."""
+    """Return counts of the first sample for permuted sentences of both, (draws, K)."""
     return rng.multivariate_hypergeometric(pooled, total, size=draws, method="marginals")
 
 
 def _parts(draws: int, width: int) -> list[int]:
-    """Sizes of the pieces that the draws are made in."""
+    """Return the sizes of the parts in which draws are made."""
     step = max(1, AT_ONCE // max(1, width))
     return [min(step, draws - start) for start in range(0, draws, step)]
 
@@ -260,7 +260,7 @@ def _gathered(parts: list[dict[str, FloatArray]]) -> dict[str, FloatArray]:
 
 
 def _moments(values: FloatArray, counts: IntArray) -> tuple[float, float]:
-    """Mean and unbiased variance."""
+    """Return the mean and unbiased variance."""
     n = int(counts.sum())
     mean = float(values @ counts) / n
     return mean, float((values - mean) ** 2 @ counts) / (n - 1)
@@ -271,7 +271,7 @@ def _effect(difference: float, squares: float, freedom: int) -> float:
 
 
 def _checked(counts: IntArray, other: IntArray | FloatArray) -> int:
-    """The number of sentences counted."""
+    """Return the number of sentences counted."""
     total = int(counts.sum())
     if not total or len(counts) != len(other):
         raise InputError(
@@ -282,7 +282,7 @@ def _checked(counts: IntArray, other: IntArray | FloatArray) -> int:
 
 
 def compare_words(of: Encoded, others: Encoded, *, ranks: int = RANKS) -> dict[str, float]:
-    """Distances between the word frequencies of two samples.
+    """Return distances between the word frequencies of two samples.
 
     ``tv`` and ``linf`` as `evaluation.measures.discrete_tests`; ``rank_ks`` the Kolmogorov-Smirnov distance of their
     rank-frequency distributions, each ranked by its own counts (Meister & Cotterell 2021, section 5).
@@ -301,9 +301,9 @@ def compare_words(of: Encoded, others: Encoded, *, ranks: int = RANKS) -> dict[s
 def permuted_words(
     of: Encoded, others: Encoded, *, ranks: int = RANKS, draws: int = PERMUTATIONS, seed: int = DEFAULT_SEED
 ) -> dict[str, FloatArray]:
-    """The distances of `compare_words` for random deals of all sentences to two samples of these sizes, (draws,) each.
+    """Return the distances of `compare_words` for random splits of all sentences into these sizes, (draws,) each.
 
-    Every permutation has its own generator, so that the numbers do not depend on how many cores share the work.
+    Every permutation has its own generator, so that the numbers do not depend on the number of cores.
 
     Raises:
         InputError: the samples were not encoded together.
@@ -315,15 +315,15 @@ def permuted_words(
     offsets = np.concatenate([[0], np.cumsum(np.concatenate([of.lengths, others.lengths]))]).astype(np.int64)
     pooled = of.counts() + others.counts()
     states = np.random.default_rng(seed).integers(0, 2**64, size=(draws, 4), dtype=np.uint64)
-    drawn = np.empty((draws, len(STATISTICS)))
+    null = np.empty((draws, len(STATISTICS)))
     parts = [slice(a, min(a + _BATCH, draws)) for a in range(0, draws, _BATCH)]
     run = delayed(kernels.permutations)
     with meter("permuting sentences", total=draws) as progress:
         parallel = Parallel(n_jobs=threads(), prefer="threads", return_as="generator")
-        work = (run(tokens, offsets, pooled, len(of), states[part], ranks, drawn[part]) for part in parts)
+        work = (run(tokens, offsets, pooled, len(of), states[part], ranks, null[part]) for part in parts)
         for part, _ in zip(parts, parallel(work), strict=True):
             progress.advance(part.stop - part.start)
-    return dict(zip(STATISTICS, drawn.T, strict=True))
+    return dict(zip(STATISTICS, null.T, strict=True))
 
 
 def _together(of: Encoded, others: Encoded) -> None:

@@ -30,13 +30,13 @@ class Encoded:
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
     def among(self, rows: IntArray) -> BoolArray:
-        """Mask of the tokens in the sentences ``rows``, (T,)."""
+        """Return the mask of the tokens in the sentences ``rows``, (T,)."""
         chosen = np.zeros(len(self.lengths), dtype=np.bool_)
         chosen[rows] = True
         return chosen[self.sentence]
 
     def counts(self, rows: IntArray | None = None) -> IntArray:
-        """Occurrences of every word in the sentences ``rows``, in all of them by default, (V,)."""
+        """Return occurrences of every word in the sentences ``rows``, in all of them by default, (V,)."""
         tokens = self.tokens if rows is None else self.tokens[self.among(rows)]
         return np.bincount(tokens, minlength=self.vocabulary)
 
@@ -53,11 +53,11 @@ def encode(corpora: Sequence[Sequence[Sequence[str]]]) -> list[Encoded]:
 def encode_with_words(
     corpora: Sequence[Sequence[Sequence[str]]], words: Sequence[str] = ()
 ) -> tuple[list[Encoded], list[str]]:
-    """Code corpora together; also the word of every code.
+    """Code corpora together, and return the word of every code too.
 
     Args:
         corpora: the words of each sentence of each corpus.
-        words: different words that get the codes 0, 1, ...; others get those after them, as they come.
+        words: types with the codes 0, 1, ...; others get the next codes, in order of occurrence.
 
     Raises:
         InputError: a corpus has no sentences, or a sentence has no words.
@@ -75,22 +75,22 @@ def encode_with_words(
 
 
 def permuted(n: int, seed: int, number: int = 0) -> IntArray:
-    """Sentences 0 to n-1 in random order number ``number``; corpora of one size get one order, (n,)."""
+    """Return the numbers 0 to n-1 of sentences in random order ``number``; equal for corpora of one size, (n,)."""
     return np.random.default_rng([seed, number]).permutation(n)
 
 
 def length_counts(lengths: IntArray, high: int) -> IntArray:
-    """Sentences of 0, 1, ..., ``high`` tokens and, last, of more, (high+2,)."""
+    """Count sentences of 0, 1, ..., ``high`` tokens and, last, of more, (high+2,)."""
     return np.bincount(np.minimum(lengths, high + 1), minlength=high + 2)
 
 
 def with_rest(pmf: FloatArray) -> FloatArray:
-    """A length pmf up to a highest length, and the mass beyond it; (high+1,) gives (high+2,)."""
+    """Return a length pmf up to a highest length, and the mass beyond it; (high+1,) gives (high+2,)."""
     return np.append(pmf, max(0.0, 1.0 - float(pmf.sum())))
 
 
 def expected_types(counts: IntArray, tokens: int) -> float:
-    """Expected number of different words in ``tokens`` tokens drawn without replacement.
+    """Return the expected number of types in ``tokens`` tokens drawn without replacement.
 
     ``sum_w 1 - C(N - c_w, n) / C(N, n)`` (rarefaction; Hurlbert 1971).
 

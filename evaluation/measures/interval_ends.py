@@ -1,11 +1,11 @@
-"""Ends of intervals, whatever has made them."""
+"""Ends of intervals of all kinds."""
 
 from __future__ import annotations
 
 
 def enclosing(value: float, low: float | None, high: float | None) -> tuple[float | None, float | None]:
-    """Ends of an interval, moved to the value where they leave it out.
+    """Move the ends of an interval to the value if they exclude it.
 
-    Ends that are computed in other steps than the value may miss it by a rounding error, as where all sentences agree.
+    Ends may miss the value by a rounding error, for example if all sentences agree.
     """
     return (value if low is not None and low > value else low, value if high is not None and high < value else high)

@@ -20,25 +20,25 @@ NEAR = 1e-12  #: relative; draws that differ less from the statistic are ties, w
 
 @dataclass(frozen=True)
 class ChanceTest:
-    """A statistic beside what chance gives."""
+    """A statistic and its null distribution."""
 
     value: float
     p: float  #: in (0, 1]
     null_mean: float  #: of the draws
     null_low: float  #: 2.5% of the draws are below
-    null_high: float  #: 2.5% of the draws are above: what these sizes cannot tell from no difference
+    null_high: float  #: 2.5% of the draws are above
     draws: int
 
 
 def p_value(value: float, null: FloatArray, tail: Tail = "upper", *, centre: float | None = None) -> float:
-    """Probability that chance gives a statistic at least as extreme.
+    """Return the probability of a statistic at least as extreme under the null hypothesis.
 
     Args:
         value: the statistic.
-        null: (R,) its draws where there is no difference.
+        null: (R,) its draws if there is no difference.
         tail: ``upper``: as large, for distances. ``both``: as far from the centre on either side (algorithm 1 of
-            Meister & Cotterell 2021, corrected). ``paper``: algorithm 1 as printed, which forgets the absolute value
-            of the statistic and does not count it: 1 for whatever is far below.
+            Meister & Cotterell 2021, corrected). ``paper``: algorithm 1 as printed, which omits the absolute value
+            of the statistic and does not count it: 1 for statistics far below.
         centre: of ``both`` and ``paper``; None: the mean of the draws, for ``both`` with the statistic among them, so
             that all R + 1 values are treated alike.
     """
@@ -53,16 +53,16 @@ def p_value(value: float, null: FloatArray, tail: Tail = "upper", *, centre: flo
 
 
 def judged(value: float, null: FloatArray, tail: Tail = "upper", *, centre: float | None = None) -> ChanceTest:
-    """A statistic with its p-value and a summary of its draws."""
+    """Return a statistic with its p-value and a summary of its draws."""
     low, high = np.quantile(null, (0.025, 0.975))
     p = p_value(value, null, tail, centre=centre)
     return ChanceTest(float(value), p, float(null.mean()), float(low), float(high), len(null))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values adjusted for a table of tests (Holm 1979): those at most a are rejected with family-wise error a.
+    """Adjust p-values for a table of tests (Holm 1979): rejecting values up to a has family-wise error a.
 
-    Needs no assumption on how the tests depend on each other.
+    It needs no assumption on how the tests depend on each other.
     """
     order = np.argsort(p_values, kind="stable")
     m = len(order)

@@ -23,7 +23,7 @@ class Paired:
     position: Int32Array  #: (T,)
     impossible_model: Int32Array  #: sentences that the model gives probability zero
     impossible_oracle: Int32Array  #: sentences that the oracle gives probability zero
-    n_sentences: int  #: sentences given, the excluded ones too
+    n_sentences: int  #: number of sentences, excluded ones too
 
     @property
     def excluded(self) -> Int32Array:
@@ -36,14 +36,14 @@ class Paired:
         return len(self.model)
 
     def sums(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Per sentence kept: summed model and oracle log probability, and scored positions, (N,) each."""
+        """Sum the log probabilities of model and oracle, and scored positions, by scored sentence, (N,) each."""
         _, row = np.unique(self.sentence, return_inverse=True)
         counts = np.bincount(row).astype(np.float64)
         model, oracle = (np.bincount(row, side).astype(np.float64) for side in (self.model, self.oracle))
         return model, oracle, counts
 
     def table(self) -> FloatArray:
-        """Sums by sentence given: ln P - ln Q, -ln P, and scored positions, (3, N); zeros where one is left out."""
+        """Return sums by sentence: ln P - ln Q, -ln P, and scored positions, (3, N); zeros for excluded sentences."""
         table = np.zeros((3, self.n_sentences))
         model, oracle, counts = self.sums()
         table[:, np.unique(self.sentence)] = oracle - model, -oracle, counts
@@ -65,16 +65,16 @@ class NothingToCompareError(NothingToMeasureError):
 
 
 def at_positions_of(scores: TokenScores, other: TokenScores) -> TokenScores:
-    """Only the scores at positions that ``other`` scores too."""
+    """Return the scores at positions that ``other`` scores too."""
     mine, theirs = (x.sentence.astype(np.int64) << 32 | x.position for x in (scores, other))
-    kept = np.isin(mine, theirs)
+    both = np.isin(mine, theirs)
     return replace(
-        scores, log_prob=scores.log_prob[kept], sentence=scores.sentence[kept], position=scores.position[kept]
+        scores, log_prob=scores.log_prob[both], sentence=scores.sentence[both], position=scores.position[both]
     )
 
 
 def pair(model: TokenScores, oracle: TokenScores, unknown: Sequence[str] = ()) -> Paired:
-    """Match positions; sentences impossible for either side leave both.
+    """Match positions; exclude sentences that are impossible for either side.
 
     Args:
         model: scores of the model.
@@ -88,9 +88,9 @@ def pair(model: TokenScores, oracle: TokenScores, unknown: Sequence[str] = ()) -
     if model.n_sentences != oracle.n_sentences or model.frame != oracle.frame:
         raise InputError("model and oracle were scored on different sentences or frames; score them together")
     excluded = np.union1d(model.impossible, oracle.impossible)
-    kept = [~np.isin(side.sentence, excluded) for side in (model, oracle)]
-    sentence, position = model.sentence[kept[0]], model.position[kept[0]]
-    if not (np.array_equal(sentence, oracle.sentence[kept[1]]) and np.array_equal(position, oracle.position[kept[1]])):
+    mask = [~np.isin(side.sentence, excluded) for side in (model, oracle)]
+    sentence, position = model.sentence[mask[0]], model.position[mask[0]]
+    if not (np.array_equal(sentence, oracle.sentence[mask[1]]) and np.array_equal(position, oracle.position[mask[1]])):
         raise InputError("model and oracle count different positions; give the oracle the model's vocabulary")
     if len(sentence) == 0:
         n, by_model, by_oracle = model.n_sentences, len(model.impossible), len(oracle.impossible)
@@ -101,8 +101,8 @@ def pair(model: TokenScores, oracle: TokenScores, unknown: Sequence[str] = ()) -
             reason += f"; {words_missing(unknown)}"
         raise NothingToCompareError(f"no position is left to compare: {reason}", n, by_model, by_oracle)
     return Paired(
-        model=model.log_prob[kept[0]],
-        oracle=oracle.log_prob[kept[1]],
+        model=model.log_prob[mask[0]],
+        oracle=oracle.log_prob[mask[1]],
         sentence=sentence,
         position=position,
         impossible_model=model.impossible,
@@ -112,14 +112,14 @@ def pair(model: TokenScores, oracle: TokenScores, unknown: Sequence[str] = ()) -
 
 
 def unknown_words(language: Truth, sentences: Iterable[Sequence[str]]) -> list[str]:
-    """The words of ``sentences`` that a grammar lacks, each once, in the order of their first occurrence."""
-    known = language.word_ids
-    return list(dict.fromkeys(word for sentence in sentences for word in sentence if word not in known))
+    """Return the words of ``sentences`` that a grammar lacks, each once, in the order of their first occurrence."""
+    vocabulary = language.word_ids
+    return list(dict.fromkeys(word for sentence in sentences for word in sentence if word not in vocabulary))
 
 
 def words_missing(unknown: Sequence[str], most: int = 5) -> str:
-    """``the grammar lacks the word 'unicorn'``, or ``the grammar lacks 7 words: 'a', 'b', ...``."""
+    """Return ``the grammar lacks the word 'unicorn'``, or ``the grammar lacks 7 words: 'a', 'b', ...``."""
     if len(unknown) == 1:
         return f"the grammar lacks the word {unknown[0]!r}"
-    shown = ", ".join(repr(word) for word in unknown[:most])
-    return f"the grammar lacks {len(unknown):,} words: {shown}{', ...' if len(unknown) > most else ''}"
+    examples = ", ".join(repr(word) for word in unknown[:most])
+    return f"the grammar lacks {len(unknown):,} words: {examples}{', ...' if len(unknown) > most else ''}"

@@ -13,15 +13,15 @@ from scipy import optimize
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import NothingToMeasureError
 
-LEAST_TYPES = 3  #: words needed to tell two parameters
-ALPHA = (1e-6, 30.0)  #: where alpha is sought
+LEAST_TYPES = 3  #: types needed to fit two parameters
+ALPHA = (1e-6, 30.0)  #: bounds of the search for alpha
 STARTS = ((1.0, 0.0), (1.0, 2.7), (1.5, 30.0))  #: (alpha, beta)
 _POLISH = 20  #: Newton steps at most after the search
 
 
 @dataclass(frozen=True, kw_only=True)
 class Law:
-    """A fitted law and how far the counts are from it."""
+    """A fitted law and its distance from the counts."""
 
     alpha: float  #: exponent, above 0
     beta: float  #: shift, 0 or more; 0 is Zipf's own law
@@ -29,23 +29,23 @@ class Law:
     tokens: int  #: N, tokens counted
     kl: float  #: KL(counts || law), nats per token; not 0 for counts drawn from the law, (K-1)/2N where none is small
     tv: float  #: total variation between the two, in [0, 1]
-    interior: bool  #: false where alpha or a large beta stands at the bound of the search: no power law
+    interior: bool  #: false if alpha or a large beta is at the bound of the search: no power law
 
     def pmf(self, ranks: FloatArray | None = None) -> FloatArray:
-        """Probability of each rank, (K,), or of those given."""
+        """Return the probability of each rank, (K,), or of the given ones."""
         _, log_p = log_pmf(self.alpha, self.beta, self.types)
         return np.exp(log_p) if ranks is None else np.exp(log_p)[np.asarray(ranks, dtype=np.int64) - 1]
 
 
 def log_pmf(alpha: float, beta: float, types: int) -> tuple[FloatArray, FloatArray]:
-    """``r + beta`` and the log probability of r = 1..K, (K,) each."""
+    """Return ``r + beta`` and the log probability of r = 1..K, (K,) each."""
     x = np.arange(1, types + 1, dtype=np.float64) + beta
     logits = -alpha * np.log(x)
     return x, logits - (logits.max() + math.log(np.exp(logits - logits.max()).sum()))
 
 
 def objective(alpha: float, beta: float, share: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-    """Mean negative log-likelihood with its derivatives.
+    """Return the mean negative log-likelihood with its derivatives.
 
     Args:
         alpha: exponent.
@@ -69,13 +69,13 @@ def objective(alpha: float, beta: float, share: FloatArray) -> tuple[float, Floa
 
 
 def fit_law(counts: NDArray[Any], *, pure: bool = False) -> Law:
-    """Maximum-likelihood law of counts by rank.
+    """Fit the law to counts by rank, by maximum likelihood.
 
-    Bounded search (L-BFGS-B over alpha and ln(1+beta), analytic gradient, three starts), then Newton steps.
+    A bounded search (L-BFGS-B over alpha and ln(1+beta), analytic gradient, three starts) precedes Newton steps.
 
     Args:
-        counts: (K,) occurrences at rank 1, 2, ..., or what is expected of them, zeros allowed; the ranks must not come
-            from these counts.
+        counts: (K,) occurrences at rank 1, 2, ..., observed or expected, zeros allowed; the ranks must not come from
+            these counts.
         pure: Zipf's law, ``beta = 0``.
 
     Raises:
@@ -123,7 +123,7 @@ def fit_law(counts: NDArray[Any], *, pure: bool = False) -> Law:
 
 
 def _polished(alpha: float, beta: float, share: FloatArray, pure: bool) -> tuple[float, float]:
-    """Newton steps from an interior point, as long as they make the gradient smaller."""
+    """Make Newton steps from an interior point while they reduce the gradient."""
     free = 1 if pure or beta <= 0.0 else 2
     at = np.array([alpha, beta])
     _, gradient, hessian = objective(alpha, beta, share)

@@ -1,4 +1,4 @@
-"""The evaluator `memory`: training sentences beside fresh ones, by exact likelihood ratios."""
+"""The evaluator `memory`: training sentences compared with fresh ones, by exact likelihood ratios."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEASURES = (
     Measure("memorised", "memorised", ".3f", "bits a training sentence above the mean of fresh ones, 0 if below"),
     Measure("memorised_fresh", "the same of fresh ones", ".3f", "what scatter alone makes of it"),
     Measure("memorised_total", "memorised in all", ".1f", "bits, of all training sentences that were scored"),
-    Measure("gap", "gap", ".3f", "mean ratio of training sentences less that of fresh ones, bits a sentence"),
+    Measure("gap", "gap", ".3f", "mean ratio of training sentences less the mean of fresh ones, bits a sentence"),
     Measure("ratio_members", "ratio, training", ".3f", "mean of log2 Q - log2 P of training sentences, bits"),
     Measure("ratio_fresh", "ratio, fresh", ".3f", "the same of fresh ones"),
 )
@@ -29,7 +29,7 @@ class MemorySettings(Settings):
     members: str = Field("train", min_length=1, description="Split that the model was trained on.")
     #: of the training text and of the fresh one
     sentences: int | None = Field(1000, ge=2, description="Number of sentences to use, from the first.")
-    unseen: bool = Field(False, description="Leave out fresh sentences that stand in the training text, too.")
+    unseen: bool = Field(False, description="Exclude fresh sentences that also occur in the training text.")
 
 
 def check(config: RunRequest) -> None:
@@ -49,8 +49,8 @@ MEMORY = Evaluator(
     code=f"{__package__}.report",
     help="""Measure what a model has memorised of its training sentences, compared with fresh ones of the same language.
 
-    The ratio of the model's probability of a sentence to the exact one is the same for both where it has learned the
-    language only.
+    The ratio of the model's probability of a sentence to the exact one is the same for both if it has learned only the
+    language.
 
     Example: truesource evaluate memory model/ corpus/ --members train --figure memory.svg
     """,

@@ -51,19 +51,19 @@ class Ratios:
 
     values: FloatArray  #: (N,) log2 q - log2 p, bits
     sentences: Sequence[tuple[str, ...]] = field(repr=False)  #: (N,)
-    given: Sequence[tuple[str, ...]] = field(repr=False)  #: all different sentences, in the order of the text
-    impossible_model: Int32Array  #: numbers of those that the model cannot make
-    impossible_truth: Int32Array  #: numbers of those that the truth cannot make
+    different: Sequence[tuple[str, ...]] = field(repr=False)  #: all different sentences, in the order of the text
+    impossible_model: Int32Array  #: numbers of sentences that the model cannot make
+    impossible_truth: Int32Array  #: numbers of sentences that the truth cannot make
     parts: Mapping[str, object] = field(repr=False)  #: of signatures
 
     @property
     def excluded(self) -> int:
-        """Number of different sentences left out."""
-        return len(self.given) - len(self.values)
+        """Number of different sentences excluded."""
+        return len(self.different) - len(self.values)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Memorised(ResultRecords):
+class Memorisation(ResultRecords):
     """Result of `memory` for one model."""
 
     model: str
@@ -72,7 +72,7 @@ class Memorised(ResultRecords):
     groups: dict[str, dict[str, Score]]  #: the same by repetitions in the training text, such as ``2-3``
     members: Ratios
     fresh: Ratios
-    shared: int  #: fresh sentences that stand in the training text, too
+    shared: int  #: fresh sentences that also occur in the training text
     repetitions: dict[str, int]  #: training sentences of each group that count
 
     @override
@@ -90,22 +90,22 @@ def memory(
     *,
     sentences: int | None = None,
     unseen: bool = False,
-) -> Memorised:
-    """Measure what a model has memorised of its training sentences, beside fresh ones.
+) -> Memorisation:
+    """Measure what a model has memorised of its training sentences, compared with fresh ones.
 
     * ``auroc``: probability that a training sentence has a larger ratio than a fresh one, ties counted half.
     * ``memorised``: mean over training sentences of max(0, r - mean r of fresh ones), bits a sentence; and
       ``memorised_total``, its sum.
-    * ``memorised_fresh``: the same mean over fresh sentences: what scatter alone makes of ``memorised``.
-    * ``gap``: mean ratio of training sentences less that of fresh ones; 0 on average where nothing is memorised.
+    * ``memorised_fresh``: the same mean over fresh sentences: the part of ``memorised`` due to scatter.
+    * ``gap``: mean ratio of training sentences less the mean of fresh ones; 0 on average without memorisation.
     * ``ratio_members`` and ``ratio_fresh``: these means.
 
     Args:
         model: causal, or masked: the ratios are then of pseudo-likelihoods.
         setting: the fresh sentences, and the truth. Every position counts, whatever the frame.
-        trained: all sentences that the model was trained on, repeated ones as often as they stand there.
+        trained: all sentences that the model was trained on, repeated ones as often as they occur there.
         sentences: number of training sentences to score, from the first; None: all.
-        unseen: leave out fresh sentences that stand in the training text; otherwise they count on both sides.
+        unseen: exclude fresh sentences that occur in the training text; otherwise they count on both sides.
 
     Raises:
         InputError: a sentence is a string, or there are no training sentences.
@@ -120,7 +120,7 @@ def memory(
     if unseen:
         fresh_given = [sentence for sentence in fresh_given if sentence not in times]
         if not fresh_given:
-            raise NothingToMeasureError("all fresh sentences stand in the training text, too", "no-fresh-sentence")
+            raise NothingToMeasureError("all fresh sentences also occur in the training text", "no-fresh-sentence")
     fresh = ratios(model, setting, fresh_given)
     members = ratios(model, setting, list(dict.fromkeys(map(tuple, trained[:sentences]))))
     parts = {
@@ -135,10 +135,10 @@ def memory(
     groups = {}
     for number in np.unique(where).tolist():
         name = group_name(number)
-        own = [sentence for sentence, at in zip(members.sentences, where, strict=True) if at == number]
-        of_group = {**parts, "members": _members(own), "by": "repetitions", "group": name}
+        group = [sentence for sentence, at in zip(members.sentences, where, strict=True) if at == number]
+        of_group = {**parts, "members": _members(group), "by": "repetitions", "group": name}
         groups[name] = _scores(members.values[where == number], fresh.values, of_group, setting.seed)
-    return Memorised(
+    return Memorisation(
         model=model.name,
         objective=model.objective,
         scores=scores,
@@ -151,12 +151,12 @@ def memory(
 
 
 def _members(sentences: Sequence[Words]) -> str:
-    """Part of a signature."""
+    """Return the part of a signature."""
     return f"{len(sentences)}/{digest_sentences(sentences)}"
 
 
 def group_name(number: int) -> str:
-    """Name of one of `GROUPS`, such as ``1``, ``2-3`` or ``64+``."""
+    """Return the name of one of `GROUPS`, such as ``1``, ``2-3`` or ``64+``."""
     low = GROUPS[number]
     if number == len(GROUPS) - 1:
         return f"{low}+"
@@ -165,9 +165,9 @@ def group_name(number: int) -> str:
 
 
 def ratios(model: LanguageModel, setting: Setting, sentences: Sequence[tuple[str, ...]]) -> Ratios:
-    """The ratios of some sentences by the truth of a setting; those that one side cannot make are left out.
+    """Return the ratios of some sentences by the truth of a setting; those that one side cannot make are excluded.
 
-    The truth leaves out nothing that a text leaves out, so that both texts are measured by one truth.
+    The truth excludes nothing that a text excludes, so that both texts are measured by one truth.
 
     Raises:
         NothingToCompareError: nothing is left.
@@ -176,10 +176,10 @@ def ratios(model: LanguageModel, setting: Setting, sentences: Sequence[tuple[str
     both = score_both(model, replace(setting, sentences=sentences, frame="default", excluded=excluded))
     paired = both.paired
     by_model, by_truth, _ = paired.sums()
-    kept = np.unique(paired.sentence).tolist()
+    common = np.unique(paired.sentence).tolist()
     return Ratios(
         (by_model - by_truth) / np.log(2.0),
-        [sentences[i] for i in kept],
+        [sentences[i] for i in common],
         sentences,
         paired.impossible_model,
         paired.impossible_oracle,
@@ -188,7 +188,7 @@ def ratios(model: LanguageModel, setting: Setting, sentences: Sequence[tuple[str
 
 
 def auroc(members: FloatArray, fresh: FloatArray) -> float:
-    """Probability that one of ``members`` (N,) is larger than one of ``fresh`` (M,), ties counted half.
+    """Return the probability that one of ``members`` (N,) is larger than one of ``fresh`` (M,), ties counted half.
 
     It is Mann and Whitney's U over N M. Values that differ by less than 1e-9 are ties.
     """
@@ -196,10 +196,10 @@ def auroc(members: FloatArray, fresh: FloatArray) -> float:
 
 
 def two_samples(members: FloatArray, fresh: FloatArray, seed: int = DEFAULT_SEED) -> dict[str, Interval]:
-    """All `MEASURES` of two samples of ratios, with intervals over both: each is resampled, independently.
+    """Return all `MEASURES` of two samples of ratios, with intervals over both: each is resampled, independently.
 
-    The intervals are those of `truesource.evaluation.measures.bootstrap`; where the two samples are apart altogether,
-    there is nothing to resample, and the ends are Wilson's of as many trials as the smaller sample has sentences.
+    The intervals are by `truesource.evaluation.measures.bootstrap`; if the two samples do not overlap, there is nothing
+    to resample, and the ends are Wilson's, with as many trials as the smaller sample has sentences.
 
     Args:
         members: (N,) bits.
@@ -212,11 +212,11 @@ def two_samples(members: FloatArray, fresh: FloatArray, seed: int = DEFAULT_SEED
     if too_few(min(n, m)):
         return {name: Interval(float(x)) for name, x in zip(MEASURES, value[0], strict=True)}
     one, other = _resamples(n, seed), _resamples(m, seed + FRESH_STREAM)
-    some, found = max(1, DRAWN // max(n, m)), []
+    some, batches = max(1, DRAWN // max(n, m)), []
     while rows := list(islice(one, some)):
-        found.append(samples.measured(np.stack(rows), np.stack(list(islice(other, len(rows))))))
-    drawn, errors = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    low, high = studentised(Draws(value[0], error[0], drawn, errors))
+        batches.append(samples.measured(np.stack(rows), np.stack(list(islice(other, len(rows))))))
+    values, errors = (np.concatenate(parts) for parts in zip(*batches, strict=True))
+    low, high = studentised(Draws(value[0], error[0], values, errors))
     for at, name in enumerate(MEASURES):
         if name == "auroc":
             if value[0, at] in (0.0, 1.0):
@@ -237,15 +237,15 @@ def _resamples(n: int, seed: int) -> Iterator[FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class _Samples:
-    """Two samples of ratios, and what resamples of them measure."""
+    """Two samples of ratios, and measures of their resamples."""
 
     members: FloatArray  #: (N,) bits
     fresh: FloatArray  #: (M,) bits
 
     def measured(self, times: FloatArray, times_fresh: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Each of `MEASURES` and its standard error, (R, 6), where each sentence counts so often, (R, N) and (R, M).
+        """Return `MEASURES` and their standard errors, (R, 6), with multiplicities of sentences (R, N) and (R, M).
 
-        The error is that of the linearised measure: the mean squares of what each sentence adds, over both samples.
+        Errors are of the linearised measure: mean squares of the contributions of sentences, over both samples.
         """
         n, m = len(self.members), len(self.fresh)
         above = _placements(self.members, self.fresh, times_fresh)  # of each member, the share of fresh ones below
@@ -274,14 +274,14 @@ class _Samples:
 
 
 def _spread(times: FloatArray, added: FloatArray) -> FloatArray:
-    """Variance of the mean of what sentences add, (R,); ``added`` (R, N) or (1, N), counted ``times`` (R, N)."""
+    """Return the variance of a mean of contributions, (R,); ``added`` (R, N) or (1, N), counted ``times`` (R, N)."""
     n = times.shape[1]
     mean = (times * added).sum(axis=1, keepdims=True) / n
     return np.asarray((times * np.square(added - mean)).sum(axis=1) / n**2)
 
 
 def _placements(values: FloatArray, among: FloatArray, times: FloatArray) -> FloatArray:
-    """Share of ``among`` (M,), counted ``times`` (R, M), below each of ``values`` (N,), ties half: (R, N)."""
+    """Return share of ``among`` (M,), counted ``times`` (R, M), below each of ``values`` (N,), ties half: (R, N)."""
     values, among = np.round(values, TIE), np.round(among, TIE)
     order = np.argsort(among, kind="stable")
     ranked = among[order]
@@ -291,12 +291,12 @@ def _placements(values: FloatArray, among: FloatArray, times: FloatArray) -> Flo
 
 
 def _scores(members: FloatArray, fresh: FloatArray, parts: Mapping[str, object], seed: int) -> dict[str, Score]:
-    """The measures of two samples with their signatures, and the total."""
-    found = two_samples(members, fresh, seed)
-    total = Interval(*(None if x is None else x * len(members) for x in found["memorised"]))  # type: ignore[arg-type]
+    """Return the measures of two samples with their signatures, and the total."""
+    intervals = two_samples(members, fresh, seed)
+    total = Interval(*(None if x is None else x * len(members) for x in intervals["memorised"]))  # type: ignore[arg-type]
     signed = {**parts, "ci": ci_part(min(len(members), len(fresh)), seed)}
     scores = {}
-    for name, interval in {**found, "memorised_total": total}.items():
+    for name, interval in {**intervals, "memorised_total": total}.items():
         unit = {"auroc": "probability", "memorised_total": "bits"}.get(name, "bits/sentence")
         scores[name] = Score(name, interval.value, signature({**signed, "unit": unit}), interval.low, interval.high)
     return scores
@@ -304,21 +304,21 @@ def _scores(members: FloatArray, fresh: FloatArray, parts: Mapping[str, object],
 
 @dataclass(frozen=True)
 class RepeatedText:
-    """A training text in which known sentences stand a known number of times."""
+    """A training text in which known sentences occur a known number of times."""
 
     sentences: list[list[str]] = field(repr=False)  #: shuffled
-    parts: dict[int, list[list[str]]] = field(repr=False)  #: different sentences, by how often each stands there
+    parts: dict[int, list[list[str]]] = field(repr=False)  #: different sentences, by their number of occurrences
 
 
 def repeated(
     sentences: Sequence[Words], times: Sequence[int] = (1, 4, 16, 64), seed: int = DEFAULT_SEED
 ) -> RepeatedText:
-    """A training text to measure memory on: equal parts of the sentences, each repeated another number of times.
+    """Return a training text to measure memory on: equal parts of the sentences, each repeated another number of times.
 
     Which sentences are repeated how often is drawn, so that the parts differ in nothing else.
 
     Args:
-        sentences: of which each different one is used once; what is left after equal parts is left out.
+        sentences: of which each different one is used once; the rest after equal parts is excluded.
         times: numbers of repetitions, different, 1 or more.
         seed: of the parts and of the order.
 

@@ -9,7 +9,7 @@ from truesource.evaluation.core.evaluator import EvaluatorOutput
 from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.memory.evaluator import MEMORY, MemorySettings
-from truesource.evaluation.memory.measure import Memorised, memory
+from truesource.evaluation.memory.measure import Memorisation, memory
 from truesource.evaluation.show.declared import grouped, measures_table, section_of_measures
 from truesource.evaluation.show.figures import MODEL, QUIET, SECOND, to_svg
 from truesource.evaluation.show.figures import figure as new_figure
@@ -27,52 +27,52 @@ def measure(model: LanguageModel, setting: Setting, settings: MemorySettings) ->
         InputError: the text is no split of a corpus, or there is no such split of members.
     """
     trained = setting.other_split(settings.members)
-    found = memory(model, setting, trained, sentences=settings.sentences, unseen=settings.unseen)
-    members, fresh = found.members, found.fresh
+    result = memory(model, setting, trained, sentences=settings.sentences, unseen=settings.unseen)
+    members, fresh = result.members, result.fresh
     return EvaluatorOutput(
-        scores=found.as_scores(),
+        scores=result.as_scores(),
         entries={
             "members": len(members.values),
             "fresh": len(fresh.values),
-            "shared": found.shared,
+            "shared": result.shared,
             "impossible_members": members.excluded,
             "impossible_fresh": fresh.excluded,
-            "repetitions": found.repetitions,
+            "repetitions": result.repetitions,
         },
         impossible=(
-            _places(setting, fresh.given, fresh.impossible_model),
-            _places(setting, fresh.given, fresh.impossible_truth),
+            _places(setting, fresh.different, fresh.impossible_model),
+            _places(setting, fresh.different, fresh.impossible_truth),
         ),
-        notes=_notes(found, settings),
-        title=f"{found.model} ({found.objective}), {len(members.values):,} training and {len(fresh.values):,} fresh"
+        notes=_notes(result, settings),
+        title=f"{result.model} ({result.objective}), {len(members.values):,} training and {len(fresh.values):,} fresh"
         " sentences",
-        line=str(found.scores["auroc"]),
+        line=str(result.scores["auroc"]),
     )
 
 
 def _places(setting: Setting, different: Sequence[tuple[str, ...]], numbers: Any) -> list[int]:
-    """Return where sentences, numbered among the different ones, stand in the text."""
-    wanted = {different[i] for i in numbers}
-    return [i for i, sentence in enumerate(setting.sentences) if tuple(sentence) in wanted]
+    """Return the places in the text of sentences, numbered among the different ones."""
+    selected = {different[i] for i in numbers}
+    return [i for i, sentence in enumerate(setting.sentences) if tuple(sentence) in selected]
 
 
-def _notes(found: Memorised, settings: MemorySettings) -> list[str]:
+def _notes(found: Memorisation, settings: MemorySettings) -> list[str]:
     notes = []
     if lost := found.members.excluded:
         notes.append(
-            f"{lost:,} of {len(found.members.given):,} different training sentences are impossible for the model or the"
-            " truth, and left out"
+            f"{lost:,} of {len(found.members.different):,} different training sentences are impossible for the model or"
+            " the truth, and left out"
         )
     if found.shared:
         what = "are left out" if settings.unseen else "count on both sides; --unseen leaves them out"
         notes.append(
-            f"{found.shared:,} different fresh sentences stand in the split {settings.members}, too: they {what}"
+            f"{found.shared:,} different fresh sentences also occur in the split {settings.members}: they {what}"
         )
     return notes
 
 
 def groups_table(record: Record, title: str) -> ReportTable:
-    """A row for each number of repetitions in the training text."""
+    """Return a row for each number of repetitions in the training text."""
     rows = [
         TableRow(
             (
@@ -95,24 +95,24 @@ def groups_table(record: Record, title: str) -> ReportTable:
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:
-    """The measures of one model, and those by repetitions."""
+    """Return the measures of one model, also by repetitions."""
     return [measures_table(MEMORY, {record["model"]: record}, title), groups_table(record, record["model"])]
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables and figures for the template; None where nothing was measured."""
-    made = section_of_measures(MEMORY, run)
-    if made is None:
+    """Return tables and figures for the template; None if nothing was measured."""
+    content = section_of_measures(MEMORY, run)
+    if content is None:
         return None
     records = run.of_models("memory", dict[str, Any])
-    return {**made, "groups": {name: groups_table(record, "") for name, record in records.items()}}
+    return {**content, "groups": {name: groups_table(record, "") for name, record in records.items()}}
 
 
 def figure(record: Record, salt: str) -> str:
-    """AUROC and memorised bits by the number of repetitions in the training text."""
+    """Draw AUROC and memorised bits by the number of repetitions in the training text."""
     groups = grouped(record, "repetitions")
-    with new_figure(8.4, 3.4, salt) as drawn:
-        attack, bits = drawn.subplots(1, 2)
+    with new_figure(8.4, 3.4, salt) as canvas:
+        attack, bits = canvas.subplots(1, 2)
         draw_groups(attack, groups, "auroc", MODEL)
         attack.axhline(CHANCE, color=QUIET, linewidth=1.2, linestyle=(0, (4, 3)), label="chance")
         attack.set_ylim(min(0.45, *attack.get_ylim()), 1.02)
@@ -126,14 +126,14 @@ def figure(record: Record, salt: str) -> str:
             axes.set_xlabel("repetitions in the training text")
             axes.grid(axis="y")
             axes.legend(loc="upper left")
-        return to_svg(drawn, salt, f"What {record['model']} has memorised of its training sentences")
+        return to_svg(canvas, salt, f"What {record['model']} has memorised of its training sentences")
 
 
 def draw_groups(axes: Any, groups: Mapping[str, Mapping[str, Record]], name: str, color: str) -> None:
-    """One measure by repetitions, with its intervals."""
+    """Draw a measure by repetitions, with its intervals."""
     places = list(range(len(groups)))
     scores = [each[name] for each in groups.values()]
-    known = [i for i in places if scores[i]["low"] is not None]
-    axes.vlines(known, [scores[i]["low"] for i in known], [scores[i]["high"] for i in known], color=color, alpha=0.6)
+    at = [i for i in places if scores[i]["low"] is not None]
+    axes.vlines(at, [scores[i]["low"] for i in at], [scores[i]["high"] for i in at], color=color, alpha=0.6)
     axes.plot(places, [each["value"] for each in scores], color=color, marker="o", markersize=4, label="model")
     axes.set_xticks(places, list(groups))

@@ -128,7 +128,7 @@ def measure(
 def _grammars(
     texts: Sequence[Source], oracle: Truth | str | Path | bool, lengths: LengthRange | None
 ) -> tuple[dict[str, PCFG], list[str]]:
-    """Grammars of the sampled texts and of the corpora, by name, and notes on corpora that differ from them."""
+    """Return grammars of the sampled texts and of the corpora, by name, and notes on corpora that differ from them."""
     grammars = {source.name: source.pcfg for source in texts if source.pcfg is not None}
     if oracle is False:
         return grammars, []

@@ -45,7 +45,7 @@ class Ngrams:
     types: int
 
     def counts(self, corpus: int, rows: IntArray) -> IntArray:
-        """Occurrences of every n-gram in the sentences ``rows`` of a corpus, (types,)."""
+        """Return occurrences of every n-gram in the sentences ``rows`` of a corpus, (types,)."""
         sentence = self.sentence[corpus]
         chosen = np.zeros(1 + max(int(sentence.max(initial=0)), int(rows.max(initial=0))), dtype=np.bool_)
         chosen[rows] = True
@@ -54,7 +54,7 @@ class Ngrams:
 
 @dataclass(frozen=True)
 class Agreement:
-    """N-grams of one sample against those of the reference; shares are in [0, 1]."""
+    """N-grams of one sample compared with the reference's; shares are in [0, 1]."""
 
     spearman: float  #: rank correlation of the counts, in [-1, 1]
     shared_types: float  #: share of the sample's types that the reference has
@@ -81,9 +81,9 @@ def ngrams(corpora: Sequence[Encoded], highest: int = HIGHEST) -> Iterator[Ngram
     position, codes = np.arange(len(tokens)), tokens
     for n in range(1, highest + 1):
         if n > 1:
-            kept = left[position] >= n
-            position = position[kept]
-            _, codes = np.unique(codes[kept] * words + tokens[position + n - 1], return_inverse=True)
+            inside = left[position] >= n
+            position = position[inside]
+            _, codes = np.unique(codes[inside] * words + tokens[position + n - 1], return_inverse=True)
         ends = np.searchsorted(corpus_of[position], np.arange(len(corpora) + 1))
         parts = [slice(a, b) for a, b in pairwise(ends.tolist())]
         yield Ngrams(
@@ -95,16 +95,16 @@ def ngrams(corpora: Sequence[Encoded], highest: int = HIGHEST) -> Iterator[Ngram
 
 
 def agreement(counts: IntArray, reference: IntArray, variant: Variant = "default") -> Agreement | None:
-    """Compare two samples of equally many sentences; None where either has no n-gram.
+    """Compare two samples of equally many sentences; None if either has no n-gram.
 
-    Over the union of types, what stands once in one sample and nowhere in the other pulls rho down, the more so the
-    larger n: only the rho of two halves of the reference, of the same size, says what could be reached.
+    Over the union of types, n-grams that occur once in one sample and never in the other lower rho, the more the larger
+    n: only the rho of two halves of the reference, of the same size, shows the attainable value.
 
     Args:
         counts: (types,) of the sample.
         reference: (types,) of the reference.
-        variant: ``default`` ranks all types of either side; ``paper`` only those of the reference, as the released
-            code does, so that nothing that the sample makes up counts against it.
+        variant: ``default`` ranks all types of either side; ``paper`` only the reference's, as the released
+            code does, so that n-grams of the sample alone do not count against it.
     """
     if not counts.any() or not reference.any():
         return None
@@ -121,7 +121,7 @@ def agreement(counts: IntArray, reference: IntArray, variant: Variant = "default
 
 
 def _left(corpus: Encoded) -> IntArray:
-    """Tokens from each position to the end of its sentence, itself included, (T,)."""
+    """Return tokens from each position to the end of its sentence, itself included, (T,)."""
     return np.repeat(np.cumsum(corpus.lengths), corpus.lengths) - np.arange(len(corpus.tokens))
 
 
@@ -158,10 +158,10 @@ def compare_naturalness(
     """Compare corpora with a reference, such as the held-out part of a treebank.
 
     Laws are fitted to, and n-grams counted in, equally many sentences of every source, and the type-token ratio is
-    that of equally many tokens, since all three depend on size. N-grams of a source meet those of one half of the
-    reference; for the reference itself its other half stands in, which is what a perfect source would reach if
-    halves are by ``documents``. Halves of sentences share the words of their documents, so they agree better. A grammar
-    estimated from the reference itself would not be judged but flattered: give trees that it has not seen.
+    over equally many tokens, since all three depend on size. N-grams of a source are compared with one half of the
+    reference; the reference itself with its other half, which is the value of a perfect source if halves are by
+    ``documents``. Halves of sentences share the words of their documents, so they agree better. A grammar estimated
+    from the reference itself would look too good: give held-out trees.
 
     Args:
         sources: sentences by name, the reference among them.
@@ -199,7 +199,7 @@ def compare_naturalness(
 
 
 def _add_sizes(corpora: Mapping[str, Encoded], add: _Add, seed: int) -> None:
-    """Mean length, and the type-token ratio of as many tokens as the smallest source has."""
+    """Add mean lengths, and the type-token ratio of as many tokens as the smallest source has."""
     least = min(len(corpus.tokens) for corpus in corpora.values())
     for name, corpus in corpora.items():
         total = corpus.lengths.astype(np.float64)
@@ -212,7 +212,7 @@ def _add_sizes(corpora: Mapping[str, Encoded], add: _Add, seed: int) -> None:
 
 
 def _add_lengths(corpora: Mapping[str, Encoded], naturalness: Naturalness, add: _Add, seed: int) -> None:
-    """Distances of sampled lengths to the reference's, and of the reference's to exact ones."""
+    """Add distances of sampled lengths to the reference's, and of the reference's to exact ones."""
     high = max(int(corpus.lengths.max()) for corpus in corpora.values())
     counts = {name: length_counts(corpus.lengths, high) for name, corpus in corpora.items()}
     naturalness.lengths.update({name: count[:-1] for name, count in counts.items()})
@@ -232,16 +232,16 @@ def _add_lengths(corpora: Mapping[str, Encoded], naturalness: Naturalness, add: 
         sizes = f"{len(corpora[name])}/{len(corpora[naturalness.reference])}"
         put(name, "", between(counts[name], of_reference, seed=seed), "sample", sizes)
         if name in naturalness.exact:
-            given = naturalness.exact[name][: high + 1]
-            if len(given) <= high and given.sum() < 1.0 - 1e-9:
+            exact = naturalness.exact[name][: high + 1]
+            if len(exact) <= high and exact.sum() < 1.0 - 1e-9:
                 raise InputError(f"the exact lengths of {name!r} end before the longest sentence, of {high} words")
-            pmf = with_rest(np.pad(given, (0, high + 1 - len(given))))
+            pmf = with_rest(np.pad(exact, (0, high + 1 - len(exact))))
             truth = against_exact(of_reference, pmf, seed=seed)
             put(name, "_exact", truth, "exact", len(corpora[naturalness.reference]))
 
 
 def _add_laws(corpora: Mapping[str, Encoded], naturalness: Naturalness, add: _Add, seed: int) -> None:
-    """Zipf-Mandelbrot laws by maximum likelihood and by the published recipe (where enough words recur)."""
+    """Add Zipf-Mandelbrot laws by maximum likelihood, and by the published recipe if enough words recur."""
     least = min(len(corpus) for corpus in corpora.values())
     for name, corpus in corpora.items():
         rows = permuted(len(corpus), seed)[:least]
@@ -254,13 +254,13 @@ def _add_laws(corpora: Mapping[str, Encoded], naturalness: Naturalness, add: _Ad
         sizes: dict[str, object] = {"sentences": f"{least // 2}+{least // 2}"}
         parts = sizes | {"support": f"1..{law.types}", "fit": "mle"}
         if isinstance(fit.truth, str):
-            own = parts | {"ranks": "estimated", "ci": f"none/{fit.truth}"}
-            add(name, "zipf_alpha", law.alpha, own)
-            add(name, "zipf_beta", law.beta, own)
+            signed = parts | {"ranks": "estimated", "ci": f"none/{fit.truth}"}
+            add(name, "zipf_alpha", law.alpha, signed)
+            add(name, "zipf_beta", law.beta, signed)
         else:
-            own = sizes | {"support": f"1..{fit.truth.words}", "fit": "simulated-moments", "ranks": "corrected"}
-            add(name, "zipf_alpha", fit.truth.alpha.value, own | {"ci": "sandwich95"}, *fit.truth.alpha[1:])
-            add(name, "zipf_beta", fit.truth.beta.value, own | {"ci": "sandwich95"}, *fit.truth.beta[1:])
+            signed = sizes | {"support": f"1..{fit.truth.words}", "fit": "simulated-moments", "ranks": "corrected"}
+            add(name, "zipf_alpha", fit.truth.alpha.value, signed | {"ci": "sandwich95"}, *fit.truth.alpha[1:])
+            add(name, "zipf_beta", fit.truth.beta.value, signed | {"ci": "sandwich95"}, *fit.truth.beta[1:])
         for what, value in (("kl", law.kl), ("tv", law.tv), ("unranked", fit.unranked)):
             add(name, f"zipf_{what}", value, parts | {"ci": "none"})
         if released is not None:
@@ -277,7 +277,7 @@ def _released(corpus: Encoded, rows: IntArray, seed: int) -> ReleasedFit | None:
 
 
 def _halves(n: int, documents: Sequence[int], seed: int, split: int) -> tuple[IntArray, IntArray]:
-    """Two halves of n sentences in random order, of which no document is in both.
+    """Return two halves of n sentences in random order, of which no document is in both.
 
     Documents are dealt in random order, each to the half that has fewer sentences.
     """
@@ -296,7 +296,7 @@ def _halves(n: int, documents: Sequence[int], seed: int, split: int) -> tuple[In
 def _add_ngrams(
     corpora: Mapping[str, Encoded], variant: Variant, add: _Add, seed: int, documents: Sequence[int] | None
 ) -> None:
-    """Agreement with one half of the reference, the first of ``corpora``: mean and range over random splits."""
+    """Add agreement with one half of the reference, the first of ``corpora``: mean and range over random splits."""
     names = list(corpora)
     by_document = documents is not None and len(set(documents)) > 1
     n = len(corpora[names[0]])

@@ -57,7 +57,7 @@ BELOW = 3  #: panels of lengths in a row
 
 
 def measures_table(records: Sequence[Mapping[str, Any]], sentences: Mapping[str, int]) -> ReportTable:
-    """A row for each measure, a column for each source.
+    """Return a row for each measure, a column for each source.
 
     Args:
         records: of all sources.
@@ -98,31 +98,31 @@ class NaturalnessRecord(TypedDict):
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Table and figure for the template; None where the corpus was not compared with trees."""
-    found = run.record("naturalness/naturalness.json", NaturalnessRecord)
-    if found is None:
+    """Return the table and figure for the template; None if the corpus was not compared with trees."""
+    comparison = run.record("naturalness/naturalness.json", NaturalnessRecord)
+    if comparison is None:
         return None
-    of_reference = {r["name"]: r for r in found["records"] if r["source"] == found["reference"]}
+    of_reference = {r["name"]: r for r in comparison["records"] if r["source"] == comparison["reference"]}
     return {
-        "opening": headline(found),
-        "reference": found["reference"],
-        "raw": "raw grammar" in found["sentences"],
-        "measures": measures_table(found["records"], found["sentences"]),
-        "figure": naturalness_figure(found["figure"]),
+        "opening": headline(comparison),
+        "reference": comparison["reference"],
+        "raw": "raw grammar" in comparison["sentences"],
+        "measures": measures_table(comparison["records"], comparison["sentences"]),
+        "figure": naturalness_figure(comparison["figure"]),
         "signature": (of_reference.get("ngram_spearman_1") or of_reference["zipf_alpha"])["signature"],
     }
 
 
 def headline(found: Mapping[str, Any]) -> list[str]:
-    """A sentence on how natural the corpus is, next to what a perfect source would reach; none if it is not known."""
+    """Return a sentence on the naturalness of the corpus, compared with a perfect source; empty if unknown."""
     shares = {r["source"]: r for r in found["records"] if r["name"] == HEADLINE}
     corpus, ceiling = shares.get("corpus"), shares.get(found["reference"])
     if corpus is None or ceiling is None:
         return []
     raw = f"; of the plain grammar, {_range(shares['raw grammar'])}" if "raw grammar" in shares else ""
     return [
-        f"Of the bigrams of the corpus, {_range(corpus)} occur in one half of the {found['reference']}; of those of the"
-        f" other half, {_range(ceiling)}, which is the ceiling{raw}."
+        f"Of the bigrams of the corpus, {_range(corpus)} occur in one half of the {found['reference']}; of the bigrams"
+        f" of the other half, {_range(ceiling)}, which is the ceiling{raw}."
     ]
 
 
@@ -133,7 +133,7 @@ def _range(record: Mapping[str, Any]) -> str:
 
 
 def drawn_of(found: Naturalness) -> dict[str, Any]:
-    """Take from a comparison what its figure shows: JSON values, by source, the reference first."""
+    """Return the content of the figure of a comparison: JSON values, by source, the reference first."""
     seen = np.flatnonzero(sum(found.lengths.values()))
     first, last = int(seen[0]), int(seen[-1]) + 1
     return {
@@ -157,7 +157,7 @@ def drawn_of(found: Naturalness) -> dict[str, Any]:
 
 
 def _law(found: Naturalness, name: str) -> dict[str, Any]:
-    """The fitted law of a source: its curve, and its parameters."""
+    """Return the fitted law of a source: its curve, and its parameters."""
     fit, released = found.fits[name]
     ranks = np.unique(np.geomspace(1, fit.law.types, 200).round())
     if found.variant == "paper" and released is not None:
@@ -171,14 +171,14 @@ def _law(found: Naturalness, name: str) -> dict[str, Any]:
 
 
 def naturalness_figure(shown: Drawn) -> str:
-    """All three figures, one above the other, as ``<svg>``; of `drawn_of`."""
+    """Return all three figures, one above the other, as ``<svg>``; of `drawn_of`."""
     count = len(shown["sources"])
     heights = [2.9 * -(-count // ACROSS), 2.9 * -(-(count - 1) // BELOW), 3.2]
-    with figure(9.4, sum(heights), "naturalness") as drawn:
-        parts: Any = drawn.subfigures(3, 1, height_ratios=heights)
+    with figure(9.4, sum(heights), "naturalness") as canvas:
+        parts: Any = canvas.subfigures(3, 1, height_ratios=heights)
         for part, draw in zip(parts, (_rank_frequency, _lengths, _ngrams), strict=True):
             draw(part, shown)
-        return to_svg(drawn, "naturalness", "Word frequencies, sentence lengths and n-grams against the reference")
+        return to_svg(canvas, "naturalness", "Word frequencies, sentence lengths and n-grams against the reference")
 
 
 def _colour(shown: Drawn, name: str) -> str:

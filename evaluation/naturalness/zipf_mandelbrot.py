@@ -2,12 +2,12 @@
 
 Ranks come from one half of the sentences and counts from the other, as a rank and a count taken from the same text
 err together (Piantadosi 2014). The law ``p(r) ~ (r + beta)^-alpha`` has the finite support 1..K, the words of the
-ranking half: an infinite one has mass that no text has. Words that only the counted half has are left out, and their
+ranking half: an infinite one has mass that no text has. Words that only the counted half has are excluded, and their
 share is reported: were they ranked last, each would be there because it was counted, and the tail would turn up.
 
 A word that is too frequent by chance in the half that ranks gets too high a rank, and its count in the other half is
-that of a rarer word: counts by estimated rank are flatter than those by true rank, and the rarest words have no rank at
-all. The fit is then off by up to several standard errors. So `true_law` seeks the law whose own samples, ranked by as
+lower: counts by estimated rank are flatter than counts by true rank, and the rarest words have no rank. The fit is then
+off by up to several standard errors. So `true_law` seeks the law whose own samples, ranked by as
 many tokens, have as many different words, and the same mean score at the fit of the text (simulated moments, with the
 score of the biased fit among the moments; Gallant & Tauchen 1996). Moments of samples of laws around a guess are
 regressed on the parameters of these laws: the root of the regression is the next guess, its slopes carry errors of the
@@ -44,7 +44,7 @@ RELEASED_BOUNDS = ((1.0 + 1e-6, 30.0), (0.05, 50.0))  #: of alpha and beta
 
 
 class EstimatedRankFit(NamedTuple):
-    """A fit to counts by estimated ranks, and what is known of its errors."""
+    """A fit to counts by estimated ranks, and estimates of its errors."""
 
     law: Law
     gradient: FloatArray  #: (2,) of the mean negative log-likelihood in (alpha, beta); not 0 where beta is at its bound
@@ -58,7 +58,7 @@ class TrueLaw(NamedTuple):
     """The law that text was drawn from, whose words were ranked by a sample; intervals are 95%."""
 
     alpha: Interval
-    beta: Interval  #: its ends are those of ln(1 + beta), which is less skewed; none for Zipf's own law
+    beta: Interval  #: its ends are from ln(1 + beta), which is less skewed; no ends for Zipf's own law
     words: int  #: support 1..K, words that were not seen among them
 
 
@@ -71,7 +71,7 @@ class _Regression(NamedTuple):
 
 
 def true_law(fit: EstimatedRankFit, *, seed: int) -> TrueLaw | Missing:
-    """The law whose samples are fitted by ``fit.law``, or why there is none.
+    """Return the law whose samples are fitted by ``fit.law``, or the reason for its absence.
 
     Tokens of the samples are independent; words that recur within sentences are ranked somewhat worse than that.
 
@@ -99,9 +99,9 @@ def true_law(fit: EstimatedRankFit, *, seed: int) -> TrueLaw | Missing:
 
 
 def _solved(fit: EstimatedRankFit, rng: np.random.Generator) -> tuple[FloatArray, FloatArray] | None:
-    """Find where the moments are those of the text: alpha, ln(1 + beta) and ln K, and their covariance (3, 3).
+    """Match the moments to the text's: return alpha, ln(1 + beta) and ln K, and their covariance (3, 3).
 
-    None where nothing is found.
+    None if nothing is found.
     """
     at, guess, counting = _start(fit)
     low, high = _bounds(fit.law.types)
@@ -129,7 +129,7 @@ def _solved(fit: EstimatedRankFit, rng: np.random.Generator) -> tuple[FloatArray
 
 
 def _bounds(types: int) -> tuple[FloatArray, FloatArray]:
-    """Least and largest alpha, ln(1 + beta) and ln K that are searched, (3,) each.
+    """Return least and largest alpha, ln(1 + beta) and ln K that are searched, (3,) each.
 
     A beta of less than 0 is no result, but an estimate may be there that is not surely below 0.
     """
@@ -138,7 +138,7 @@ def _bounds(types: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _start(fit: EstimatedRankFit) -> tuple[FloatArray, _Regression, FloatArray]:
-    """The first guess (3,), how its moments run if ranks were known, and the covariance (3, 3) that counting gives."""
+    """Return the first guess (3,), its moments with known ranks, and the covariance (3, 3) from counting."""
     law, tokens = fit.law, fit.ranking_tokens
     words = support(law.alpha, law.beta, law.types, tokens)
     more = math.ceil(1.1 * words)
@@ -155,14 +155,14 @@ def _start(fit: EstimatedRankFit) -> tuple[FloatArray, _Regression, FloatArray]:
 
 
 def _around(covariance: FloatArray, samples: int, rng: np.random.Generator) -> FloatArray:
-    """Deviations (samples, F) from a guess: normal, cut off at two standard deviations, each with its opposite."""
+    """Sample deviations (samples, F) from a guess: normal, truncated at two standard deviations, in opposite pairs."""
     z = np.clip(rng.normal(size=(samples // 2, len(covariance))), -2.0, 2.0)
     root = np.linalg.cholesky(covariance + 1e-14 * np.eye(len(covariance)))
     return np.asarray(REACH * np.concatenate([z, -z]) @ root.T)
 
 
 def _within(laws: FloatArray, types: int, rng: np.random.Generator) -> FloatArray:
-    """The nearest laws (R, 3) that are searched, with whole numbers of words, some of them one off."""
+    """Return the nearest laws (R, 3) that are searched, with whole numbers of words, some of them one off."""
     laws = np.clip(laws, *_bounds(types))
     words = np.maximum(np.rint(np.exp(laws[:, 2])) + rng.integers(-1, 2, len(laws)), LEAST_TYPES)
     return np.column_stack([laws[:, :2], np.log(words)])
@@ -176,17 +176,17 @@ def _regressed(x: FloatArray, moments: FloatArray) -> _Regression:
 
 
 def _carried(covariance: FloatArray, slopes: FloatArray) -> FloatArray:
-    """The covariance of parameters from that of moments."""
+    """Return the covariance of parameters from the covariance of moments."""
     inverse = np.linalg.inv(slopes)
     return np.asarray(inverse @ covariance @ inverse.T)
 
 
 def simulated(laws: FloatArray, fit: Law, tokens: int, rng: np.random.Generator) -> FloatArray:
-    """Moments of one sample of each law, (R, 3).
+    """Return moments of one sample of each law, (R, 3).
 
     Words are ranked by a sample of so many tokens, and counted by their probabilities. The moments are the score of
-    alpha and of ln(1 + beta) at ``fit``, a token, and the logarithm of the number of different words over that of
-    ``fit``.
+    alpha and of ln(1 + beta) at ``fit``, a token, and the logarithm of the ratio of the numbers of types of the
+    sample and of ``fit``.
 
     Args:
         laws: (R, 3) alpha, ln(1 + beta), ln K.
@@ -211,7 +211,7 @@ def simulated(laws: FloatArray, fit: Law, tokens: int, rng: np.random.Generator)
 
 
 def support(alpha: float, beta: float, types: int, tokens: int) -> int:
-    """The words of a law in so many tokens of which so many types are expected; at most `MOST_WORDS` for each type."""
+    """Return the support of a law from the expected types in some tokens; at most `MOST_WORDS` for each type."""
     low, high, most = types, types, MOST_WORDS * types
     while high < most and expected_types(alpha, beta, high, tokens) < types:
         low, high = high, min(2 * high, most)
@@ -222,7 +222,7 @@ def support(alpha: float, beta: float, types: int, tokens: int) -> int:
 
 
 def expected_types(alpha: float, beta: float, words: int, tokens: int) -> float:
-    """Different words expected among independent tokens of a law."""
+    """Return different words expected among independent tokens of a law."""
     share = np.exp(log_pmf(alpha, beta, words)[1])
     return float(-np.expm1(tokens * np.log1p(-np.minimum(share, 1.0 - 1e-12))).sum())
 
@@ -232,13 +232,13 @@ class ZipfFit:
     """A law by estimated ranks, the law behind it, and the counts."""
 
     law: Law  #: fitted to the counts, by ranks that are estimated
-    truth: TrueLaw | Missing  #: the law without the errors of the ranks, with its intervals, or why there is none
+    truth: TrueLaw | Missing  #: the law without errors of the ranks, with intervals, or the reason for its absence
     counts: IntArray  #: (K,) occurrences in the counted half, by rank in the other
-    unranked: float  #: share of the counted tokens whose word the ranking half does not have, left out
+    unranked: float  #: share of the counted tokens whose word the ranking half does not have, excluded
 
     @property
     def parameters(self) -> tuple[float, float]:
-        """Alpha and beta without the errors of the ranks, or where they are not known, with them."""
+        """Alpha and beta without the errors of the ranks, or if they are not known, with them."""
         if isinstance(self.truth, TrueLaw):
             return self.truth.alpha.value, self.truth.beta.value
         return self.law.alpha, self.law.beta
@@ -254,10 +254,10 @@ class ReleasedFit:
 
 
 def fit_corpus(corpus: Encoded, rows: IntArray, *, seed: int = DEFAULT_SEED) -> ZipfFit:
-    """The law of a corpus: ranks from the first half of the sentences ``rows``, counts from the second.
+    """Return the law of a corpus: ranks from the first half of the sentences ``rows``, counts from the second.
 
-    The law that is fitted is that of the estimated ranks; `true_law` finds the one
-    behind it. ``benchmarks/coverage.py`` measures how often 95% intervals of samples of known laws hold.
+    The law is fitted to estimated ranks; `true_law` estimates the law of the text. ``benchmarks/coverage.py`` measures
+    the coverage of 95% intervals of samples of known laws.
 
     Raises:
         InputError: there are fewer than 2 sentences, or too few different words.
@@ -279,7 +279,7 @@ def fit_corpus(corpus: Encoded, rows: IntArray, *, seed: int = DEFAULT_SEED) -> 
 
 
 def fit_released(corpus: Encoded, rows: IntArray, *, seed: int = DEFAULT_SEED) -> ReleasedFit:
-    """The published recipe: `released_objective` over the words of the ranking half that the other half has twice.
+    """Fit by the published recipe: `released_objective` over words of the ranking half that the other half has twice.
 
     As rank 0 is among the ranks, the objective grows without bound when beta nears 0, though for a treebank only below
     1e-50 does it get above the other maximum. That one, with ``beta >= 0.05``, is found here, by Powell's method from
@@ -317,7 +317,7 @@ def fit_released(corpus: Encoded, rows: IntArray, *, seed: int = DEFAULT_SEED) -
 
 
 def released_objective(alpha: float, beta: float, ranks: FloatArray, weights: FloatArray) -> float:
-    """Objective that the published recipe maximises.
+    """Return the objective that the published recipe maximises.
 
     ``sum_r w_r (-alpha lg(r + beta) - lg zeta(alpha, beta + 1)) - beta^5`` with ``w = ln count``, ranks from 0,
     logarithms to base 10 and the Hurwitz zeta function, whose sum starts at rank 1.
@@ -333,11 +333,11 @@ def released_objective(alpha: float, beta: float, ranks: FloatArray, weights: Fl
 
 
 def score_covariance(law: Law, ranks: IntArray, sentence: IntArray) -> FloatArray:
-    """Covariance of the gradient of the mean log-likelihood in (alpha, beta), from independent sentences, (2, 2).
+    """Return the covariance of the mean log-likelihood's gradient in (alpha, beta), by independent sentences, (2, 2).
 
     It is the middle of the sandwich ``H^-1 C H^-1`` (Huber 1967): tokens of one sentence are not independent and no
-    text follows the law exactly, so the observed information alone is too sure. The ranks are fixed here, as they come
-    from other sentences.
+    text follows the law exactly, so the observed information alone makes intervals too narrow. The ranks
+    are fixed here, as they come from other sentences.
 
     Args:
         law: from `fit_law`.
@@ -369,7 +369,7 @@ def ranks_of(counts: IntArray, seed: int) -> IntArray:
 
 
 def halves(rows: IntArray) -> tuple[IntArray, IntArray]:
-    """Two halves of equal size of sentences in the order given.
+    """Return two halves of equal size of sentences in the order given.
 
     Raises:
         InputError: there are fewer than 2.

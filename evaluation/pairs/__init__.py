@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from truesource.grammar.support.settings import Settings
 
 PHENOMENA = ("subject-verb", "determiner-noun", "subcategorisation", "attachment", "word-order")
-NUMBER = 200  #: pairs of each phenomenon, where no number is given
+NUMBER = 200  #: default number of pairs of each phenomenon
 GENERATING = ("tolerance", "tries", "attached", "forms")  #: settings that pairs of a file do not have
 SURE = 0.9  #: posterior from which a tag or a phrase is nearly certain
 MOVED = 0.7  #: posterior of the other attachment that an exchange must reach

@@ -1,6 +1,6 @@
-"""Pairs by single edits: the other sentence is one that an edit has made impossible or clearly less probable.
+"""Pairs by single edits, which make the other sentence impossible or clearly less probable.
 
-`edited_pairs` takes any grammar. `Neighbours` says which words can stand next to each other in its sentences, at all.
+`edited_pairs` takes any grammar. `Neighbours` knows the possible bigrams of its sentences.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from truesource.grammar.support.arrays import BoolArray, IntArray
 from truesource.grammar.support.printable import meter
 
 SAME_LENGTH = ("swap", "replace")  #: two neighbours change places; one word becomes another
-OTHER_LENGTH = ("delete", "insert")  #: of one word, where a sentence has no clear pair of one length
+OTHER_LENGTH = ("delete", "insert")  #: of one word, if a sentence has no clear pair of one length
 MARGIN = 1.0  #: least log odds, nats
-TOLERANCE = 0.5  #: nats; how far a word's log frequency may lie from that of the word it replaces, where there is one
+TOLERANCE = 0.5  #: nats; difference in log frequency between a word and its replacement, if possible
 TRIES = 10  #: most sentences sampled for each pair
 CANDIDATES = 8  #: places that an edit is tried at
-WORDS = 4  #: of like frequency that are tried at each
+WORDS = 4  #: of similar frequency that are tried at each
 
 
 class Neighbours:
@@ -58,7 +58,7 @@ class Neighbours:
         return ends and all(self.can_follow(before, after) for before, after in pairwise(sentence))
 
     def can_follow(self, before: str, after: str) -> bool:
-        """Return True if one word can stand right after another."""
+        """Return True if one word can directly follow another."""
         key = self._ids[before], self._ids[after]
         if key not in self._known:
             ends, begins = (np.zeros(self._last.shape[0], dtype=bool) for _ in range(2))
@@ -73,14 +73,14 @@ def _boolean(row: IntArray, column: IntArray, shape: tuple[int, int]) -> csr_mat
 
 
 def _signs(matrix: csr_matrix[np.float64]) -> csr_matrix[np.float64]:
-    """Ones where a matrix is positive."""
+    """Return 1 at positive entries of a matrix."""
     matrix.sum_duplicates()
     matrix.data[:] = 1.0
     return matrix
 
 
 def _closed(steps: csr_matrix[np.float64], reached: csr_matrix[np.float64]) -> csc_matrix[np.float64]:
-    """Words that symbols reach by any number of steps, (S, V), from the steps (S, S) and their own words (S, V)."""
+    """Return words that symbols reach by any number of steps, (S, V), from steps (S, S) and their words (S, V)."""
     while True:
         more = _signs(csr_matrix(steps @ reached + reached))
         if more.nnz == reached.nnz:
@@ -100,22 +100,21 @@ def edited_pairs(pcfg: PCFG, lengths: LengthRange | None, *, number: int, seed: 
     """Sample sentences of a grammar, and edit each in one place.
 
     The edited sentence, side ``b``, has lengths of the range too, and the sampled one is more probable by at least
-    `MARGIN` nats; where a word is replaced, by as much beyond their frequencies. An edit that keeps the length is
-    taken where there is one: a swap or a replacement, in random order. A swap leaves the words as they are; a
-    replacement has a word of about the same frequency, or the nearest that was found. Of all these, an edit after which
-    all neighbours can be neighbours comes first, since a model of bigrams decides the others. Each sentence gives at
-    most one pair, and no pair comes twice.
+    `MARGIN` nats, or for a replaced word, by as much beyond their frequencies. Edits that keep the length are
+    preferred: a swap or a replacement, in random order. A swap does not change the words; a replacement has a word of
+    about the same frequency, or the nearest one. Of all these, edits with possible bigrams alone are preferred, since
+    a model of bigrams decides the others. Each sentence gives at most one pair, and no pair occurs twice.
 
-    The strata say what decides a pair. ``decided``: ``beginning`` where the words alone, without the end of the
-    sentence, are as clear as `MARGIN`; ``end`` elsewhere, where a model must be asked for the end too. ``bigrams``:
-    ``possible`` where all neighbours of the edited sentence can be neighbours in some sentence. The fact
-    ``log_odds_of_beginnings`` is that of sentences that begin with these words, given the range of lengths; None: it is
-    infinite.
+    The strata tell what decides a pair. ``decided``: ``beginning`` if the words alone, without the end of the
+    sentence, are as clear as `MARGIN`; otherwise ``end``, and a model must predict the end too. ``bigrams``:
+    ``possible`` if all bigrams of the edited sentence occur in some sentence. The fact
+    ``log_odds_of_beginnings`` is the log odds of sentences that begin with these words, given the range of lengths;
+    None: it is infinite.
 
     Args:
         pcfg: the grammar.
         lengths: of the sentences, both of a pair.
-        number: of pairs that are wanted; there may be fewer, or none.
+        number: requested number of pairs; there may be fewer, or none.
         seed: of sentences and edits.
         rarest: least share of all tokens that a word of a pair has, as models may read rarer ones as ``<unk>``.
 
@@ -131,9 +130,9 @@ def edited_pairs(pcfg: PCFG, lengths: LengthRange | None, *, number: int, seed: 
                 break
             if not common[[pcfg.word_ids[word] for word in sentence.words]].all():
                 continue
-            made = _edit(sentence, neighbours, common, np.random.default_rng([seed, source]))
-            if made is not None and (sentence.words, made[1]) not in pairs:
-                kind, words = made
+            edit = _edit(sentence, neighbours, common, np.random.default_rng([seed, source]))
+            if edit is not None and (sentence.words, edit[1]) not in pairs:
+                kind, words = edit
                 a = sentence.words
                 pairs[a, words] = Pair(a, words, kind, None, None, None, differing(a, words), source, "a")
                 bar.advance()
@@ -141,13 +140,13 @@ def edited_pairs(pcfg: PCFG, lengths: LengthRange | None, *, number: int, seed: 
 
 
 def common_words(lexicon: Lexicon, rarest: float) -> BoolArray:
-    """Mask of the words with at least this share of all tokens that occur at all, (V,)."""
+    """Return the mask of the words with at least this share of all tokens that occur at all, (V,)."""
     share = np.exp(lexicon.unigram)
     return np.asarray((share > 0.0) & (share >= rarest))
 
 
 def with_reasons(pairs: Sequence[Pair], pcfg: PCFG, lengths: LengthRange | None) -> list[Pair]:
-    """The pairs with the strata and the fact that `edited_pairs` describes, besides what they have.
+    """Add the strata and the fact that `edited_pairs` describes to pairs.
 
     Args:
         pairs: with log probabilities, ``a`` the more probable side.
@@ -160,7 +159,7 @@ def with_reasons(pairs: Sequence[Pair], pcfg: PCFG, lengths: LengthRange | None)
     scores = pcfg.exact.causal_log_probs(sentences, lengths)
     beginning = {words: float(score[:-1].sum()) for words, score in zip(sentences, scores, strict=True)}
     neighbours = Neighbours(pcfg)
-    told = []
+    result = []
     for pair in pairs:
         odds = beginning[pair.a] - beginning[pair.b]
         reasons = {
@@ -168,14 +167,14 @@ def with_reasons(pairs: Sequence[Pair], pcfg: PCFG, lengths: LengthRange | None)
             "bigrams": "possible" if neighbours.possible(pair.b) else "impossible",
         }
         fact = {"log_odds_of_beginnings": odds if np.isfinite(odds) else None}
-        told.append(replace(pair, strata={**pair.strata, **reasons}, facts={**pair.facts, **fact}))
-    return told
+        result.append(replace(pair, strata={**pair.strata, **reasons}, facts={**pair.facts, **fact}))
+    return result
 
 
 def _edit(
     sentence: SampledSentence, neighbours: Neighbours, common: BoolArray, rng: np.random.Generator
 ) -> tuple[str, Words] | None:
-    """The kind of an edit and what it makes; None: none that was tried makes a clear pair."""
+    """Return the kind of an edit and the edited words; None if no tried edit makes a clear pair."""
     for kinds in (SAME_LENGTH, OTHER_LENGTH):
         order = [kinds[k] for k in rng.permutation(len(kinds)).tolist()]
         clear = [(kind, words) for kind in order for words in _EDITS[kind](sentence, common, rng)]
@@ -196,10 +195,10 @@ def _replaced(sentence: SampledSentence, common: BoolArray, rng: np.random.Gener
     near: list[Words] = []
     others: list[tuple[float, Words]] = []
     for i in rng.permutation(len(sentence))[:CANDIDATES].tolist():
-        own = ids[sentence.words[i]]
-        apart = unigram[own] - unigram
+        replaced = ids[sentence.words[i]]
+        apart = unigram[replaced] - unigram
         clear = common & (sentence.log_odds(i) >= MARGIN + np.maximum(apart, 0.0))
-        clear[own] = False
+        clear[replaced] = False
         words = np.flatnonzero(clear)
         distance = np.round(np.abs(apart[words]), 9)
         alike = rng.permutation(words[distance <= TOLERANCE])[:WORDS].tolist()
@@ -238,7 +237,7 @@ def _in_range(sentence: SampledSentence, n: int) -> bool:
 
 
 def _clear(sentence: SampledSentence, changed: Sequence[Words]) -> list[Words]:
-    """The changed sentences that are impossible, or less probable by `MARGIN`."""
+    """Return the changed sentences that are impossible, or less probable by `MARGIN`."""
     if not changed:
         return []
     values = sentence.lexicon.pcfg.exact.string_log_probs([sentence.words, *changed])

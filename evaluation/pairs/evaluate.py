@@ -1,4 +1,4 @@
-"""Preferences of a model between the sentences of pairs, beside the truth."""
+"""Preferences of a model between the sentences of pairs, compared with the truth."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords
 from truesource.grammar.support.settings import DEFAULT_SEED
 
-OUTSIDE = "a word is outside the model's vocabulary"  #: why a pair is left out
+OUTSIDE = "a word is outside the model's vocabulary"  #: why a pair is excluded
 ODDS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, np.inf)  #: edges of ``|log odds|`` of the truth, nats
 ODDS_BINS = tuple(f"{low:g}+" if high == np.inf else f"{low:g}-{high:g}" for low, high in pairwise(ODDS))
 IMPOSSIBLE = "impossible"  #: the bin of pairs with a sentence that the grammar cannot make
@@ -51,9 +51,9 @@ class PairEvaluation(ResultRecords):
 
     model: str
     objective: str
-    pairs: list[Pair]  #: those that count
+    pairs: list[Pair]  #: that count
     truth: FloatArray  #: (P,) nats; infinite where the grammar cannot make one side
-    odds: FloatArray  #: (P,) of the model; infinite where it cannot make one side, NaN where it can make neither
+    odds: FloatArray  #: (P,) of the model; infinite if it cannot make one side, NaN if it can make neither
     left_out: dict[str, int]  #: pairs that do not count, by reason
     parts: dict[str, object]  #: of the signature
     seed: int
@@ -64,11 +64,11 @@ class PairEvaluation(ResultRecords):
         return list(dict.fromkeys(pair.phenomenon for pair in self.pairs))
 
     def scores(self) -> list[tuple[dict[str, str], Score]]:
-        """Every number, with what it is of.
+        """Return every number, with its phenomenon and group.
 
         By phenomenon, and for all together: the measures and counts; accuracy by stratum, and by ``|log odds|`` of the
-        truth; the mean log odds of model and truth in each of these bins; and the truth's probability of what the model
-        chooses, by the probability with which it does.
+        truth; the mean log odds of model and truth in each of these bins; and the truth's probability of the model's
+        choices, by their probability.
         """
         scores: list[tuple[dict[str, str], Score]] = []
         unigram = [np.nan if pair.unigram_log_odds is None else pair.unigram_log_odds for pair in self.pairs]
@@ -76,12 +76,12 @@ class PairEvaluation(ResultRecords):
         names = np.array([pair.phenomenon for pair in self.pairs])
         for phenomenon in (ALL, *self.phenomena):
             of = {"phenomenon": phenomenon}
-            own = np.ones(len(names), dtype=bool) if phenomenon == ALL else names == phenomenon
-            scores += self._measured(of, self._grouped(sums, own), MEASURES)
-            scores += [(of, Score(name, n, signature({**self.parts, **of}))) for name, n in self._counts(own).items()]
-            scores += self._binned(of, sums, own)
+            mask = np.ones(len(names), dtype=bool) if phenomenon == ALL else names == phenomenon
+            scores += self._measured(of, self._grouped(sums, mask), MEASURES)
+            scores += [(of, Score(name, n, signature({**self.parts, **of}))) for name, n in self._counts(mask).items()]
+            scores += self._binned(of, sums, mask)
             if phenomenon != ALL:
-                for (by, group), member in self._strata(own).items():
+                for (by, group), member in self._strata(mask).items():
                     at = {**of, "by": by, "group": group}
                     scores += self._measured(at, self._grouped(sums, member), ("accuracy",))
                     scores.append((at, Score("pairs", int(member.sum()), signature({**self.parts, **at}))))
@@ -93,7 +93,7 @@ class PairEvaluation(ResultRecords):
         return [score.at(**head, **of) for of, score in self.scores()]
 
     def points(self) -> list[dict[str, Any]]:
-        """Log odds of every pair that counts, nats, sides as in the pairs; null where infinite or unknown."""
+        """Return log odds of every pair that counts, nats, sides as in the pairs; null where infinite or unknown."""
         return [
             {"phenomenon": pair.phenomenon, "truth": _finite(x), "model": _finite(y)}
             for pair, x, y in zip(self.pairs, self.truth.tolist(), self.odds.tolist(), strict=True)
@@ -102,12 +102,12 @@ class PairEvaluation(ResultRecords):
     # -- parts ----------------------------------------------------------------------------------------
 
     def _grouped(self, sums: FloatArray, own: BoolArray) -> FloatArray:
-        return by_source(sums[own], [pair.source for pair, kept in zip(self.pairs, own, strict=True) if kept])
+        return by_source(sums[own], [pair.source for pair, selected in zip(self.pairs, own, strict=True) if selected])
 
     def _measured(
         self, of: dict[str, str], sums: FloatArray, names: Sequence[str]
     ) -> list[tuple[dict[str, str], Score]]:
-        """Measures of the sums of some sources."""
+        """Return measures of the sums of some sources."""
         measured = []
         for name, value in measures(sums, names, seed=self.seed).items():
             method: Literal["wilson", "t"] = "wilson" if name in PROPORTIONS else "t"
@@ -166,7 +166,7 @@ class PairEvaluation(ResultRecords):
     def _means(
         self, of: dict[str, str], values: dict[str, FloatArray], member: BoolArray
     ) -> list[tuple[dict[str, str], Score]]:
-        """Means over some pairs, (P,) values by name."""
+        """Return means over some pairs, (P,) values by name."""
         table = np.stack([*values.values(), np.ones(len(member))], axis=1)
         sums = self._grouped(table, member)
         intervals = resampled_ratios(sums[:, :-1], np.repeat(sums[:, -1:], len(values), axis=1), seed=self.seed)
@@ -179,8 +179,8 @@ class NoPairsError(NothingToMeasureError):
     """No pair counts for a model."""
 
     def __init__(self, objective: str, pairs: int, left_out: dict[str, int]) -> None:
-        told = "; ".join(f"{n:,} where {reason}" for reason, n in left_out.items())
-        super().__init__(f"none of the {pairs:,} pairs can be compared: {told or 'there are none'}", "no-pairs")
+        reasons = "; ".join(f"{n:,} where {reason}" for reason, n in left_out.items())
+        super().__init__(f"none of the {pairs:,} pairs can be compared: {reasons or 'there are none'}", "no-pairs")
         self.objective = objective
         self.left_out = left_out
 
@@ -193,11 +193,11 @@ def evaluate_pairs(
     lengths: LengthRange | None = None,
     seed: int = DEFAULT_SEED,
 ) -> PairEvaluation:
-    """Set a model's log odds beside those of the truth.
+    """Compare a model's log odds with the log odds of the truth.
 
     A causal model is compared with ln P(a)/P(b), a masked one with the difference of the grammar's exact sums of
-    ln P(word | all others). Pairs with a word outside the model's vocabulary are left out, and those of which the
-    grammar can make neither side; `PairEvaluation.left_out` counts them. Where the model can make neither side, it
+    ln P(word | all others). Pairs with a word outside the model's vocabulary are excluded, and pairs of which the
+    grammar can make neither side; `PairEvaluation.left_out` counts them. If the model can make neither side, it
     prefers none.
 
     Args:
@@ -215,11 +215,11 @@ def evaluate_pairs(
         OUTSIDE: outside_vocabulary(model, pairs),
         "the grammar can make neither sentence": np.array([pair.impossible == "both" for pair in pairs], dtype=bool),
     }
-    left_out, kept = {}, np.ones(len(pairs), dtype=bool)
+    left_out, selected = {}, np.ones(len(pairs), dtype=bool)
     for reason, wrong in reasons.items():
-        left_out[reason] = int((kept & wrong).sum())
-        kept &= ~wrong
-    some = [pair for pair, keep in zip(pairs, kept, strict=True) if keep]
+        left_out[reason] = int((selected & wrong).sum())
+        selected &= ~wrong
+    some = [pair for pair, keep in zip(pairs, selected, strict=True) if keep]
     if not some:
         raise NoPairsError(model.objective, len(pairs), _some(left_out))
     odds = model_log_odds(model, some)
@@ -247,7 +247,7 @@ def evaluate_pairs(
 
 
 def digest_pairs(pairs: Sequence[Pair]) -> str:
-    """First 8 hexadecimal digits of SHA-256 over phenomenon and sentences, a pair a line."""
+    """Return the first 8 hexadecimal digits of SHA-256 over phenomenon and sentences, a pair a line."""
     sha = hashlib.sha256()
     for pair in pairs:
         sha.update(f"{pair.phenomenon}\t{' '.join(pair.a)}\t{' '.join(pair.b)}\n".encode())
@@ -259,7 +259,7 @@ def _some(counts: dict[str, int]) -> dict[str, int]:
 
 
 def _group(value: str | int | bool) -> str:
-    """A stratum as text; whole numbers in a few ranges."""
+    """Return a stratum as text; whole numbers in a few ranges."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

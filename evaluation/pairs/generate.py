@@ -44,11 +44,11 @@ class GeneratedPairs:
     """The pairs of a grammar."""
 
     pairs: list[Pair]  #: by phenomenon, then in the order in which they were sampled
-    notes: list[str]  #: which pairs there are none or too few of, and why; a sentence each
+    notes: list[str]  #: sentences on missing or too few pairs
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Candidate:
     phenomenon: Phenomenon
     source: int
     sentence: SampledSentence
@@ -61,12 +61,12 @@ def make_pairs(
     """Sample sentences, and change one thing in each.
 
     A sentence gives at most one pair to each phenomenon; no two pairs of a phenomenon are the same. Each sentence is
-    changed by random numbers of its own, so that one phenomenon does not depend on which others are asked for.
+    changed by separate random numbers, so that one phenomenon does not depend on which others are requested.
 
     Args:
         pcfg: the grammar.
         lengths: the length condition of the sentences.
-        settings: how many, and of what.
+        settings: number of pairs, and phenomena.
         seed: of the sentences and changes.
 
     Raises:
@@ -75,23 +75,23 @@ def make_pairs(
     """
     settings = settings or PairSettings()
     lexicon = Lexicon(pcfg, lengths, settings.forms)
-    notes, wanted = [], []
+    notes, selected = [], []
     for name in settings.phenomena or PHENOMENA:
         reason = REGISTRY[name].missing(lexicon)
         if reason is None:
-            wanted.append(REGISTRY[name])
+            selected.append(REGISTRY[name])
         else:
             notes.append(f"no pairs of {name}: {reason}")
-    if not wanted:
+    if not selected:
         raise NothingToMeasureError(f"this grammar has none of the phenomena asked for; {notes[0]}", "no-pairs")
-    changes, sentences = _search(lexicon, wanted, settings, seed)
-    for phenomenon in wanted:
+    changes, sentences = _search(lexicon, selected, settings, seed)
+    for phenomenon in selected:
         if len(changes[phenomenon.name]) < settings.size:
             notes.append(
                 f"{len(changes[phenomenon.name])} of {settings.size} pairs of {phenomenon.name}"
                 f" were found in {sentences:,} sentences"
             )
-    flat = [entry for phenomenon in wanted for entry in changes[phenomenon.name]]
+    flat = [entry for phenomenon in selected for entry in changes[phenomenon.name]]
     if not flat:
         raise NothingToMeasureError(
             f"no pair was found in {sentences:,} sentences of this grammar; ask for other phenomena", "no-pairs"
@@ -101,10 +101,10 @@ def make_pairs(
 
 def _search(
     lexicon: Lexicon, wanted: Sequence[Phenomenon], settings: PairSettings, seed: int
-) -> tuple[dict[str, list[_Found]], int]:
-    changes: dict[str, list[_Found]] = {phenomenon.name: [] for phenomenon in wanted}
+) -> tuple[dict[str, list[_Candidate]], int]:
+    changes: dict[str, list[_Candidate]] = {phenomenon.name: [] for phenomenon in wanted}
     seen: set[tuple[str, frozenset[Words]]] = set()
-    drawn, most = 0, settings.size * settings.tries
+    number_sampled, most = 0, settings.size * settings.tries
 
     def wanted_outside() -> bool:
         return any(p.outside and len(changes[p.name]) < settings.size for p in wanted)
@@ -114,7 +114,7 @@ def _search(
             open_still = [p for p in wanted if len(changes[p.name]) < settings.size]
             if not open_still:
                 break
-            drawn, words = number + 1, sentence.words
+            number_sampled, words = number + 1, sentence.words
             for phenomenon in open_still:
                 rng = np.random.default_rng([seed, number, PHENOMENA.index(phenomenon.name)])
                 change = phenomenon.change(sentence, settings, rng)
@@ -123,13 +123,13 @@ def _search(
                 key = (phenomenon.name, frozenset((words, change.words)))
                 if key not in seen and not (settings.possible and np.isinf(lexicon.pcfg.log_prob(change.words))):
                     seen.add(key)
-                    changes[phenomenon.name].append(_Found(phenomenon, number, sentence, change))
+                    changes[phenomenon.name].append(_Candidate(phenomenon, number, sentence, change))
                     bar.advance()
-    return changes, drawn
+    return changes, number_sampled
 
 
-def _finish(lexicon: Lexicon, changes: Sequence[_Found]) -> list[Pair]:
-    """Log probabilities, the more probable sentence first, strata of its best tree."""
+def _finish(lexicon: Lexicon, changes: Sequence[_Candidate]) -> list[Pair]:
+    """Return log probabilities, the more probable sentence first, strata of its best tree."""
     pcfg = lexicon.pcfg
     sentences = list(dict.fromkeys(words for entry in changes for words in (entry.sentence.words, entry.change.words)))
     values = dict(zip(sentences, pcfg.exact.string_log_probs(sentences).tolist(), strict=True))

@@ -23,7 +23,7 @@ from truesource.grammar.support.files import refuse_device
 Number = Literal["singular", "plural"]
 Kind = Literal["verb", "determiner", "noun"]
 KINDS: tuple[Kind, ...] = ("verb", "determiner", "noun")
-NONE = "-"  #: in a file, in place of a form that there is none of
+NONE = "-"  #: in a file, for a missing form
 _PRESENT = ("VBZ", "VBP")
 _VERBS = (("is", "are"), ("'s", "'re"), ("has", "have"), ("does", "do"), ("goes", "go"))
 _PAST = (("was", "were"),)
@@ -40,10 +40,10 @@ _NOUNS = (
 
 @dataclass(frozen=True)
 class Form:
-    """A word's number and the word it is exchanged for."""
+    """The number of a word, and the word that it is exchanged for."""
 
     number: Number
-    other: str | None  #: the form of the other number; None: there is none
+    other: str | None  #: the form of the other number; None: it is missing
     tag: str | None  #: of this form, Penn Treebank; None: not known
 
 
@@ -55,12 +55,12 @@ class Forms:
     tagged: bool  #: tags are known
 
     def of(self, kind: Kind, word: str) -> Form | None:
-        """Form of a word as this kind, if it is known."""
+        """Return the form of a word as this kind, if it is known."""
         return self.table[kind].get(word)
 
 
 def english_forms(tags: Mapping[str, Mapping[str, float]]) -> Forms:
-    """The English forms of a grammar with Penn Treebank tags.
+    """Return the English forms of a grammar with Penn Treebank tags.
 
     Verbs are VBZ and VBP (third person and others), and *was* and *were*; nouns NN and NNS; determiners DT. A regular
     form is found where the spelling of the other, with -s, -es, -ies or -men, is a word with the right tag.
@@ -99,7 +99,7 @@ def english_forms(tags: Mapping[str, Mapping[str, float]]) -> Forms:
 
 
 def spelled_with_s(word: str, *, noun: bool = False) -> Iterator[str]:
-    """Spellings of a word with the ending -s; the plural of *-man* too, of nouns.
+    """Yield spellings of a word with the ending -s; the plural of *-man* too, of nouns.
 
     >>> list(spelled_with_s("try")), list(spelled_with_s("fix")), list(spelled_with_s("see"))
     (['tries'], ['fixes'], ['sees'])
@@ -117,14 +117,14 @@ def spelled_with_s(word: str, *, noun: bool = False) -> Iterator[str]:
 
 
 def read_forms(path: Path, words: Sequence[str]) -> Forms:
-    """Forms from a file: ``verb|determiner|noun SINGULAR PLURAL`` a line, ``-`` for none, ``#`` begins a comment.
+    """Read forms: ``verb|determiner|noun SINGULAR PLURAL`` a line, ``-`` for no form, ``#`` begins a comment.
 
-    Forms that are not among ``words`` are left out.
+    Forms that are not among ``words`` are excluded.
 
     Raises:
-        InputError: the file cannot be read, a line is not so written, or a form stands twice.
+        InputError: the file cannot be read, a line is not so written, or a form occurs twice.
     """
-    known = set(words)
+    vocabulary = set(words)
     table: dict[Kind, dict[str, Form]] = {kind: {} for kind in KINDS}
     refuse_device(path)
     try:
@@ -138,17 +138,17 @@ def read_forms(path: Path, words: Sequence[str]) -> Forms:
         kind = next((kind for kind in KINDS if kind == fields[0]), None)
         if kind is None or len(fields) != 3 or fields[1] == fields[2]:
             raise InputError("a line is 'verb|determiner|noun SINGULAR PLURAL', with - for no form", path, number)
-        singular, plural = (None if field == NONE or field not in known else field for field in fields[1:])
-        for own, word, other in (("singular", singular, plural), ("plural", plural, singular)):
+        singular, plural = (None if field == NONE or field not in vocabulary else field for field in fields[1:])
+        for grammatical_number, word, other in (("singular", singular, plural), ("plural", plural, singular)):
             if word in table[kind]:
-                raise InputError(f"the {kind} {word!r} stands twice", path, number)
+                raise InputError(f"the {kind} {word!r} occurs twice", path, number)
             if word is not None:
-                table[kind][word] = Form(own, other, None)  # type: ignore[arg-type]
+                table[kind][word] = Form(grammatical_number, other, None)  # type: ignore[arg-type]
     return Forms(table, False)
 
 
 def _cased(listed: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The pairs, and those with a capital."""
+    """Yield the pairs, and those with a capital."""
     for singular, plural in listed:
         yield singular, plural
         yield singular.capitalize(), plural.capitalize()
@@ -211,8 +211,8 @@ class Lexicon:
         return english_forms(self.tags)
 
     def alike(self, word: str, tag: str, tolerance: float) -> IntArray:
-        """Other words of a tag whose unigram log probability differs by at most ``tolerance`` nats, ascending."""
-        own = self.pcfg.word_ids[word]
+        """Return other words of a tag with a log frequency within ``tolerance`` nats, ascending."""
+        code = self.pcfg.word_ids[word]
         words = self.members.get(tag, np.empty(0, dtype=np.int64))
-        near = np.abs(self.unigram[words] - self.unigram[own]) <= tolerance
-        return np.asarray(words[near & (words != own)])
+        near = np.abs(self.unigram[words] - self.unigram[code]) <= tolerance
+        return np.asarray(words[near & (words != code)])

@@ -1,4 +1,4 @@
-"""Log odds of pairs (of word frequencies, grammar, model), and the sums that every measure is a ratio of."""
+"""Log odds of pairs (of word frequencies, grammar, model), and the sums whose ratios are the measures."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ MEASURES = ("accuracy", "unigram_accuracy", "correlation", *(name for name in RA
 
 
 def unigram_log_odds(lexicon: Lexicon, a: Sequence[str], b: Sequence[str]) -> float | None:
-    """Sum of ln u(w) over ``a`` less that over ``b``, words in common left out; None where one is not finite."""
+    """Return the sum of ln u(w) over ``a`` less the sum over ``b``, without common words; None if one is not finite."""
     left, right = Counter(a), Counter(b)
     total = 0.0
     for side, sign in ((left - right, 1.0), (right - left, -1.0)):
@@ -76,15 +76,15 @@ def unigram_log_odds(lexicon: Lexicon, a: Sequence[str], b: Sequence[str]) -> fl
 
 
 def with_truth(pairs: Sequence[Pair], lexicon: Lexicon) -> list[Pair]:
-    """The pairs with the log probabilities of a grammar, sides as they are."""
+    """Return the pairs with the log probabilities of a grammar, sides as they are."""
     sentences = list(dict.fromkeys(words for pair in pairs for words in (pair.a, pair.b)))
     values = lexicon.pcfg.exact.string_log_probs(sentences).tolist()
-    known = {words: value if np.isfinite(value) else None for words, value in zip(sentences, values, strict=True)}
+    log_probs = {words: value if np.isfinite(value) else None for words, value in zip(sentences, values, strict=True)}
     return [
         replace(
             pair,
-            log_p_a=known[pair.a],
-            log_p_b=known[pair.b],
+            log_p_a=log_probs[pair.a],
+            log_p_b=log_probs[pair.b],
             unigram_log_odds=unigram_log_odds(lexicon, pair.a, pair.b),
         )
         for pair in pairs
@@ -92,10 +92,10 @@ def with_truth(pairs: Sequence[Pair], lexicon: Lexicon) -> list[Pair]:
 
 
 def truth_log_odds(pairs: Sequence[Pair], pcfg: PCFG, model: LanguageModel) -> FloatArray:
-    """Log odds of the grammar that a model is compared with, (P,) nats, as `model_log_odds`.
+    """Return the log odds of the grammar that a model is compared with, (P,) nats, as `model_log_odds`.
 
-    For a causal model ln P(a)/P(b), as it stands in the pairs; for a masked model the difference of the exact sums of
-    ln P(word | all others), for one of any order that of ln P(sentence | its length).
+    For a causal model it is ln P(a)/P(b), as in the pairs; for a masked model the difference of the exact sums of
+    ln P(word | all others), for a model in any order the difference of ln P(sentence | its length).
     """
     if model.objective != "causal":
         return model_log_odds(Oracle(pcfg, model.objective), pairs)
@@ -108,9 +108,9 @@ def _log_ps(pairs: Sequence[Pair]) -> tuple[list[float | None], list[float | Non
 
 
 def model_log_odds(model: LanguageModel, pairs: Sequence[Pair]) -> FloatArray:
-    """Ln Q(a)/Q(b) of a causal model, else the difference of pseudo-log-likelihoods or of ELBOs, (P,) nats.
+    """Return ln Q(a)/Q(b) of a causal model, else the difference of pseudo-log-likelihoods or of ELBOs, (P,) nats.
 
-    Infinite where the model cannot make one side, NaN where it can make neither.
+    They are infinite if the model cannot make one side, NaN if it can make neither.
     """
     sentences: list[Words] = list(dict.fromkeys(words for pair in pairs for words in (pair.a, pair.b)))
     if not sentences:
@@ -131,33 +131,33 @@ def _difference(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def outside_vocabulary(model: LanguageModel, pairs: Sequence[Pair]) -> BoolArray:
-    """Mask of the pairs with a word that the model reads as ``<unk>``, (P,)."""
+    """Return the mask of the pairs with a word that the model reads as ``<unk>``, (P,)."""
     if model.vocabulary is None:
         return np.zeros(len(pairs), dtype=bool)
-    known = set(model.vocabulary)
-    return np.array([not known.issuperset((*pair.a, *pair.b)) for pair in pairs], dtype=bool)
+    vocabulary = set(model.vocabulary)
+    return np.array([not vocabulary.issuperset((*pair.a, *pair.b)) for pair in pairs], dtype=bool)
 
 
 def pair_sums(truth: FloatArray, model: FloatArray, unigram: FloatArray) -> FloatArray:
-    """Terms of each pair in every sum, (P, K) in the order of ``COLUMNS``.
+    """Return the terms of each pair in every sum, (P, K) in the order of ``COLUMNS``.
 
-    Which sentence of a pair is named first is arbitrary. So correlation and slope count every pair in both orders,
+    The order of the sentences of a pair is arbitrary. So correlation and slope count every pair in both orders,
     which makes their means zero: ``sum x y / sqrt(sum x^2 sum y^2)`` and ``sum x y / sum x^2``. Probabilities of a
-    choice, ``sigma(log odds)``, are of the sentence that the truth prefers, 0.5 where it prefers none. Odds with an
-    infinity count for accuracies and choices only; so do pairs of which the model can make neither sentence, as pairs
-    of which it prefers none.
+    choice, ``sigma(log odds)``, are of the sentence that the truth prefers, 0.5 if it prefers none. Infinite odds
+    count for accuracies and choices only; so do pairs of which the model can make neither sentence, as pairs without
+    preference.
 
     Args:
-        truth: (P,) log odds of the truth, nats; infinite where it cannot make one side.
-        model: (P,) of the model; infinite where it cannot make one side, NaN where it can make neither.
-        unigram: (P,) of word frequencies; NaN where unknown.
+        truth: (P,) log odds of the truth, nats; infinite if it cannot make one side.
+        model: (P,) of the model; infinite if it cannot make one side, NaN if it can make neither.
+        unigram: (P,) of word frequencies; NaN if unknown.
     """
     prefers = preferred(truth)
     chance = np.where(np.isnan(model), 0.5, expit(model))
     decided = prefers != 0.0
     finite = np.isfinite(truth) & np.isfinite(model)
     x, y = (np.where(finite, side, 0.0) for side in (truth, model))
-    known = finite & decided & np.isfinite(unigram)
+    comparable = finite & decided & np.isfinite(unigram)
     u = np.where(np.isfinite(unigram), unigram, 0.0)
     side = np.where(decided, prefers, 1.0)
     columns = {
@@ -174,25 +174,25 @@ def pair_sums(truth: FloatArray, model: FloatArray, unigram: FloatArray) -> Floa
         "choice": np.where(decided & ~np.isnan(model), expit(side * model), 0.5),
         "choice_truth": np.where(decided, expit(side * truth), 0.5),
         "choice_error": np.abs(chance - expit(truth)),
-        "contexts": known,
-        "context": known * side * (y - u),
-        "context_truth": known * side * (x - u),
+        "contexts": comparable,
+        "context": comparable * side * (y - u),
+        "context_truth": comparable * side * (x - u),
     }
     return np.stack([np.asarray(columns[name], dtype=np.float64) for name in COLUMNS], axis=1)
 
 
 def preferred(odds: FloatArray) -> FloatArray:
-    """1 where log odds prefer the first side, -1 where the second, 0 where neither, or where they are NaN."""
+    """Return 1 if log odds prefer the first side, -1 if the second, 0 if neither, or if they are NaN."""
     return np.where(np.isnan(odds) | (np.abs(odds) <= TIE), 0.0, np.sign(odds))
 
 
 def _right(own: FloatArray, prefers: FloatArray) -> FloatArray:
-    """1 where the same side is preferred, 0.5 where ``own`` is none."""
+    """Return 1 if the same side is preferred, 0.5 if ``own`` prefers neither."""
     return np.where(own == 0.0, 0.5, own == prefers)
 
 
 def by_source(values: FloatArray, source: Sequence[int]) -> FloatArray:
-    """Sums over pairs of one source, (N, K)."""
+    """Return sums over pairs of one source, (N, K)."""
     _, row = np.unique(np.asarray(source, dtype=np.int64), return_inverse=True)
     sums = np.zeros((int(row.max()) + 1, values.shape[1]))
     np.add.at(sums, row, values)
@@ -200,10 +200,10 @@ def by_source(values: FloatArray, source: Sequence[int]) -> FloatArray:
 
 
 def measures(sums: FloatArray, names: Sequence[str] = MEASURES, *, seed: int) -> dict[str, Interval]:
-    """Measures with 95% intervals; those that nothing is known of are left out.
+    """Return measures with 95% intervals, except measures without data.
 
-    Accuracies have intervals of proportions, see `evaluation.measures.bootstrap.proportion`; the others those of a
-    bootstrap.
+    Accuracies have intervals of proportions, see `evaluation.measures.bootstrap.proportion`; the others have bootstrap
+    intervals.
 
     Args:
         sums: (N, K), see `by_source`.
@@ -229,7 +229,7 @@ def measures(sums: FloatArray, names: Sequence[str] = MEASURES, *, seed: int) ->
 
 
 def sources(sums: FloatArray, name: str) -> int:
-    """Number of sources that count in a measure.
+    """Return the number of sources that count in a measure.
 
     Args:
         sums: (N, K), see `by_source`.
@@ -239,7 +239,7 @@ def sources(sums: FloatArray, name: str) -> int:
 
 
 def _correlation_ends(sums: FloatArray, value: float, seed: int) -> FloatArray:
-    """The interval of the correlation, on the scale of Fisher's z, (2,); NaN of too few sources."""
+    """Return the interval of the correlation, on the scale of Fisher's z, (2,); NaN of too few sources."""
     columns = [COLUMNS.index(part) for part in ("model_truth", "truth_truth", "model_model")]
     if too_few(sources(sums, "correlation")):
         return np.full(2, np.nan)
@@ -255,7 +255,7 @@ def _correlation_ends(sums: FloatArray, value: float, seed: int) -> FloatArray:
 
 
 def _measure(name: str, totals: FloatArray) -> float:
-    """One measure of the sums of all sources, NaN where its denominator is zero."""
+    """Return one measure of the sums of all sources, NaN if its denominator is zero."""
     column = dict(zip(COLUMNS, totals.tolist(), strict=True))
     if name == "correlation":
         above, below = column["model_truth"], math.sqrt(column["truth_truth"] * column["model_model"])

@@ -25,11 +25,11 @@ ALL = "all"  #: in tables, all phenomena together
 Words = tuple[str, ...]
 Stratum = str | int | bool | None
 _LINE = '{"sentence_good": "...", "sentence_bad": "...", "phenomenon": "..."}'
-RESERVED = ("log_odds", "choice")  #: what pairs are grouped by of themselves, so no stratum has these names
+RESERVED = ("log_odds", "choice")  #: groups of all pairs, so no stratum has these names
 _SIDES = {"good": "a", "bad": "b"}
 END = "<eos>"  #: how the tokenisers of models that truesource trains write the end of a string
 READER = '''\
-"""Reads the pairs of a task from the file beside this one."""
+"""Reads the pairs of a task from the file next to this one."""
 
 import json
 from pathlib import Path
@@ -61,10 +61,10 @@ def load(file, end="", **_):
 
 @dataclass(frozen=True)
 class Pair:
-    """Sentences ``a`` and ``b``; where the pair was made by the grammar, ``a`` is the more probable one.
+    """Sentences ``a`` and ``b``; in pairs made from a grammar, ``a`` is the more probable one.
 
     Log probabilities are of the grammar without a condition: two sentences within the range of lengths that a corpus
-    was drawn under have the same odds given the range. None stands for a probability of zero.
+    was drawn under have the same odds given the range. None is a probability of zero.
     """
 
     a: Words
@@ -74,12 +74,12 @@ class Pair:
     log_p_b: float | None
     unigram_log_odds: (
         float | None
-    )  #: sum of ln u(w) over ``a`` less that over ``b``; None: the unigram of one side is zero
+    )  #: sum of ln u(w) over ``a`` less the sum over ``b``; None: the unigram of one side is zero
     positions: tuple[int, ...] = ()  #: where the two differ, from 0; empty if their lengths differ
     source: int = 0  #: pairs made from one sentence share this number; resampled together
-    drawn: str | None = None  #: ``a`` or ``b``: the side that was sampled; None: not made by us
-    strata: Mapping[str, Stratum] = field(default_factory=dict)  #: properties to report by; None is not known
-    facts: Mapping[str, float | None] = field(default_factory=dict)  #: other exact numbers; None is not finite
+    sampled_side: str | None = None  #: ``a`` or ``b``; None: not sampled by truesource
+    strata: Mapping[str, Stratum] = field(default_factory=dict)  #: properties to report by; None: unknown
+    facts: Mapping[str, float | None] = field(default_factory=dict)  #: other exact numbers; None: not finite
 
     @property
     def possible(self) -> bool:
@@ -88,19 +88,19 @@ class Pair:
 
     @property
     def log_odds(self) -> float | None:
-        """Ln P(a)/P(b), nats; None where a side is impossible."""
+        """Ln P(a)/P(b), nats; None if a side is impossible."""
         if self.log_p_a is None or self.log_p_b is None:
             return None
         return self.log_p_a - self.log_p_b
 
     @property
     def impossible(self) -> str | None:
-        """``a``, ``b`` or ``both``: what the grammar cannot make; None: it can make both."""
+        """Impossible side: ``a``, ``b`` or ``both``; None if the grammar can make both."""
         sides = [side for side, value in (("a", self.log_p_a), ("b", self.log_p_b)) if value is None]
         return "both" if len(sides) == 2 else sides[0] if sides else None
 
     def as_record(self) -> dict[str, Any]:
-        """Plain values for JSON, in the manner of BLiMP (Warstadt et al. 2020): good is ``a``, bad is ``b``."""
+        """Return plain values for JSON, in the manner of BLiMP (Warstadt et al. 2020): good is ``a``, bad is ``b``."""
         return {
             "sentence_good": " ".join(self.a),
             "sentence_bad": " ".join(self.b),
@@ -111,7 +111,7 @@ class Pair:
             "log_odds": self.log_odds,
             "impossible": {"a": "good", "b": "bad"}.get(self.impossible or "", self.impossible),
             "unigram_log_odds": self.unigram_log_odds,
-            "drawn": {"a": "good", "b": "bad", None: None}[self.drawn],
+            "drawn": {"a": "good", "b": "bad", None: None}[self.sampled_side],
             "source": self.source,
             "strata": dict(self.strata),
             "facts": dict(self.facts),
@@ -119,7 +119,7 @@ class Pair:
 
 
 def differing(a: Sequence[str], b: Sequence[str]) -> tuple[int, ...]:
-    """Positions at which two sentences of one length differ; none if their lengths do."""
+    """Return positions at which two sentences of one length differ; none if their lengths do."""
     if len(a) != len(b):
         return ()
     return tuple(i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
@@ -131,14 +131,14 @@ def write_pairs(path: str | Path, pairs: Sequence[Pair]) -> None:
 
 
 def read_pairs(path: str | Path, words: Collection[str], lengths: LengthRange | None = None) -> list[Pair]:
-    """Read pairs; sides stand as the file has them, and what the file says of probabilities is not believed.
+    """Read pairs; sides keep the order of the file, and its probabilities are ignored.
 
     The fields ``sentence_good`` and ``sentence_bad`` (words separated by spaces) are needed; ``phenomenon`` (by default
     ``pairs``), ``strata``, ``facts``, ``source`` and ``drawn`` are kept, others are ignored.
 
     Args:
         path: lines of JSON, empty ones ignored.
-        words: those of the grammar.
+        words: of the grammar.
         lengths: the condition that the truth is under.
 
     Raises:
@@ -146,9 +146,9 @@ def read_pairs(path: str | Path, words: Collection[str], lengths: LengthRange | 
             not have, or a sentence outside ``lengths``; the message names file and line.
     """
     path = Path(path)
-    known = frozenset(words)
+    vocabulary = frozenset(words)
     lines = read_records(path, dict[str, Any], remedy=f"a pair is {_LINE}")
-    pairs = [_read(record, number, path, known, lengths) for number, record in lines]
+    pairs = [_read(record, number, path, vocabulary, lengths) for number, record in lines]
     if not pairs:
         raise InputError(f"the file holds no pairs; a line is {_LINE}", path)
     return pairs
@@ -162,13 +162,13 @@ def filter_pairs(
     number: int | None = None,
     possible: bool = False,
 ) -> list[Pair]:
-    """Some of the pairs of a file, in its order.
+    """Select pairs of a file, in its order.
 
     Args:
         pairs: with log probabilities, see `truesource.evaluation.pairs.odds.with_truth`.
         path: of the file, for messages.
-        phenomena: that are kept; None: all.
-        number: the first so many of each phenomenon, of those that are kept; None: all.
+        phenomena: to select; None: all.
+        number: of selected pairs of each phenomenon, from the first; None: all.
         possible: only pairs of which the grammar can make both sentences.
 
     Raises:
@@ -177,35 +177,35 @@ def filter_pairs(
     there = list(dict.fromkeys(pair.phenomenon for pair in pairs))
     strange = [name for name in phenomena or () if name not in there]
     if strange:
-        raise InputError(f"the file has no pairs of {strange[0]!r}; it has those of {', '.join(there)}", Path(path))
-    kept: list[Pair] = []
+        raise InputError(f"the file has no pairs of {strange[0]!r}; it has {', '.join(there)}", Path(path))
+    selected: list[Pair] = []
     counts: Counter[str] = Counter()
     for pair in pairs:
         name = pair.phenomenon
-        wanted = (phenomena is None or name in phenomena) and (pair.possible or not possible)
-        if wanted and (number is None or counts[name] < number):
+        matches = (phenomena is None or name in phenomena) and (pair.possible or not possible)
+        if matches and (number is None or counts[name] < number):
             counts[name] += 1
-            kept.append(pair)
-    if not kept:
+            selected.append(pair)
+    if not selected:
         raise InputError("the grammar can make both sentences of none of these pairs", Path(path))
-    return kept
+    return selected
 
 
 def _read(record: dict[str, Any], number: int, path: Path, known: frozenset[str], lengths: LengthRange | None) -> Pair:
     a, b = (_sentence(record, key, path, number, known, lengths) for key in ("sentence_good", "sentence_bad"))
     if a == b:
         raise InputError("the two sentences of the pair are the same", path, number)
-    phenomenon, source, drawn = record.get("phenomenon", "pairs"), record.get("source", number), record.get("drawn")
+    phenomenon, source, side = record.get("phenomenon", "pairs"), record.get("source", number), record.get("drawn")
     strata, facts = record.get("strata", {}), record.get("facts", {})
     if not isinstance(phenomenon, str) or phenomenon in ("", ALL):
-        raise InputError(f"the phenomenon of a pair is a text, not {ALL!r}, which stands for all pairs", path, number)
+        raise InputError(f"the phenomenon of a pair is a text, not {ALL!r}, which means all pairs", path, number)
     if type(source) is not int or abs(source) >= 2**63:
         raise InputError(
             "the source of a pair is a whole number of at most 18 digits, the same for pairs that belong together",
             path,
             number,
         )
-    if drawn not in (None, *_SIDES):
+    if side not in (None, *_SIDES):
         raise InputError("the drawn side of a pair is good, bad or null", path, number)
     if not _plain(strata, (str, int, bool)) or not _plain(facts, (int, float)):
         raise InputError("strata are texts, whole numbers or true and false by name; facts are numbers", path, number)
@@ -214,7 +214,7 @@ def _read(record: dict[str, Any], number: int, path: Path, known: frozenset[str]
         raise InputError(f"a stratum cannot be named {taken[0]!r}, which all pairs are grouped by", path, number)
     return Pair(
         *(a, b, phenomenon, None, None, None, differing(a, b), source),
-        None if drawn is None else _SIDES[drawn],
+        None if side is None else _SIDES[side],
         strata,
         facts,
     )
@@ -246,7 +246,7 @@ def _plain(value: Any, kinds: tuple[type, ...]) -> bool:
 
 @dataclass(frozen=True)
 class TaskFiles:
-    """The files of a task beside its pairs."""
+    """The files of a task next to its pairs."""
 
     name: str  #: for ``lm_eval --tasks``
     settings: Path
@@ -254,7 +254,7 @@ class TaskFiles:
 
     @classmethod
     def of(cls, pairs: Path) -> TaskFiles:
-        """Name the files beside the file of pairs ``pairs`` after it."""
+        """Name the files of a task after the file of pairs ``pairs``."""
         name = re.sub(r"[^\w-]", "-", pairs.name.partition(".")[0]) or "pairs"
         return cls(name, pairs.with_name(f"{name}.yaml"), pairs.with_name(f"{name}.py"))
 
@@ -266,15 +266,15 @@ class TaskFiles:
 
     def write_settings(self, path: Path, pairs: str) -> None:
         """Write the settings to ``path``; ``pairs`` is the name of the file of pairs."""
-        own = {"task": self.name, "dataset_kwargs": {"file": pairs}, **task_settings({"version": 1})}
-        write_text(path, f"{function_line(self.name)}{yaml_text(own)}")
+        settings = {"task": self.name, "dataset_kwargs": {"file": pairs}, **task_settings({"version": 1})}
+        write_text(path, f"{function_line(self.name)}{yaml_text(settings)}")
 
 
 def task_settings(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that all tasks have in common: a choice between two strings, by their probability.
+    """Return the settings that all tasks have in common: a choice between two strings, by their probability.
 
     Args:
-        metadata: ``version`` and what else is worth keeping with the results.
+        metadata: ``version`` and further entries to keep with the results.
     """
     return {
         "output_type": "multiple_choice",
@@ -290,7 +290,7 @@ def task_settings(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def function_line(module: str) -> str:
-    """The setting that names the reader, whose tag YAML writers do not know."""
+    """Return the setting that names the reader, whose tag YAML writers do not know."""
     return f"custom_dataset: !function {module}.load\n"
 
 
@@ -300,5 +300,5 @@ def write_reader(path: Path) -> None:
 
 
 def yaml_text(value: Mapping[str, Any]) -> str:
-    """Settings as the harness reads them."""
+    """Return the settings as the harness reads them."""
     return yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True)

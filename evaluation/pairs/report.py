@@ -62,7 +62,7 @@ FEWEST_SHOWN = 10  #: pairs of a group that is shown
 
 
 def pairs_figure(objective: str, models: Mapping[str, Sequence[Record]]) -> str:
-    """Four panels as ``<svg>``.
+    """Draw four panels, as ``<svg>``.
 
     Args:
         objective: of the models; one figure each, as the truth of masked models is another.
@@ -70,29 +70,29 @@ def pairs_figure(objective: str, models: Mapping[str, Sequence[Record]]) -> str:
     """
     salt = f"pairs-{objective}"
     phenomena = list(dict.fromkeys(r["phenomenon"] for records in models.values() for r in records))
-    with figure(9.8, 3.5 + 0.42 * max(7, len(phenomena)) + 0.02 * len(models), salt) as drawn:
-        panels: Any = drawn.subplots(2, 2, width_ratios=[1.15, 1.0])
+    with figure(9.8, 3.5 + 0.42 * max(7, len(phenomena)) + 0.02 * len(models), salt) as canvas:
+        panels: Any = canvas.subplots(2, 2, width_ratios=[1.15, 1.0])
         _phenomena(panels[0][0], phenomena, models)
         _by_size(panels[0][1], models)
         _odds(panels[1][0], models)
         _choices(panels[1][1], models)
         handles, labels = panels[0][1].get_legend_handles_labels()
         extra = panels[0][0].get_legend_handles_labels()
-        drawn.legend(
+        canvas.legend(
             [*handles, *extra[0]],
             [*labels, *extra[1]],
             loc="outside lower center",
             ncols=min(6, len(labels) + len(extra[1])),
         )
-        return to_svg(drawn, salt, "What models prefer in minimal pairs, and how far their log odds are from the truth")
+        return to_svg(canvas, salt, "Preferences of models in minimal pairs, and their log odds next to the truth")
 
 
 def _phenomena(axes: Any, phenomena: Sequence[str], models: Mapping[str, Sequence[Record]]) -> None:
     names = [*(name for name in phenomena if name != ALL), ALL]
     step = 0.6 / max(1, len(models))
     for k, records in enumerate(models.values()):
-        own = _named(records, "accuracy")
-        rows = [(i, own[name]) for i, name in enumerate(names) if name in own]
+        accuracies = _named(records, "accuracy")
+        rows = [(i, accuracies[name]) for i, name in enumerate(names) if name in accuracies]
         at = [i + (k - (len(models) - 1) / 2) * step for i, _ in rows]
         _bars(axes, [r for _, r in rows], at, k, across=True)
     base = _named(next(iter(models.values())), "unigram_accuracy")
@@ -120,14 +120,14 @@ def _by_size(axes: Any, models: Mapping[str, Sequence[Record]]) -> None:
     met = [name for name in bins if any(name in _groups(r, "log_odds", "accuracy") for r in models.values())]
     step = 0.36 / max(1, len(models))
     for k, (model, records) in enumerate(models.items()):
-        own = _groups(records, "log_odds", "accuracy")
-        rows = [(i, own[name]) for i, name in enumerate(met) if name in own]
+        accuracies = _groups(records, "log_odds", "accuracy")
+        rows = [(i, accuracies[name]) for i, name in enumerate(met) if name in accuracies]
         at = [i + (k - (len(models) - 1) / 2) * step for i, _ in rows]
         _bars(axes, [r for _, r in rows], at, k, label=model, line=True)
     axes.axhline(1.0, color=TRUTH, linewidth=1.0)
     axes.axhline(0.5, color=QUIET, linewidth=0.8, linestyle=":")
-    shown = [name.replace("-", "\N{EN DASH}") if name != IMPOSSIBLE else "one is\nimpossible" for name in met]
-    axes.set_xticks(range(len(met)), shown)
+    labels = [name.replace("-", "\N{EN DASH}") if name != IMPOSSIBLE else "one is\nimpossible" for name in met]
+    axes.set_xticks(range(len(met)), labels)
     axes.set_ylim(min(0.4, axes.get_ylim()[0]), 1.03)
     axes.set_xlabel("|log odds| of the truth, nats")
     axes.set_ylabel("accuracy")
@@ -155,10 +155,10 @@ def _odds(axes: Any, models: Mapping[str, Sequence[Record]]) -> None:
 
 def _choices(axes: Any, models: Mapping[str, Sequence[Record]]) -> None:
     for k, records in enumerate(models.values()):
-        own, truth = (_groups(records, "choice", f"choice_of_{side}") for side in ("model", "truth"))
+        model, truth = (_groups(records, "choice", f"choice_of_{side}") for side in ("model", "truth"))
         counts = _groups(records, "choice", "pairs")
-        met = [name for name in own if counts[name]["value"] >= FEWEST_DRAWN]
-        _bars(axes, [truth[n] for n in met], [own[n]["value"] for n in met], k, line=True)
+        met = [name for name in model if counts[name]["value"] >= FEWEST_DRAWN]
+        _bars(axes, [truth[n] for n in met], [model[n]["value"] for n in met], k, line=True)
     axes.plot([0.5, 1.0], [0.5, 1.0], color=TRUTH, linewidth=1.2)
     axes.set_xlim(0.49, 1.01)
     axes.set_xlabel("probability with which the model chooses a side")
@@ -177,10 +177,10 @@ def _bars(
     line: bool = False,
     across: bool = False,
 ) -> None:
-    """Values with their intervals, in the colour and with the marker of model ``number``."""
+    """Draw values with their intervals, in the colour and with the marker of model ``number``."""
     values = [r["value"] for r in records]
-    known = [r if r["low"] is not None else {**r, "low": r["value"], "high": r["value"]} for r in records]
-    ends = [[max(0.0, r["value"] - r["low"]) for r in known], [max(0.0, r["high"] - r["value"]) for r in known]]
+    with_ends = [r if r["low"] is not None else {**r, "low": r["value"], "high": r["value"]} for r in records]
+    ends = [[max(0.0, r["value"] - r["low"]) for r in with_ends], [max(0.0, r["high"] - r["value"]) for r in with_ends]]
     colour = COLOURS[number % len(COLOURS)]
     x, y = (values, at) if across else (at, values)
     axes.errorbar(
@@ -197,17 +197,17 @@ def _bars(
 
 
 def _named(records: Sequence[Record], name: str) -> dict[str, Record]:
-    """One measure of whole phenomena."""
+    """Return one measure of whole phenomena."""
     return {r["phenomenon"]: r for r in records if r["name"] == name and "by" not in r}
 
 
 def _groups(records: Sequence[Record], by: str, name: str) -> dict[str, Record]:
-    """One measure of all phenomena together, by group."""
+    """Return one measure of all phenomena together, by group."""
     return {r["group"]: r for r in records if r["name"] == name and r.get("by") == by and r["phenomenon"] == ALL}
 
 
 def examples_table(examples: Sequence[Record]) -> ReportTable:
-    """A pair of each phenomenon, the more probable sentence first.
+    """Return a pair of each phenomenon, the more probable sentence first.
 
     Args:
         examples: as `truesource.evaluation.pairs.call.examples`.
@@ -230,7 +230,7 @@ def examples_table(examples: Sequence[Record]) -> ReportTable:
 
 
 def measures_table(models: Mapping[str, Sequence[Record]]) -> ReportTable:
-    """All phenomena together: a row for each measure, a column for each model."""
+    """Return all phenomena together: a row for each measure, a column for each model."""
     named = [_whole(records).get(ALL, {}) for records in models.values()]
     return ReportTable(
         title="All phenomena",
@@ -245,7 +245,7 @@ def measures_table(models: Mapping[str, Sequence[Record]]) -> ReportTable:
 
 
 def phenomena_table(model: str, records: Sequence[Record]) -> ReportTable:
-    """A row for each phenomenon, all together last."""
+    """Return a row for each phenomenon, all together last."""
     rows = _whole(records)
     return ReportTable(
         title=f"{model}, {records[0]['objective']}",
@@ -271,22 +271,22 @@ def phenomena_table(model: str, records: Sequence[Record]) -> ReportTable:
 
 
 def parts_table(models: Mapping[str, Sequence[Record]]) -> ReportTable:
-    """Accuracy by the size of the true log odds and by properties of the pairs; groups of few pairs are left out."""
-    found: dict[tuple[str, str, str], dict[str, Cell | None]] = {}
+    """Return accuracy by the true log odds and by properties of the pairs, without groups of few pairs."""
+    cells_of: dict[tuple[str, str, str], dict[str, Cell | None]] = {}
     for model, records in models.items():
         groups = [r for r in records if "by" in r and (r["by"] != "log_odds" or r["phenomenon"] == ALL)]
         counts = {_group(r): r["value"] for r in groups if r["name"] == "pairs"}
         for record in groups:
             if record["name"] == "accuracy" and counts[_group(record)] >= FEWEST_SHOWN:
                 small = f"{counts[_group(record)]:,} pairs"
-                found.setdefault(_group(record), {})[model] = score_cell(record, ".3f", small=small)
+                cells_of.setdefault(_group(record), {})[model] = score_cell(record, ".3f", small=small)
     return ReportTable(
         title="Accuracy by property",
         columns=("phenomenon", "property", *models),
         text=(0, 1),
         rows=[
             TableRow((phenomenon, f"{'|log odds|' if by == 'log_odds' else by}: {group}", *map(cells.get, models)))
-            for (phenomenon, by, group), cells in found.items()
+            for (phenomenon, by, group), cells in cells_of.items()
         ],
         note="|log odds| of the truth in nats; other properties from the most probable tree; groups of"
         f" {FEWEST_SHOWN} pairs or more",
@@ -298,12 +298,12 @@ def _group(record: Record) -> tuple[str, str, str]:
 
 
 def _whole(records: Sequence[Record]) -> dict[str, dict[str, Record]]:
-    """By phenomenon, the measures of all its pairs by name."""
+    """Return by phenomenon the measures of all its pairs by name."""
     return nested((record for record in records if "by" not in record), itemgetter("phenomenon"))
 
 
 def _marked(sentence: str, positions: Sequence[int]) -> str:
-    """The words that differ in brackets."""
+    """Return the words that differ in brackets."""
     return " ".join(f"[{word}]" if i in positions else word for i, word in enumerate(sentence.split()))
 
 
@@ -327,12 +327,12 @@ class PairsOfModel(TypedDict):
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables and figures for the template; None where no pairs were made."""
+    """Return tables and figures for the template; None if no pairs were made."""
     summary = run.record("pairs/summary.json", PairsSummary)
     if summary is None:
         return None
     models = run.of_models("pairs/models", PairsOfModel)
-    scored = {name: found["records"] for name, found in models.items() if found["records"]}
+    scored = {name: of_model["records"] for name, of_model in models.items() if of_model["records"]}
     with_oracle = {"oracle": summary["oracle"]["records"], **scored}
     objectives: dict[str, dict[str, list[Record]]] = {}
     for name, records in scored.items():
@@ -342,7 +342,7 @@ def section(run: MeasuredRun) -> dict[str, Any] | None:
         "total": summary["pairs"],
         "notes": summary["notes"],
         "examples": examples_table(summary["examples"]),
-        "left_out": [(name, found["left_out"]) for name, found in models.items() if found["left_out"]],
+        "left_out": [(name, of_model["left_out"]) for name, of_model in models.items() if of_model["left_out"]],
         "figures": [(objective, pairs_figure(objective, of_models)) for objective, of_models in objectives.items()],
         "measures": measures_table(with_oracle),
         "phenomena": [phenomena_table(name, records) for name, records in with_oracle.items()],

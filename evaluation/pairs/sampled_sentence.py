@@ -1,4 +1,4 @@
-"""A sentence drawn from the grammar, with what its posterior says of spans and of other words, and a changed one.
+"""A sentence sampled from the grammar, with its posteriors of spans and of other words, and a changed sentence.
 
 `Phenomenon` is the interface of the kinds of pairs that are made from such sentences.
 """
@@ -38,7 +38,7 @@ class ConstituentNode:
 
 
 class Constituents:
-    """The nodes of a tree in preorder; every word hangs on a node of its own, its tag."""
+    """The nodes of a tree in preorder; every word has a separate node above it, its tag."""
 
     def __init__(self, tree: Tree) -> None:
         labels: list[str] = []
@@ -51,7 +51,7 @@ class Constituents:
             item, parent = stack.pop()
             if isinstance(item, str):
                 if spans[parent] or children[parent]:
-                    raise ValueError("a word stands beside other nodes; every word needs a tag of its own")
+                    raise ValueError("a word has sister nodes; every word needs its own tag")
                 spans[parent] = [len(tags), len(tags) + 1]
                 tags.append(parent)
                 continue
@@ -73,18 +73,18 @@ class Constituents:
         self.tags = tags  #: node above each word
 
     def tag(self, position: int) -> str:
-        """Label of the node above a word."""
+        """Return the label of the node above a word."""
         return self.nodes[self.tags[position]].label
 
     def siblings(self, number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Nodes to the left and to the right under the same parent."""
+        """Return nodes to the left and to the right under the same parent."""
         parent = self.nodes[number].parent
         around = self.nodes[parent].children if parent >= 0 else (number,)
         at = around.index(number)
         return around[:at], around[at + 1 :]
 
     def head(self, number: int) -> int:
-        """Position of the head word of a node, by the rules for Penn labels."""
+        """Return the position of the head word of a node, by the rules for Penn labels."""
         while self.nodes[number].children:
             below = self.nodes[number].children
             number = below[head_index(self.nodes[number].label, [self.nodes[c].label for c in below])]
@@ -93,7 +93,7 @@ class Constituents:
 
 @dataclass(frozen=True)
 class PairChange:
-    """Return the other sentence of a pair, and facts on both: ``x_drawn`` of the drawn one, ``x_changed`` of this."""
+    """A changed sentence of a pair, and facts on both: ``x_drawn`` of the sampled one, ``x_changed`` of this."""
 
     words: Words
     positions: tuple[int, ...]
@@ -102,7 +102,7 @@ class PairChange:
 
 
 def outside_of(lexicon: Lexicon, sentences: Sequence[Words]) -> list[FloatArray]:
-    """`SampledSentence.outside` of each sentence; those of one length are computed together."""
+    """Return `SampledSentence.outside` of each sentence; sentences of one length are computed together."""
     charts = lexicon.pcfg.exact.charts()
     outside: list[FloatArray] = [np.empty(0)] * len(sentences)
     for batch in charts.batches(sentences, outside=True):
@@ -115,11 +115,11 @@ def outside_of(lexicon: Lexicon, sentences: Sequence[Words]) -> list[FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class SampledSentence:
-    """One sentence of the grammar; what is computed of it is kept."""
+    """One sentence of the grammar, with cached results."""
 
     lexicon: Lexicon
     words: Words
-    computed: FloatArray | None = field(default=None, repr=False)  #: `outside`, where it was computed with others
+    computed: FloatArray | None = field(default=None, repr=False)  #: `outside`, if it was computed with others
 
     def __len__(self) -> int:
         return len(self.words)
@@ -130,7 +130,7 @@ class SampledSentence:
         return posterior(self.lexicon.pcfg, self.words)
 
     def tag(self, position: int, sure: float) -> str | None:
-        """The tag of a word where its posterior reaches ``sure`` (above 0.5); None elsewhere."""
+        """Return the tag of a word where its posterior reaches ``sure`` (above 0.5); None elsewhere."""
         best = int(self._best[position])
         return self.posterior.labels[best] if self.posterior.tags[position, best] >= sure else None
 
@@ -144,24 +144,24 @@ class SampledSentence:
         return outside_of(self.lexicon, [self.words])[0] if self.computed is None else self.computed
 
     def log_odds(self, position: int) -> FloatArray:
-        """Ln P(this sentence) / P(it with another word at ``position``), every word at once, (V,) nats; inf at zero.
+        """Return ln P(this sentence) / P(it with another word at ``position``), for every word, (V,) nats; inf at zero.
 
         ``P(w_1..v..w_n) = sum_A o_A P(A -> v)`` with the outside weights of the preterminals at the position.
         """
         joint = np.asarray(self.lexicon.pcfg.exact.emission.T @ self.outside[position])
-        own = joint[self.lexicon.pcfg.word_ids[self.words[position]]]
+        weight = joint[self.lexicon.pcfg.word_ids[self.words[position]]]
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(own) - np.log(joint))
+            return np.asarray(np.log(weight) - np.log(joint))
 
     def with_word(self, position: int, word: str) -> Words:
-        """The sentence with another word at ``position``."""
+        """Return the sentence with another word at ``position``."""
         return (*self.words[:position], word, *self.words[position + 1 :])
 
 
 def sampled_sentences(
     lexicon: Lexicon, most: int, seed: int, outside: Callable[[], bool] = lambda: True
 ) -> Iterator[SampledSentence]:
-    """Sentences of a grammar, under the lengths of its lexicon, reproducible from one seed.
+    """Yield sentences of a grammar, under the lengths of its lexicon, reproducible from one seed.
 
     Args:
         lexicon: of the grammar.
@@ -172,8 +172,8 @@ def sampled_sentences(
     sampler = Sampler(lexicon.pcfg, lexicon.lengths)
     for chunk in range(-(-most // _CHUNK)):
         size = min(_CHUNK, most - chunk * _CHUNK)
-        drawn = sampler.draw(size, random_state(seed, _STREAM, chunk))
-        words: list[Words] = [tuple(sentence) for sentence in sampler.sentences(drawn)]
+        samples = sampler.draw(size, random_state(seed, _STREAM, chunk))
+        words: list[Words] = [tuple(sentence) for sentence in sampler.sentences(samples)]
         computed = outside_of(lexicon, words) if outside() else [None] * size
         for sentence, weights in zip(words, computed, strict=True):
             yield SampledSentence(lexicon, sentence, weights)
@@ -183,7 +183,7 @@ class Phenomenon(ABC):
     """One controlled difference between two sentences."""
 
     name: ClassVar[str]
-    outside: ClassVar[bool] = False  #: it looks at `SampledSentence.log_odds` of most sentences
+    outside: ClassVar[bool] = False  #: it needs `SampledSentence.log_odds` of most sentences
 
     @abstractmethod
     def missing(self, lexicon: Lexicon) -> str | None:
@@ -191,25 +191,25 @@ class Phenomenon(ABC):
 
     @abstractmethod
     def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
-        """A changed sentence of the same length, at random; None where this one has nothing to change."""
+        """Return a changed sentence of the same length, at random; None if this one has nothing to change."""
 
     @abstractmethod
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Properties to report by.
+        """Return properties to report by.
 
         Args:
             tree: the most probable one of ``words``, with treebank labels.
             words: the more probable sentence of the pair.
-            change: what was done.
+            change: of the pair.
             lexicon: of the grammar.
         """
 
     def facts(self, change: PairChange, swapped: bool, log_odds: float | None) -> Mapping[str, float | None]:
-        """Other exact numbers of the pair.
+        """Return other exact numbers of the pair.
 
         Args:
-            change: what was done.
+            change: of the pair.
             swapped: the changed sentence is the more probable one.
-            log_odds: ln P(more probable) / P(less probable); None where the latter is zero.
+            log_odds: ln P(more probable) / P(less probable); None if the latter is zero.
         """
         return {}

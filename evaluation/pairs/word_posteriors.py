@@ -12,15 +12,15 @@ from truesource.grammar.support.errors import InputError
 
 
 class WordPosteriors:
-    """A sentence with one position left open.
+    """A sentence with one open position.
 
-    With a derivation of the open position's tag A weighing ``o_A`` in what is around it, ``P(w_1..v..w_n) = sum_A o_A
+    With a derivation of the open position's tag A weighing ``o_A`` in its surroundings, ``P(w_1..v..w_n) = sum_A o_A
     P(A -> v)`` (see `SampledSentence.log_odds`). The derivations that have a node of a label over a span around the
     position are a linear function of the word as well: outside weights of the span's symbols, which do not depend on
-    what is in it, are set at the top of the span in place of the start symbol, and carried down to the position.
+    what is in it, are set at the top of the span instead of the start symbol, and carried down to the position.
 
     Args:
-        posterior: the posterior of the sentence as it stands; what is beside the position is taken from it.
+        posterior: the posterior of the unchanged sentence, from which the surroundings are taken.
         at: the position, from 0.
 
     Raises:
@@ -34,9 +34,9 @@ class WordPosteriors:
         self._at = at
 
     def label_probs(self, label: str, begin: int, end: int) -> FloatArray:
-        """P(a node of this label stands over ``[begin, end)`` | the sentence with this word), every word, (V,).
+        """Return P(a node of this label is over ``[begin, end)`` | the sentence with this word), every word, (V,).
 
-        Unary chains count once, as in `Posterior.label_table`. NaN where the grammar cannot make that sentence.
+        Unary chains count once, as in `Posterior.label_table`. NaN if the grammar cannot make that sentence.
 
         Raises:
             InputError: the position is not in the span, the span not in the sentence, or the label not the grammar's.
@@ -46,14 +46,14 @@ class WordPosteriors:
             raise InputError(f"({begin}, {end}) is no span around position {self._at} of {n} tokens")
         if label not in self._found.labels:
             raise InputError(f"the grammar has no label {label!r}")
-        known = tables(self._found.pcfg.exact)
-        number = known.labels.index(label)
-        own, once = known.states[number], known.once[number]
+        label_tables = tables(self._found.pcfg.exact)
+        number = label_tables.labels.index(label)
+        states, once = label_tables.states[number], label_tables.once[number]
         around, power = self._carried(self._root, 0, n, begin, end)
         # weight of each state as the highest of its label over the span
-        first = around[own] if once is None else np.maximum(around[own] @ once, 0.0)
+        first = around[states] if once is None else np.maximum(around[states] @ once, 0.0)
         weights = np.zeros_like(around)
-        weights[own] = first
+        weights[states] = first
         below, more = self._carried(weights, begin, end, self._at, self._at + 1)
         total, all_power = self._all
         joint = np.asarray(self._found.pcfg.exact.emission.T @ below, dtype=np.float64)

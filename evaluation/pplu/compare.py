@@ -1,11 +1,11 @@
-"""PPLu of a model and of the truth, and how much of the language's mutual information the model has learned.
+"""PPLu of a model and of the truth, and the share of the language's mutual information that the model has learned.
 
 ``PPLu = exp(-mean ln(q(w|c) / u(w))) = PPL / PPL_u`` (Roh et al. 2020, equation 2). For the truth itself, u being the
 exact distribution of the counted tokens, -ln PPLu is the mutual information I of a token and its context; for a model
 q it is ``I - KL(P || q)``. Under any other u both have ``KL(P_u || u)`` added, and where a frame skips ``<unk>`` what
 a model gives to the tokens that count does not sum to 1: then there is PPLu, of the model and of the truth
 (``pplu_bound``), and -ln of the model's (``information_learned``), and neither I nor a share of it. Two models may be
-compared by PPLu only with one u, so PPL_u always stands beside it.
+compared by PPLu only with one u, so PPL_u is always reported with it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Literal, get_args
 import numpy as np
 from typing_extensions import override
 
-from truesource.evaluation.core.comparison import BothScored, alone_parts, nothing_scored, score_both, score_by_model
+from truesource.evaluation.core.comparison import ScorePair, alone_parts, nothing_scored, score_both, score_by_model
 from truesource.evaluation.core.exclusion import ROUNDING
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.score import Score, keyed
@@ -33,7 +33,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords
 from truesource.grammar.truth import word_counts
 
-SMOOTHING = 0.5  #: added to every count, where that is asked for
+SMOOTHING = 0.5  #: added to every count, if requested
 Read = Callable[[Sequence[str]], list[str]]
 UnigramSource = Literal["oracle", "train", "test", "model"]
 SOURCES: tuple[str, ...] = get_args(UnigramSource)
@@ -43,14 +43,14 @@ EXACT = ("mutual_information", "share_learned")  #: and also its own word freque
 
 @dataclass(frozen=True)
 class UnigramModel:
-    """Probability of each token, ``<unk>`` and ``</s>`` among them where they count."""
+    """Probability of each token, including ``<unk>`` and ``</s>`` if they count."""
 
     log_prob: Mapping[str, float]  #: nats; exp() sums to 1
     source: str  #: ``oracle``, ``train``, ``test`` or ``model``
     parts: Mapping[str, object]  #: of signatures
 
     def of(self, tokens: Sequence[str]) -> FloatArray:
-        """Log probabilities of some tokens, (T,), nats.
+        """Return log probabilities of some tokens, (T,), nats.
 
         Raises:
             InputError: one has no probability.
@@ -60,7 +60,7 @@ class UnigramModel:
         except KeyError as error:
             raise InputError(
                 f"the {self.source} unigram distribution gives no probability to {error.args[0]!r}; smooth it, or"
-                " take that of the oracle"
+                " take the oracle's"
             ) from None
 
     @property
@@ -71,15 +71,15 @@ class UnigramModel:
 
 
 def oracle_unigram(oracle: Oracle, frame: ScoringFrame) -> UnigramModel:
-    """The exact distribution of a token drawn from all tokens that the frame counts.
+    """Return the exact distribution of a token drawn from all tokens that the frame counts.
 
     ``E c(w) / E T`` of the language as the oracle reads it, under its length condition; without the first words if the
     frame leaves them out, without unknown ones if it skips these. Where the oracle knows exactly which sentences its
-    text leaves out, the language is that without them: ``(E c(w) - sum of P(s) c_s(w)) / (E T - ...)``.
+    text excludes, the language is without them: ``(E c(w) - sum of P(s) c_s(w)) / (E T - ...)``.
 
     Raises:
         InputError: expected counts are infinite (spectral radius 1 or more, and no length range), or the first words of
-            a transformed text are left out.
+            a transformed text are excluded.
     """
     language = oracle.language
     expected = word_counts(language, oracle.lengths)
@@ -114,11 +114,11 @@ def counted_unigram(
     words: Sequence[str] = (),
     smoothing: float = 0.0,
 ) -> UnigramModel:
-    """Relative frequencies of the tokens that a frame counts in some sentences, ``(c(w) + d) / (N + d V)``.
+    """Return relative frequencies of the tokens that a frame counts in some sentences, ``(c(w) + d) / (N + d V)``.
 
     Args:
         sentences: of the train split, of the scored text, or of the model's own samples.
-        source: what they are, for signatures.
+        source: kind of the sentences, for signatures.
         read: a sentence as the oracle reads it, see `truesource.evaluation.core.oracle.Oracle.read`.
         frame: which tokens count.
         ends: whether the model predicts ends of sentences.
@@ -202,12 +202,12 @@ def compare_pplu(
     text: Iterable[Sequence[str]] = (),
     smoothing: float | None = None,
 ) -> UnigramPerplexity:
-    """Score a model, and the truth where it is known, and normalise both by one unigram distribution.
+    """Score a model, and the truth if it is known, and normalise both by one unigram distribution.
 
     Args:
         model: anything that satisfies `LanguageModel`, the oracle included.
-        setting: text and truth; without a grammar nobody knows the truth. The word frequencies of the truth leave out
-            what the text leaves out, too.
+        setting: text and truth; without a grammar the truth is unknown. The word frequencies of the truth exclude
+            what the text excludes, too.
         unigram: ``oracle``: exact. ``train``: counts of ``text``. ``test``: counts of the scored tokens, of all
             distributions the one with the smallest perplexity, so that PPLu is largest. ``model``: counts of ``text``,
             samples of the model.
@@ -218,7 +218,7 @@ def compare_pplu(
 
     Raises:
         InputError: no sentence is possible for both sides, a token has no unigram probability, or the exact unigram
-            distribution is asked for without a grammar.
+            distribution is requested without a grammar.
     """
     if unigram not in SOURCES:
         raise InputError(f"unigram is one of {', '.join(SOURCES)}, got {unigram!r}")
@@ -252,7 +252,7 @@ def compare_pplu(
     )
 
 
-def _with_truth(both: BothScored) -> _Sides:
+def _with_truth(both: ScorePair) -> _Sides:
     paired = both.paired
     return _Sides(
         model=paired.model,
@@ -271,10 +271,10 @@ def _model_alone(model: LanguageModel, sentences: Sequence[Sequence[str]], frame
     scores = score_by_model(model, sentences, frame)
     if not len(scores.log_prob):
         raise nothing_scored(scores)
-    known = None if model.vocabulary is None else frozenset(model.vocabulary)
+    vocabulary = None if model.vocabulary is None else frozenset(model.vocabulary)
 
     def read(sentence: Sequence[str]) -> list[str]:
-        return [word if known is None or word in known else UNKNOWN for word in sentence]
+        return [word if vocabulary is None or word in vocabulary else UNKNOWN for word in sentence]
 
     parts = alone_parts(model, sentences, scores, seed)
     words = () if model.vocabulary is None else (*model.vocabulary, UNKNOWN)
@@ -292,7 +292,7 @@ def _model_alone(model: LanguageModel, sentences: Sequence[Sequence[str]], frame
 
 
 def _tokens(sides: _Sides, sentences: Sequence[Sequence[str]]) -> list[str]:
-    """The token at every scored position."""
+    """Return the token at every scored position."""
     read = {i: [*sides.read(sentences[i]), END] for i in np.unique(sides.sentence).tolist()}
     return [read[i][place] for i, place in zip(sides.sentence.tolist(), sides.position.tolist(), strict=True)]
 
@@ -307,11 +307,11 @@ def _counted(
     *,
     ends: bool,
 ) -> UnigramModel:
-    """A unigram distribution of counts; see `compare_pplu`."""
+    """Return a unigram distribution of counts; see `compare_pplu`."""
     texts = [list(sentence) for sentence in text]
     words = sides.words
     of_both = not words
-    if of_both:  # a model of pieces, and no grammar: nobody has a list of words, so it is that of both texts
+    if of_both:  # a model of pieces, and no grammar: no list of words but the words of both texts
         words = sorted({UNKNOWN, *tokens, *(word for sentence in texts for word in sides.read(sentence))} - {END})
     if source == "test":
         every = ScoringFrame(eos=False)
@@ -331,9 +331,9 @@ def _counted(
 def _scores(
     sides: _Sides, log_u: FloatArray, parts: Mapping[str, object], seed: int, *, exact: bool
 ) -> dict[str, Score]:
-    """All measures, sentences resampled together; ``exact``: -ln PPLu of the truth is a mutual information."""
+    """Return all measures, sentences resampled together; ``exact``: -ln PPLu of the truth is a mutual information."""
     _, row = np.unique(sides.sentence, return_inverse=True)
-    known = sides.truth is not None
+    has_truth = sides.truth is not None
     truth = sides.truth if sides.truth is not None else np.zeros(len(log_u))
     q, p, u = (np.bincount(row, side).astype(np.float64) for side in (sides.model, truth, log_u))
     n = np.bincount(row).astype(np.float64)
@@ -351,7 +351,7 @@ def _scores(
     units = {"mutual_information": nats, "information_learned": nats, "share_learned": share}
     scores = {}
     for name, (total, count) in ratios.items():
-        if (not known and name in OF_TRUTH) or (not exact and name in EXACT) or count.sum() == 0.0:
+        if (not has_truth and name in OF_TRUTH) or (not exact and name in EXACT) or count.sum() == 0.0:
             continue
         value, interval = float(total.sum() / count.sum()), resampled_ratio(total, count, seed=seed)
         if name not in units:  # a perplexity

@@ -1,4 +1,4 @@
-"""The evaluator `pplu`: perplexity over that of word frequencies."""
+"""The evaluator `pplu`: perplexity divided by the perplexity of word frequencies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class PpluSettings(Settings):
-    """Perplexity over that of word frequencies; see docs/howto/tendencies.md."""
+    """Perplexity divided by the perplexity of word frequencies; see docs/howto/tendencies.md."""
 
     advanced: ClassVar = frozenset({"smoothing", "split_words", "beta", "senses"})
     repeated: ClassVar = frozenset({"split_words"})
@@ -71,12 +71,12 @@ def check_call(settings: PpluSettings, *, frame: str, figure: bool, **_: object)
 
 
 def needed(settings: PpluSettings) -> dict[str, str]:
-    """The abilities that options need of a model; a run leaves smaller vocabularies out where a model lacks them."""
+    """Return the abilities that options need of a model; a run omits smaller vocabularies without them."""
     return {"words": "--reduce", "distributions": "--reduce"} if settings.reduce else {}
 
 
 def uncorrected(settings: PpluSettings, frame: str) -> str:
-    """The numbers whose truth does not leave out what the text leaves out."""
+    """Return the numbers whose truth does not exclude what the text excludes."""
     return "smaller vocabularies of the truth" if settings.reduce else ""
 
 
@@ -100,7 +100,7 @@ PPLU = Evaluator(
             "ppl_unigram",
             "PPL of word frequencies",
             ",.2f",
-            "what PPL is divided by; PPLu compares only where this is equal",
+            "divisor of PPL; PPLu compares only between models with equal divisors",
         ),
         Measure("pplu", "PPLu", ".4f", "PPL over that; lower is better, below 1 is better than word frequencies"),
         Measure("pplu_bound", "  of the truth", ".4f"),

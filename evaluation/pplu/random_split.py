@@ -1,6 +1,7 @@
 """PPL and PPLu of words that are split in two at random (equations 7 to 14 of Roh et al. 2020).
 
-A random split adds no information: whoever knows the chance beta of each half has another PPL and the same PPLu.
+A random split adds no information: a model that knows the probability beta of the halves has another PPL and the same
+PPLu.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ def random_split(
     model: Knowledge = "true",
     unigram: Knowledge = "true",
 ) -> SplitPerplexities:
-    """Call every occurrence of some words one of two new words, the first with probability beta, whatever the context.
+    """Replace every occurrence of some words by one of two new words, the first with probability beta in any context.
 
     Args:
         scored: scores of a model and its unigram distribution on a text.
-        words: to split, each into two of its own.
+        words: to split, each into two.
         beta: in (0, 1).
         seed: of the choices.
-        model: what the model gives to the halves: ``true``: beta; ``counts``: the share of each in the text.
+        model: its probabilities of the halves: ``true``: beta; ``counts``: the share of each in the text.
         unigram: the same, of the unigram distribution. With a model that knows beta and a unigram distribution that
             was counted, ln PPLu rises by ``n/T KL(counted || beta)``.
 

@@ -18,8 +18,8 @@ from truesource.grammar.support.errors import InputError
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """A sentence, its perplexities per token (with the end, where that counts) and its ranks from 1, lowest first."""
+class RankedSentence:
+    """A sentence, its perplexities per token (with the end, if it counts) and its ranks from 1, lowest first."""
 
     sentence: int  #: number in the input
     text: str
@@ -35,11 +35,11 @@ class Ranked:
 class Rankings:
     """All sentences, and how the rankings agree."""
 
-    rows: list[Ranked]  #: in the order of the input
+    rows: list[RankedSentence]  #: in the order of the input
     tau: dict[tuple[str, str], float]  #: Kendall's tau-b of every two rankings, in [-1, 1]; none where all tie
 
-    def top(self, k: int, by: str, *, last: bool = False) -> list[Ranked]:
-        """The k first, or last, by ``ppl``, ``pplu``, ``truth_ppl`` or ``truth_pplu``."""
+    def top(self, k: int, by: str, *, last: bool = False) -> list[RankedSentence]:
+        """Return the k first, or last, by ``ppl``, ``pplu``, ``truth_ppl`` or ``truth_pplu``."""
         ordered = sorted(self.rows, key=lambda row: int(getattr(row, f"rank_{by}")))
         return ordered[::-1][:k] if last else ordered[:k]
 
@@ -48,8 +48,8 @@ def rank_sentences(scored: UnigramPerplexity, sentences: Sequence[Sequence[str]]
     """Rank the sentences that `compare_pplu` scored.
 
     Args:
-        scored: what it returned.
-        sentences: what it was given.
+        scored: result of `compare_pplu`.
+        sentences: its sentences.
 
     Raises:
         InputError: fewer than 2 sentences were scored.
@@ -65,7 +65,7 @@ def rank_sentences(scored: UnigramPerplexity, sentences: Sequence[Sequence[str]]
         values |= {"truth_ppl": -truth, "truth_pplu": unigram - truth}
     ranks = {name: stats.rankdata(value, method="ordinal") for name, value in values.items()}
     rows = [
-        Ranked(
+        RankedSentence(
             int(number),
             " ".join(sentences[int(number)]),
             float(np.exp(values["ppl"][i])),

@@ -1,8 +1,8 @@
 """PPL and PPLu with smaller vocabularies, of one fixed model (equation 15 of Roh et al. 2020).
 
-The paper does not say what it does with the words that are dropped, and the answer depends on it: ``skip`` leaves their
-positions out, ``merge`` adds them up in ``<unk>``, which is the only one that leaves a language model, and
-``renormalise`` leaves them out and shares their probability among the others. By data processing, merging can only take
+The paper does not specify the treatment of dropped words, on which the result depends: ``skip`` excludes their
+positions, ``merge`` adds them up in ``<unk>``, the only one that yields a language model, and
+``renormalise`` excludes them and divides their probability among the others. By data processing, merging can only take
 mutual information away from the truth.
 """
 
@@ -45,7 +45,7 @@ class ReducedVocabulary:
 def reduce_vocabulary(
     model: DistributionModel, sentences: Sequence[Sequence[str]], unigram: UnigramModel, sizes: Iterable[int]
 ) -> list[ReducedVocabulary]:
-    """Perplexities for some vocabulary sizes, words ordered by their unigram probability.
+    """Return perplexities for some vocabulary sizes, words ordered by their unigram probability.
 
     Every position counts, ends of sentences too. ``<unk>`` as the model knows it belongs to what is dropped. One pass
     over the model's full distributions serves all sizes and protocols.
@@ -88,7 +88,7 @@ def reduce_vocabulary(
 
 
 def halving(words: int, least: int = 10) -> list[int]:
-    """A vocabulary size, half of it, a quarter, ... down to ``least``."""
+    """Return a vocabulary size, half of it, a quarter, ... down to ``least``."""
     sizes = []
     while words >= least:
         sizes.append(words)
@@ -97,36 +97,36 @@ def halving(words: int, least: int = 10) -> list[int]:
 
 
 def _targets(part: Sequence[Sequence[str]], block: LogDistributions, rank: Mapping[str, int], words: int) -> IntArray:
-    """Column of what stands at the block's position of every sentence: rank of a word, then ``<unk>``, then the end."""
+    """Return the column at the block's position in every sentence: rank of a word, then ``<unk>``, then the end."""
     if block.position == len(part[0]):
         return np.full(len(part), words + 1)
     return np.array([rank.get(sentence[block.position], words) for sentence in part])
 
 
 def _one_size(table: FloatArray, u_row: FloatArray, columns: IntArray, size: int, words: int) -> FloatArray:
-    """Sums over the rows of a block for one vocabulary size, (3 protocols, 3)."""
+    """Return sums over the rows of a block for one vocabulary size, (3 protocols, 3)."""
     at = np.arange(len(columns))
-    kept = (columns < size) | (columns > words)
+    counted = (columns < size) | (columns > words)
     sums = np.zeros((len(PROTOCOLS), 3))
-    n = float(kept.sum())
-    for column, (values, own) in enumerate(((table, True), (u_row, False))):
-        target = values[at if own else 0, columns]
+    n = float(counted.sum())
+    for column, (values, of_model) in enumerate(((table, True), (u_row, False))):
+        target = values[at if of_model else 0, columns]
         probability = np.exp(values)
         dropped = probability[:, size : words + 1].sum(axis=1)
         rest = probability[:, :size].sum(axis=1) + probability[:, words + 1 :].sum(axis=1)
         with np.errstate(divide="ignore"):
             merged, within = np.log(dropped), np.log(rest)
-        if not own:
+        if not of_model:
             merged, within = np.broadcast_to(merged, target.shape), np.broadcast_to(within, target.shape)
-        sums[0, column] = target[kept].sum()
-        sums[1, column] = target[kept].sum() + merged[~kept].sum()
-        sums[2, column] = (target[kept] - within[kept]).sum()
+        sums[0, column] = target[counted].sum()
+        sums[1, column] = target[counted].sum() + merged[~counted].sum()
+        sums[2, column] = (target[counted] - within[counted]).sum()
     sums[:, 2] = n, len(columns), n
     return sums
 
 
 def _results(sizes: Sequence[int], sums: FloatArray) -> list[ReducedVocabulary]:
-    """Perplexities and their changes against the whole vocabulary, whose words and ``<unk>`` all count."""
+    """Return perplexities and their changes against the whole vocabulary, whose words and ``<unk>`` all count."""
     values = np.exp(-sums[..., 0] / sums[..., 2]), np.exp(-sums[..., 1] / sums[..., 2])
     whole = float(values[0][-1, 1]), float((values[0] / values[1])[-1, 1])
     results = []

@@ -65,14 +65,14 @@ WHAT = {
 
 
 def has_words(model: LanguageModel) -> bool:
-    """True if a model has a probability for each word of a list, which smaller vocabularies need."""
+    """Return True if a model has a probability for each word of a list, which smaller vocabularies need."""
     return offers(model, "words") and offers(model, "distributions")
 
 
 def measure(model: LanguageModel, setting: Setting, settings: PpluSettings) -> EvaluatorOutput:
     """Compare a text; see `truesource.evaluation.pplu.compare.compare_pplu`.
 
-    Smaller vocabularies are left out where the model has no list of words.
+    Smaller vocabularies are excluded if the model has no list of words.
 
     Raises:
         InputError: smaller vocabularies of a transformed text, or as `compare_pplu`.
@@ -104,7 +104,7 @@ def measure(model: LanguageModel, setting: Setting, settings: PpluSettings) -> E
 
 
 def _counted(setting: Setting, settings: PpluSettings) -> Sequence[Sequence[str]]:
-    """The text that word frequencies are counted in; none where they are not counted, or in the scored text.
+    """Return the text that word frequencies are counted in; none if they are not counted, or in the scored text.
 
     Raises:
         InputError: the text of training is to be counted, and the scored one is a file.
@@ -120,13 +120,13 @@ def _counted(setting: Setting, settings: PpluSettings) -> Sequence[Sequence[str]
 
 
 def _reduced(model: LanguageModel, setting: Setting, found: UnigramPerplexity) -> Curves:
-    """Smaller vocabularies, of the model first, then of the truth where it is known."""
-    kept = [setting.sentences[i] for i in sorted(set(found.sentence.tolist()))]
+    """Return smaller vocabularies, of the model first, then of the truth if it is known."""
+    sentences = [setting.sentences[i] for i in sorted(set(found.sentence.tolist()))]
     sides = {found.model: cast("DistributionModel", model)}
     if setting.language is not None:
         sides[TRUTH_NAME] = setting.full_oracle(model)
     sizes = halving(len(model.vocabulary or ()))
-    return {name: reduce_vocabulary(side, kept, found.unigram, sizes) for name, side in sides.items()}
+    return {name: reduce_vocabulary(side, sentences, found.unigram, sizes) for name, side in sides.items()}
 
 
 def _reduction_scores(curves: Curves, found: UnigramPerplexity) -> Scores:
@@ -176,8 +176,8 @@ def _rank_scores(ranked: Rankings, found: UnigramPerplexity, k: int) -> Scores:
                     if (rank := getattr(row, name)) is not None
                 }
                 more = {"by": by, "end": end, "sentence": row.sentence, **ranks}
-                made = _scores(found, "ranking", {"ppl": row.ppl, "pplu": row.pplu}, more)
-                scores += [score.with_more(text=row.text) for score in made]
+                of_sentence = _scores(found, "ranking", {"ppl": row.ppl, "pplu": row.pplu}, more)
+                scores += [score.with_more(text=row.text) for score in of_sentence]
     for pair, tau in ranked.tau.items():
         scores += _scores(found, "ranking", {"kendall_tau": tau}, {"of": list(pair)})
     return scores
@@ -190,21 +190,21 @@ def _scores(
     more: Mapping[str, Any],
     signed: Mapping[str, object] | None = None,
 ) -> Scores:
-    """Return numbers without intervals, and with the signature of the scores and what else was chosen.
+    """Return numbers without intervals, with the signature of the scores and further settings.
 
-    Parts of that signature that are other than those of the scores are ``signed``.
+    Parts that differ from the signature of the scores are ``signed``.
     """
     chosen = "|".join(f"{k}:{'/'.join(map(str, v)) if isinstance(v, list) else v}" for k, v in more.items())
-    own = f"{table}|{chosen}|{signature({**found.parts, **(signed or {})})}"
-    scores = (Score(name, value, own) for name, value in values.items())
+    signed_text = f"{table}|{chosen}|{signature({**found.parts, **(signed or {})})}"
+    scores = (Score(name, value, signed_text) for name, value in values.items())
     return keyed(scores, model=found.model, objective=found.objective, table=table, **more)
 
 
 def scores_table(models: Mapping[str, Record], title: str = "") -> ReportTable:
-    """A row for each measure, a column for each model.
+    """Return a row for each measure, a column for each model.
 
     Args:
-        models: what a run keeps of each, by the heading of its column.
+        models: records of each model in a run, by the heading of its column.
         title: of the table.
     """
     unigram = next(iter(models.values()))["unigram"]
@@ -213,30 +213,30 @@ def scores_table(models: Mapping[str, Record], title: str = "") -> ReportTable:
     evaluator = PPLU
     if alone:
         gained = "nats per token that the model gains over these word frequencies"
-        own = Measure("information_learned", "-ln PPLu", meaning=gained)
-        measures = tuple(own if each.name == own.name else each for each in PPLU.measures)
+        learned = Measure("information_learned", "-ln PPLu", meaning=gained)
+        measures = tuple(learned if each.name == learned.name else each for each in PPLU.measures)
         evaluator = replace(PPLU, measures=measures)
     return measures_table(evaluator, models, title, note)
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:
-    """All tables of one model."""
+    """Return all tables of one model."""
     return [scores_table({record["model"]: record}, title), *further_tables(record["records"])]
 
 
 def further_tables(records: Sequence[Record]) -> list[ReportTable]:
-    """Tables of further measurements of one model: smaller vocabularies, split words, rankings of sentences."""
+    """Return tables of further measurements of one model: smaller vocabularies, split words, rankings of sentences."""
     of = {
         name: [record for record in records if record.get("table") == name]
         for name in ("reduction", "random-split", "senses", "ranking")
     }
     sides = {side: [r for r in of["reduction"] if r["side"] == side] for side in ("model", "truth")}
-    made = [_reduction_table(rows) for rows in sides.values() if rows]
+    result = [_reduction_table(rows) for rows in sides.values() if rows]
     if of["random-split"]:
-        made.append(_split_table(of["random-split"], {r["name"]: r for r in records if "table" not in r}))
+        result.append(_split_table(of["random-split"], {r["name"]: r for r in records if "table" not in r}))
     if of["senses"]:
-        made.append(_senses_table(of["senses"]))
-    return made + (_ranking_tables(of["ranking"]) if of["ranking"] else [])
+        result.append(_senses_table(of["senses"]))
+    return result + (_ranking_tables(of["ranking"]) if of["ranking"] else [])
 
 
 def _reduction_table(records: Sequence[Record]) -> ReportTable:
@@ -324,8 +324,8 @@ def _ranking_tables(records: Sequence[Record]) -> list[ReportTable]:
 
 
 def _sentences_table(rows: Sequence[Mapping[str, Record]], by: str, end: str) -> ReportTable:
-    known = "rank_truth_ppl" in rows[0]["ppl"]
-    truth = {"truth: PPL rank": "rank_truth_ppl", "PPLu rank": "rank_truth_pplu"} if known else {}
+    has_truth = "rank_truth_ppl" in rows[0]["ppl"]
+    truth = {"truth: PPL rank": "rank_truth_ppl", "PPLu rank": "rank_truth_pplu"} if has_truth else {}
     return ReportTable(
         title=f"{end.capitalize()} {len(rows)} {RANKINGS[by]}",
         columns=("PPL", "rank", "PPLu", "rank", *truth, "sentence"),
@@ -367,7 +367,7 @@ class PpluRecord(TypedDict):
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables and figures for the template; None where no model was measured."""
+    """Return tables and figures for the template; None if no model was measured."""
     models = run.of_models("pplu", PpluRecord)
     if not models:
         return None
@@ -378,13 +378,13 @@ def section(run: MeasuredRun) -> dict[str, Any] | None:
         "signatures": {
             name: next(r["signature"] for r in records if "table" not in r) for name, records in signed.items()
         },
-        "further": {name: made for name, r in models.items() if (made := further_tables(r["records"]))},
+        "further": {name: further for name, r in models.items() if (further := further_tables(r["records"]))},
         "figures": {name: svg for name, svg in figures.items() if svg is not None},
     }
 
 
 def figure(record: Record, salt: str) -> str | None:
-    """Relative change (equation 15) against vocabulary size, a panel a protocol, as ``<svg>``; None without reduction.
+    """Draw relative change (equation 15) by vocabulary size, a panel a protocol, as ``<svg>``; None without reduction.
 
     Args:
         record: of a model.
@@ -395,13 +395,13 @@ def figure(record: Record, salt: str) -> str | None:
         return None
     names = {"model": record["model"], "truth": TRUTH_NAME}
     sizes = sorted({each["words"] for each in reduction})
-    with new_figure(9.6, 3.4, salt) as drawn:
-        panels: Any = drawn.subplots(1, len(PROTOCOLS), sharey=True, sharex=True)
+    with new_figure(9.6, 3.4, salt) as canvas:
+        panels: Any = canvas.subplots(1, len(PROTOCOLS), sharey=True, sharex=True)
         for axes, protocol in zip(panels, PROTOCOLS, strict=True):
             for side, colour in (("model", MODEL), ("truth", TRUTH)):
-                own = [each for each in reduction if (each["side"], each["protocol"]) == (side, protocol)]
+                of_side = [each for each in reduction if (each["side"], each["protocol"]) == (side, protocol)]
                 for label, measure, style in (("PPL", "change_ppl", "-"), ("PPLu", "change_pplu", (0, (3, 2)))):
-                    of = sorted((each["words"], each["value"]) for each in own if each["name"] == measure)
+                    of = sorted((each["words"], each["value"]) for each in of_side if each["name"] == measure)
                     if of:
                         axes.plot(
                             [words for words, _ in of],
@@ -422,5 +422,5 @@ def figure(record: Record, salt: str) -> str | None:
                 plain_log_axis(axes.xaxis, round_ticks(sizes[0], sizes[-1], 5))
         panels[0].set_ylim(bottom=0.0)
         panels[0].set_ylabel("change against all words, %")
-        drawn.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-        return to_svg(drawn, salt, "Change of PPL and PPLu against vocabulary size")
+        canvas.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        return to_svg(canvas, salt, "Change of PPL and PPLu against vocabulary size")

@@ -1,4 +1,4 @@
-"""PPLu of the truth before and after words are told apart by their tags.
+"""PPLu of the truth before and after words are split by their tags.
 
 A split by meaning adds information, so the PPLu of the truth falls: PPLu does not depend on the vocabulary for random
 splits only (Roh et al. 2020, equations 7 to 14).
@@ -26,7 +26,7 @@ MARK = "/"  #: between a word and its sense
 
 @dataclass(frozen=True)
 class SenseSplit:
-    """The truth before and after words are told apart by their tags; scores are of `compare_pplu`."""
+    """The truth before and after words are split by their tags; scores are of `compare_pplu`."""
 
     whole: dict[str, Score]
     split: dict[str, Score]

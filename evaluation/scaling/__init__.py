@@ -1,1 +1,1 @@
-"""Loss against corpus size, model size and compute, where the irreducible part of the loss is known exactly."""
+"""Loss against corpus size, model size and compute, with an exactly known irreducible part."""

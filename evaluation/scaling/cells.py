@@ -1,11 +1,11 @@
-"""Cells of a sweep as fits see them (settings, cost, scatter), and their power law.
+"""Cells of a sweep (settings, cost, scatter), and their power law.
 
 Seeds are crossed with corpus sizes: cells of one shape and seed start from the same weights at every corpus size, and
 their deviations go together, the more the nearer the sizes. So the seeds of a shape are drawn whole. Shapes share
 nothing but the number of a seed.
 
 The power law of the reducible loss, KL(x) = A x^-alpha, is a straight line of logarithms, fitted by maximum likelihood.
-The loss of a model is that of the truth and the divergence on top. Laws of the loss have the first as a free constant
+The loss of a model is the loss of the truth plus the divergence. Laws of the loss have the first as a free constant
 (Hestness et al. 2017; Kaplan et al. 2020; Hoffmann et al. 2022); here it is known, so only the divergence is fitted.
 """
 
@@ -55,20 +55,20 @@ class ScalingCell:
         return self.model, self.sentences
 
     def value(self, axis: Axis) -> float:
-        """Place of the cell on an axis."""
+        """Return the place of the cell on an axis."""
         return float(getattr(self, axis))
 
     def held(self, axis: Axis) -> str:
-        """Setting that a fit over ``axis`` holds equal in all its cells."""
+        """Return the setting that a fit over ``axis`` holds equal in all its cells."""
         return self.model if axis == "sentences" else f"{self.sentences:,} sentences"
 
     def varied(self, axis: Axis) -> str | int:
-        """Setting that differs between the cells of a fit over ``axis``."""
+        """Return the setting that differs between the cells of a fit over ``axis``."""
         return self.sentences if axis == "sentences" else self.model
 
 
 def groups_of(settings: Sequence[Hashable]) -> list[list[int]]:
-    """Row numbers of equal settings, in order of first appearance."""
+    """Return the row numbers of equal settings, in order of first appearance."""
     groups: dict[Hashable, list[int]] = {}
     for row, key in enumerate(settings):
         groups.setdefault(key, []).append(row)
@@ -77,7 +77,7 @@ def groups_of(settings: Sequence[Hashable]) -> list[list[int]]:
 
 @dataclass(frozen=True)
 class Scatter:
-    """Scatter of ln KL between K cells that a law does not tell apart."""
+    """Scatter of ln KL between K cells, which a law does not explain."""
 
     replicated: bool  #: from seeds of equal settings; False: there are none, it is the scatter around the law
     moves: FloatArray  #: (M, K) of ln KL, each times a standard normal number
@@ -90,8 +90,8 @@ def scatter_of(cells: Sequence[ScalingCell], target: FloatArray, residuals: Floa
     Where seeds of a shape are at several corpus sizes, a move is the deviation of one seed from the means of the
     sizes, over sqrt(r (r - 1)) for r seeds: any linear estimate from the means then varies as it does from seed to
     seed, whatever goes together, with r - 1 degrees of freedom for each shape, added up over shapes. A missing cell
-    is filled in with the sum of its size's and its seed's effects by least squares. Elsewhere cells are moved alone,
-    with one standard deviation in all: that within settings, or, where no setting has two seeds, that around the law.
+    is filled in with the sum of its size's and its seed's effects by least squares. Otherwise cells are moved alone,
+    with one common standard deviation: within settings, or, if no setting has two seeds, around the law.
 
     Args:
         cells: (K,) of the fit.
@@ -131,8 +131,8 @@ def draw(scatter: Scatter, *, seed: int, replicates: int) -> FloatArray:
     rng = np.random.default_rng([seed, 1])
     levels = (rng.permutation(replicates) + 0.5) / replicates  # every quantile once
     stretch = np.sqrt(scatter.free / chi2.ppf(levels, scatter.free))
-    drawn = stretch[:, None] * (rng.normal(size=(replicates, len(scatter.moves))) @ scatter.moves)
-    return np.asarray(np.clip(drawn, -FURTHEST, FURTHEST))
+    moves = stretch[:, None] * (rng.normal(size=(replicates, len(scatter.moves))) @ scatter.moves)
+    return np.asarray(np.clip(moves, -FURTHEST, FURTHEST))
 
 
 def _alone(residuals: FloatArray, free: int) -> FloatArray:
@@ -140,7 +140,7 @@ def _alone(residuals: FloatArray, free: int) -> FloatArray:
 
 
 def _whole_seeds(cells: Sequence[ScalingCell], target: FloatArray) -> FloatArray | None:
-    """Moves of the cells of one shape, (r, K); None where no seed is at several sizes, or not all are connected."""
+    """Return moves of the cells of one shape, (r, K); None if no seed is at several sizes, or not all are connected."""
     sizes, size = np.unique([cell.sentences for cell in cells], return_inverse=True)
     seeds, seed = np.unique([cell.seed for cell in cells], return_inverse=True)
     r = len(seeds)
@@ -162,7 +162,7 @@ class PowerLaw:
     exponent: float
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        """Value of the law at each x, (K,)."""
+        """Return the value of the law at each x, (K,)."""
         return np.asarray(self.coefficient * x**-self.exponent)
 
 
@@ -171,9 +171,9 @@ class PowerLawFit:
     """A fitted law, and how well it fits."""
 
     law: PowerLaw
-    r2: float  #: share of the variance of ln y that it explains; 1 where there is none
+    r2: float  #: share of the variance of ln y that it explains; 1 without variance
     residual: float  #: standard deviation of ln y around it, degrees of freedom counted: .05 is 5%
-    between: float  #: of that, what is neither sampling error of the evaluation sentences nor shared by a seed
+    between: float  #: the part of it without sampling error of the evaluation sentences and effects of seeds
     lack_of_fit: float | None  #: p-value of the F-test that the line is enough; None without replicates
     weights: FloatArray  #: (K,) of the points, inverse variances of ln y up to a factor
 
@@ -208,16 +208,16 @@ def fit_power_law(
 ) -> PowerLawFit:
     """Fit ln y = ln A - alpha ln x + e, e normal with variance ``spread**2`` + s^2; A, alpha, s by maximum likelihood.
 
-    Where all ``spread`` are equal this is least squares of the logarithms. With ``seeds``, what all points of one seed
-    share is no part of e: it moves the level, not the slope, so s and the weights come from a model in which each seed
-    has a level of its own. Where every seed has the same points, its law is that of the mean level.
+    With equal ``spread`` this is least squares of the logarithms. With ``seeds``, the deviation that all points of a
+    seed share is no part of e: it moves the level, not the slope, so s and the weights come from a model with a level
+    for each seed. If every seed has the same points, the law is at the mean level.
 
     Args:
         x: (K,) above zero.
         y: (K,) above zero.
         spread: (K,) standard deviation of each ln y known beforehand; None: 0.
-        settings: (K,) equal for replicates; None: there are none.
-        seeds: (K,) equal for points that share part of their deviation; None: none do.
+        settings: (K,) equal for replicates; None: no replicates.
+        seeds: (K,) equal for points that share part of their deviation; None: no points do.
 
     Raises:
         InputError: fewer than 3 different x, or values without logarithm.
@@ -225,23 +225,23 @@ def fit_power_law(
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     check_points(x, y)
     design, target = log_design(x), np.log(y)
-    known = np.zeros(len(x)) if spread is None else np.asarray(spread, dtype=np.float64) ** 2
+    known_variance = np.zeros(len(x)) if spread is None else np.asarray(spread, dtype=np.float64) ** 2
     levels = design if seeds is None else _with_levels(design, seeds)
 
     def cost(variance: float) -> float:
-        weights = 1.0 / (known + variance)
+        weights = 1.0 / (known_variance + variance)
         residuals = target - levels @ weighted_line(levels, weights, target)
-        return float((np.log(known + variance) + weights * residuals**2).sum())
+        return float((np.log(known_variance + variance) + weights * residuals**2).sum())
 
     flat = weighted_line(levels, np.ones(len(x)), target)
     squares = max(float(((target - levels @ flat) ** 2).mean()), _ROUNDING)
-    if np.ptp(known) == 0.0:
-        variance, weights = max(0.0, squares - float(known[0])), np.ones(len(x))
+    if np.ptp(known_variance) == 0.0:
+        variance, weights = max(0.0, squares - float(known_variance[0])), np.ones(len(x))
     else:
         low = np.log(squares) - 30.0
         best = minimize_scalar(lambda t: cost(np.exp(t)), bounds=(low, np.log(squares) + 10.0), method="bounded")
         variance = float(np.exp(best.x))
-        weights = 1.0 / (known + variance)
+        weights = 1.0 / (known_variance + variance)
     line = weighted_line(design, weights, target)
     residuals = target - design @ line
     return PowerLawFit(
@@ -255,7 +255,7 @@ def fit_power_law(
 
 
 def log_design(x: FloatArray) -> FloatArray:
-    """Columns 1 and -ln x, (K, 2); ln x counted from its middle, so that the two do not go together."""
+    """Return columns 1 and -ln x, (K, 2); ln x counted from its middle, so that the two do not go together."""
     logs = np.log(x)
     return np.column_stack([np.ones(len(x)), -(logs - _middle(x))])
 
@@ -274,19 +274,19 @@ def _middle(x: FloatArray) -> float:
 
 
 def weighted_line(design: FloatArray, weights: FloatArray, targets: FloatArray) -> FloatArray:
-    """Coefficients of weighted least squares, (P,), or (P, R) of targets (K, R); ``design`` is (K, P)."""
+    """Return coefficients of weighted least squares, (P,), or (P, R) of targets (K, R); ``design`` is (K, P)."""
     weighted = design.T * weights
     return np.asarray(np.linalg.solve(weighted @ design, weighted @ targets))
 
 
 def law_of(line: FloatArray, x: FloatArray) -> PowerLaw:
-    """The law of a line in the columns of `log_design` of ``x``."""
+    """Return the law of a line in the columns of `log_design` of ``x``."""
     level = float(line[0] + line[1] * _middle(x))
     return PowerLaw(float(np.exp(np.clip(level, -LARGEST, LARGEST))), float(line[1]))
 
 
 def explained(target: FloatArray, residuals: FloatArray) -> float:
-    """R squared, unweighted."""
+    """Return R squared, unweighted."""
     total = float(((target - target.mean()) ** 2).sum())
     return 1.0 if total == 0.0 else 1.0 - float((residuals**2).sum()) / total
 
@@ -294,7 +294,7 @@ def explained(target: FloatArray, residuals: FloatArray) -> float:
 def lack_of_fit(
     x: FloatArray, target: FloatArray, settings: Sequence[Hashable], seeds: Sequence[Hashable] | None = None
 ) -> float | None:
-    """P-value of the F-test of a straight line in ln x against a mean for every setting.
+    """Return P-value of the F-test of a straight line in ln x against a mean for every setting.
 
     The error is the deviation from the means of the settings (Draper and Smith 1998, 2.1). Where the same ``seeds``
     are in every setting they are blocks: their means are taken out of the error as well.
@@ -344,7 +344,7 @@ def best_fit(
     *,
     again: bool,
 ) -> Any:
-    """Best fit by `scipy.optimize.least_squares` from several starts.
+    """Return the best fit by `scipy.optimize.least_squares` from several starts.
 
     Args:
         residuals: of the parameters.

@@ -1,7 +1,7 @@
 """All fits of a sweep, with intervals from seeds, or the scatter around the law, and evaluation sentences.
 
-Beside a law for each axis there are the joint law of model and corpus size, KL(N, D) = A N^-alpha + B D^-beta, where
-the irreducible part is known, and the usual law, L(x) = E + A x^-alpha, with E unknown: here it can be checked.
+Next to a law for each axis there are the joint law of model and corpus size, KL(N, D) = A N^-alpha + B D^-beta, with
+known irreducible part, and the usual law, L(x) = E + A x^-alpha, with E unknown: here it can be checked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from truesource.evaluation.scaling.cells import (
     scatter_of,
     weighted_line,
 )
-from truesource.evaluation.scaling.losses import Losses, Resampled, resample
+from truesource.evaluation.scaling.losses import Losses, ResampledLosses, resample
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import track
@@ -57,7 +57,7 @@ class JointFit:
     at_bound: bool  #: an exponent is at its bounds, or a term next to nothing: the points do not tell the parameters
 
     def __call__(self, n: FloatArray, d: FloatArray) -> FloatArray:
-        """Value of the law at each pair, (K,)."""
+        """Return the value of the law at each pair, (K,)."""
         return np.asarray(self.size(n) + self.data(d))
 
 
@@ -150,7 +150,7 @@ class FloorFit:
     at_bound: bool  #: the floor came out at 0, or the exponent at its bounds: the points do not say where E is
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        """Value of the law at each x, (K,)."""
+        """Return the value of the law at each x, (K,)."""
         return self.floor + self.law(x)
 
 
@@ -208,7 +208,7 @@ def fit_floor(x: FloatArray, loss: FloatArray, start: FloorFit | None = None) ->
 
 
 def _linear(scaled: FloatArray, loss: FloatArray, exponent: float) -> FloatArray:
-    """Floor and factor of least squares of L for a given exponent."""
+    """Return the floor and factor of least squares of L for a given exponent."""
     design = np.column_stack([np.ones(len(scaled)), scaled**-exponent])
     floor, factor = np.linalg.lstsq(design, loss, rcond=None)[0]
     return np.array([max(float(floor), 1e-3 * loss.min()), max(float(factor), 1e-3 * np.ptp(loss)), exponent])
@@ -216,7 +216,7 @@ def _linear(scaled: FloatArray, loss: FloatArray, exponent: float) -> FloatArray
 
 @dataclass(frozen=True)
 class UnknownFloor:
-    """The loss fitted with its irreducible part unknown, and what that part really is."""
+    """The loss fitted with its irreducible part unknown, and the true part."""
 
     fit: FloorFit
     truth: float  #: nats a token
@@ -239,18 +239,18 @@ class AxisFit:
     exponent: Interval
     lines: FloatArray  #: (2, R) coefficients of the replicates in the columns of `log_design` of ``x``
     failed: int  #: replicates without a fit: a reducible loss at zero or below
-    scatter: Scatter  #: that intervals hold besides the evaluation sentences
+    scatter: Scatter  #: included in intervals, with the evaluation sentences
     unknown: UnknownFloor | None  #: None: too few different x
 
     def band(self, x: FloatArray) -> FloatArray:
-        """95% interval of the law at each x, pointwise, (2, K)."""
+        """Return 95% interval of the law at each x, pointwise, (2, K)."""
         middle = (np.log(self.x.min()) + np.log(self.x.max())) / 2.0
         values = self.lines[0][:, None] - self.lines[1][:, None] * (np.log(x) - middle)[None, :]
         return np.asarray(np.exp(np.quantile(values, TAILS, axis=0)))
 
 
 @dataclass(frozen=True)
-class Joint:
+class JointResult:
     """The fit over model size and corpus size together."""
 
     fit: JointFit
@@ -266,27 +266,27 @@ class Fits:
     """Result of `fit_all`."""
 
     axes: list[AxisFit]
-    joint: Joint | None
+    joint: JointResult | None
     refused: list[str]  #: what could not be fitted though it was varied, and why
     replicates: int
     seed: int
 
 
 def fit_all(cells: Sequence[ScalingCell], losses: Losses, *, seed: int, replicates: int = REPLICATES) -> Fits:
-    """Fit the reducible loss over every axis that the cells vary, and over both sizes together where that is possible.
+    """Fit the reducible loss over every axis that the cells vary, and over both sizes together if possible.
 
     Over sentences, cells of one model are taken together; over parameters and FLOPs, cells of one corpus size. Of the
     FLOPs of equal settings, which differ a little between seeds, the mean is taken. The joint law is over parameters
     without embeddings and sentences.
 
     Intervals are percentiles of replicates, the fit repeated on each with the weights of the first. A replicate has
-    other evaluation sentences (`resample`) and, drawn by `draw`, other seeds: those of a shape are moved together at
-    all corpus sizes. Where no setting has two seeds, the scatter around the law stands in for them, and over sentences
-    the level is then that of this one seed. Another sample of train sentences, shared by the seeds of a cell, and a
-    law of another form are not in the intervals. Of too few sentences there are none.
+    other evaluation sentences (`resample`) and, drawn by `draw`, other seeds: the seeds of a shape are moved together
+    at all corpus sizes. If no setting has two seeds, the scatter around the law replaces them, and over sentences
+    the level is then the level of this one seed. Another sample of train sentences, shared by the seeds of a cell, and
+    a law of another form are not in the intervals. Too few sentences have no intervals.
 
     Args:
-        cells: (C,) what was trained.
+        cells: (C,) trained models.
         losses: of the same C models.
         seed: of the bootstrap.
         replicates: of the bootstrap.
@@ -318,7 +318,7 @@ def _over(
     cells: Sequence[ScalingCell],
     rows: Sequence[int],
     losses: Losses,
-    resampled: Resampled,
+    resampled: ResampledLosses,
     spread: FloatArray,
     seed: int,
 ) -> AxisFit:
@@ -368,7 +368,7 @@ def _unknown_floor(
     x: FloatArray,
     cells: Sequence[ScalingCell],
     losses: Losses,
-    resampled: Resampled,
+    resampled: ResampledLosses,
     scatter: Scatter,
     seed: int,
 ) -> UnknownFloor | None:
@@ -393,7 +393,7 @@ def _unknown_floor(
     )
 
 
-def _joint(cells: Sequence[ScalingCell], losses: Losses, resampled: Resampled, seed: int) -> Joint:
+def _joint(cells: Sequence[ScalingCell], losses: Losses, resampled: ResampledLosses, seed: int) -> JointResult:
     n = _positions("parameters_without_embeddings", cells)
     d = _positions("sentences", cells)
     check_joint(n, d)
@@ -419,11 +419,11 @@ def _joint(cells: Sequence[ScalingCell], losses: Losses, resampled: Resampled, s
         name: interval(part(fit), np.array([part(law) for law in again]), resampled.few) for name, part in parts.items()
     }
     at_bound = fit.at_bound or float(np.mean([law.at_bound for law in again])) > TAILS[0]
-    return Joint(fit, intervals, tuple(range(len(cells))), failed, scatter, at_bound)
+    return JointResult(fit, intervals, tuple(range(len(cells))), failed, scatter, at_bound)
 
 
 def interval(value: float, replicates: FloatArray, few: bool) -> Interval:
-    """A value with the percentiles of its replicates; without them of too few sentences."""
+    """Return a value with the percentiles of its replicates; without them of too few sentences."""
     if few:
         return Interval(float(value))
     low, high = np.quantile(replicates, TAILS)

@@ -30,7 +30,7 @@ class Losses:
 
     @property
     def reducible(self) -> FloatArray:
-        """Estimated KL(P || Q) of each model, nats a token, (C,): its loss less that of the truth."""
+        """Estimated KL(P || Q) of each model, nats a token, (C,): its loss less the loss of the truth."""
         return np.asarray(self.excess.sum(axis=1) / self.counts.sum())
 
     @property
@@ -44,13 +44,13 @@ class Losses:
         return too_few(int((self.counts > 0.0).sum()))
 
     def take(self, rows: Sequence[int]) -> Losses:
-        """Only some of the models."""
+        """Select some of the models."""
         return Losses(self.excess[list(rows)], self.truth, self.counts)
 
 
 @dataclass(frozen=True)
-class Resampled:
-    """Replicates of the losses of `Losses`, R of them; NaN where a reducible loss came out at zero or below."""
+class ResampledLosses:
+    """Replicates of the losses of `Losses`, R of them; NaN if a reducible loss came out at zero or below."""
 
     reducible: FloatArray  #: (R, C)
     irreducible: FloatArray  #: (R,)
@@ -61,16 +61,16 @@ class Resampled:
         """Replicates in which every reducible loss is above zero, (R,)."""
         return np.asarray(np.isfinite(self.reducible).all(axis=1))
 
-    def take(self, rows: Sequence[int]) -> Resampled:
-        """Only some of the models."""
+    def take(self, rows: Sequence[int]) -> ResampledLosses:
+        """Select some of the models."""
         return replace(self, reducible=self.reducible[:, list(rows)])
 
-    def shifted(self, logs: FloatArray) -> Resampled:
+    def shifted(self, logs: FloatArray) -> ResampledLosses:
         """Add something to the logarithm of each reducible loss, (R, C)."""
         return replace(self, reducible=self.reducible * np.exp(logs))
 
 
-def resample(losses: Losses, *, seed: int, replicates: int = REPLICATES) -> tuple[Resampled, FloatArray]:
+def resample(losses: Losses, *, seed: int, replicates: int = REPLICATES) -> tuple[ResampledLosses, FloatArray]:
     """Bootstrap over evaluation sentences, drawn with replacement, the same for all models and the truth.
 
     Args:
@@ -87,14 +87,14 @@ def resample(losses: Losses, *, seed: int, replicates: int = REPLICATES) -> tupl
     values = sums[:, :-1] / sums[:, -1:]
     with np.errstate(invalid="ignore", divide="ignore"):
         logs = np.where(values[:, :-1] > 0.0, np.log(values[:, :-1]), np.nan)
-    return Resampled(np.exp(logs), values[:, -1], losses.too_few), _deviation(logs)
+    return ResampledLosses(np.exp(logs), values[:, -1], losses.too_few), _deviation(logs)
 
 
 def _deviation(logs: FloatArray) -> FloatArray:
-    """Standard deviation of each column, its NaN left out; 0 where fewer than two values are left."""
+    """Return the standard deviation of each column without NaN; 0 for fewer than two numbers."""
     there = np.isfinite(logs)
     n = np.maximum(there.sum(axis=0), 1)
-    kept = np.where(there, logs, 0.0)
-    mean = kept.sum(axis=0) / n
+    finite = np.where(there, logs, 0.0)
+    mean = finite.sum(axis=0) / n
     squares = np.where(there, (logs - mean) ** 2, 0.0)
     return np.asarray(np.sqrt(squares.sum(axis=0) / n))

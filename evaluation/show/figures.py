@@ -1,4 +1,4 @@
-"""Parts of all figures: colours that everybody can tell apart, marks, and small, repeatable SVG."""
+"""Parts of all figures: colours for colour-blind readers too, marks, and small, reproducible SVG."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ DIGITS = 6  #: of numbers; the files of a run have all
 LONGEST = 60  #: characters of a label
 Rows = list[list[Any]]
 # Okabe & Ito (2008); one meaning each, throughout the report.
-TRUTH = "#C04A00"  #: what the grammar says exactly
-MODEL = "#0066A6"  #: what a model says
-SAMPLE = "#5B99C4"  #: what was sampled
+TRUTH = "#C04A00"  #: exact values of the grammar
+MODEL = "#0066A6"  #: values of a model
+SAMPLE = "#5B99C4"  #: samples
 SECOND = "#00805F"  #: a second curve of the same kind
 QUIET = "#6B7280"  #: for comparison only
-BARS = "#8B94A3"  #: bars of what others are compared with
+BARS = "#8B94A3"  #: bars of a reference
 SERIES = (MODEL, SECOND, "#A36AA5", "#B8860B", "#3E9A8F", "#8C510A", SAMPLE, QUIET)  #: curves of many, in turn
 PHASES = {"split": "#DCEBF7", "merge": "#FBE6D4", "smooth": "#DDF1E7"}
 RESOLUTION = 300  #: dots an inch of PNG files
 BINS = 60  #: of the ranks, evenly wide on the logarithmic axis
 LONGEST_LABEL = 40  #: characters of a word in a figure
-_BEYOND = 0.02  #: inches that text may leave a figure: they are seen by nobody
-FAR_APART = 2.5  #: ratio of ratios from which on their axis is logarithmic
+_BEYOND = 0.02  #: inches that text may leave a figure, which are invisible
+FAR_APART = 2.5  #: least ratio of ratios for a logarithmic axis
 _SUPERSCRIPT = str.maketrans("0123456789-\N{MINUS SIGN}", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻")
 _STYLE = {
     "svg.fonttype": "none",
@@ -74,11 +74,11 @@ _FILE: ContextVar[FigureFile | None] = ContextVar("figure_file", default=None)
 
 
 def marks_of(drawn: Figure) -> str:
-    """The marks of a figure that was drawn, as JSON in ASCII.
+    """Return the marks of a drawn figure, as JSON in ASCII.
 
-    It is a list of panels. ``name`` is what a panel is called, ``x`` and ``y`` what its axes are called, ``fx`` and
-    ``fy`` how values become points of the SVG: ``[1 for a logarithmic axis, a, b]`` stands for a + b x. Each entry of
-    ``series`` has a name, and ``rows`` of x, y, low, high, value, as long as they have to be; null where there is none.
+    It is a list of panels, with the title ``name``, the titles ``x`` and ``y`` of the axes, and the maps ``fx`` and
+    ``fy`` from values to points of the SVG: ``[1 for a logarithmic axis, a, b]`` means a + b x. Each entry of
+    ``series`` has a name, and ``rows`` of x, y, low, high, value, as long as needed, with null for missing numbers.
     A place on an axis of names has the name in its row.
     """
     height = drawn.get_size_inches()[1] * 72.0
@@ -92,7 +92,7 @@ def marks_of(drawn: Figure) -> str:
             fx, fy = _maps(axes, drawn.dpi, height)
             names = axes.get_title(), axes.get_xlabel(), axes.get_ylabel()
             titles = dict(zip(("name", "x", "y"), map(_text, names), strict=True))
-            places = {axis: found for axis in "xy" if (found := _places(getattr(axes, f"{axis}axis")))}
+            places = {axis: labels for axis in "xy" if (labels := _places(getattr(axes, f"{axis}axis")))}
             panels.append({**titles, "fx": fx, "fy": fy, **({"places": places} if places else {}), "series": series})
     return json.dumps(panels, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
@@ -111,12 +111,11 @@ def _number(value: Any) -> float | int | None:
 
 
 def _rows(*columns: Iterable[Any]) -> Rows:
-    made = zip(*columns, strict=True)
-    return [[_number(value) for value in row] for row in made]
+    return [[_number(value) for value in row] for row in zip(*columns, strict=True)]
 
 
 def _maps(axes: Axes, dpi: float, height: float) -> tuple[list[float], list[float]]:
-    """Return how values become points of the SVG, whose origin is at the top left."""
+    """Return the maps from values to points of the SVG, whose origin is at the top left."""
     (x0, x1), (y0, y1) = axes.get_xlim(), axes.get_ylim()
     ends = axes.transData.transform([(x0, y0), (x1, y1)]) * 72.0 / dpi
     return (
@@ -133,7 +132,7 @@ def _map(is_log: bool, low: float, high: float, at_low: float, at_high: float) -
 
 
 def _places(axis: Any) -> dict[str, str]:
-    """The names on an axis by their place; none where its labels are numbers."""
+    """Return the names on an axis by their place; empty if its labels are numbers."""
     from matplotlib.ticker import FixedLocator
 
     if not isinstance(axis.get_major_locator(), FixedLocator):
@@ -179,7 +178,7 @@ def _bars(container: Any) -> Rows:
 
 
 def _collection(collection: Any) -> Rows:
-    """Cells of hexagons with their counts, points, intervals, and bands with their ends."""
+    """Return cells of hexagons with their counts, points, intervals, and bands with their ends."""
     from matplotlib.collections import LineCollection, PathCollection, PolyCollection
 
     at, values = np.asarray(collection.get_offsets()), collection.get_array()
@@ -208,13 +207,13 @@ def _interval(segment: Any) -> list[Any]:
 
 def _cells(image: Any) -> Rows:
     values: Sequence[Sequence[Any]] = np.ma.filled(image.get_array().astype(np.float64), np.nan).tolist()
-    found = ([x, y, None, None, _number(v)] for y, row in enumerate(values) for x, v in enumerate(row))
-    return [cell for cell in found if cell[4] is not None]
+    cells = ([x, y, None, None, _number(v)] for y, row in enumerate(values) for x, v in enumerate(row))
+    return [cell for cell in cells if cell[4] is not None]
 
 
 @dataclass
 class FigureFile:
-    """The wishes of `write_figure` for the figure that is being drawn."""
+    """The request of `write_figure` for the figure that is being drawn."""
 
     format: str  #: svg, pdf or png
     size: tuple[float, float] | None  #: inches; None: as the figure has it
@@ -254,7 +253,7 @@ def drawing_for(file: FigureFile) -> Iterator[None]:
 
 @contextmanager
 def figure(width: float, height: float, salt: str) -> Iterator[Figure]:
-    """An empty figure of a size in inches in the report's style; no window system, no pyplot."""
+    """Open an empty figure of a size in inches in the report's style, without window system or pyplot."""
     with extras_for("a figure"):
         import matplotlib
         from matplotlib.figure import Figure
@@ -266,7 +265,7 @@ def figure(width: float, height: float, salt: str) -> Iterator[Figure]:
 
 
 def step_axis(axes: Any, steps: FloatArray) -> None:
-    """A logarithmic axis of steps on which step 0 has a place: ln(1 + step)."""
+    """Make an axis of steps logarithmic, with a place for step 0: ln(1 + step)."""
     last = float(steps[-1])
     ticks = [t for t in (0, 1, 3, *(m * 10**k for k in range(1, 9) for m in (1, 3))) if t <= 1.02 * last]
     ticks = [t for i, t in enumerate(ticks) if t in (0, 1) or len(ticks) <= 9 or str(t)[0] == "1" or i == 0]
@@ -275,7 +274,7 @@ def step_axis(axes: Any, steps: FloatArray) -> None:
 
 
 def to_svg(drawn: Figure, salt: str, title: str) -> str:
-    """The figure as an ``<svg>`` element for a page with others.
+    """Return the figure as an ``<svg>`` element for a page with others.
 
     Labels, names and words are taken literally: control characters are shown as escapes, long words are shortened.
     The same figure gives the same text: no date, ids from ``salt`` and numbers. Coordinates are rounded to a hundredth
@@ -293,7 +292,7 @@ def to_svg(drawn: Figure, salt: str, title: str) -> str:
     if file is not None and file.format != "svg":
         file.data = figure_data(drawn, file.format)
     stream = io.StringIO()
-    with warnings.catch_warnings():  # the text is drawn by the reader's fonts, which may have what ours lack
+    with warnings.catch_warnings():  # the reader's fonts draw the text, and may have glyphs that ours lack
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
         drawn.savefig(stream, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
         marks = escape(marks_of(drawn))
@@ -301,11 +300,11 @@ def to_svg(drawn: Figure, salt: str, title: str) -> str:
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
-    made = dict.fromkeys(re.findall(r'\bid="([a-zA-Z]*[0-9a-f]{10})"', text))
-    # matplotlib makes these of all digits of positions, and the layout finds the last digits in another way each time
-    short = {name: f"{name[:-10]}{number}" for number, name in enumerate(made, start=1)}
+    hashed = dict.fromkeys(re.findall(r'\bid="([a-zA-Z]*[0-9a-f]{10})"', text))
+    # matplotlib hashes all digits of positions, the last of which differ between layouts
+    short = {name: f"{name[:-10]}{number}" for number, name in enumerate(hashed, start=1)}
     text = re.sub(
-        r'(\bid="|url\(#|href="#)([^")]*)', lambda found: f"{found[1]}{salt}-{short.get(found[2], found[2])}", text
+        r'(\bid="|url\(#|href="#)([^")]*)', lambda match: f"{match[1]}{salt}-{short.get(match[2], match[2])}", text
     )
     text = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(?<=\d\.\d\d)\d+", "", tag[0]), text)
     text = re.sub(r"\n\s*", "\n", text)
@@ -321,7 +320,7 @@ def to_svg(drawn: Figure, salt: str, title: str) -> str:
 
 
 def _set_text(drawn: Figure, size: float) -> None:
-    """Give the usual text of a figure a size in points, and to any other as much more or less."""
+    """Set the size of the usual text of a figure in points, and scale all other text with it."""
     from matplotlib.axes import Axes
     from matplotlib.text import Text
 
@@ -334,10 +333,10 @@ def _set_text(drawn: Figure, size: float) -> None:
 
 
 def _fit_text(drawn: Figure) -> None:
-    """Break the lines of titles, labels of axes and remarks that are too long for the figure, and those of legends.
+    """Break too long lines of titles, labels of axes, remarks and legends of a figure.
 
     Raises:
-        InputError: there is not enough room for all text, or for what is drawn.
+        InputError: there is not enough room for all text, or for the marks.
     """
     for axes in drawn.axes:
         for text in (axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts):
@@ -348,17 +347,17 @@ def _fit_text(drawn: Figure) -> None:
         while columns > 1 and legend.get_window_extent().width > drawn.bbox.width:
             columns -= 1
             _set_columns(legend, columns)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         drawn.draw_without_rendering()
     box, (width, height) = drawn.get_tightbbox(), drawn.get_size_inches()
     inside = min(box.x0, box.y0) > -_BEYOND and box.x1 < width + _BEYOND and box.y1 < height + _BEYOND
-    if not inside or any("constrained_layout" in str(each.message) for each in said):
+    if not inside or any("constrained_layout" in str(each.message) for each in caught):
         raise InputError("not all text fits into a figure of this size; choose a larger size, or smaller text")
 
 
 def _set_columns(legend: Any, columns: int) -> None:
-    """Lay out a legend of a figure anew; matplotlib can set the number of columns only where a legend is made."""
+    """Lay out a legend of a figure anew; matplotlib sets the number of columns only when it makes a legend."""
     texts = [(text.get_text(), text.get_fontsize()) for text in legend.get_texts()]
     legend._ncols = columns
     legend._init_legend_box(legend.legend_handles, [text for text, _ in texts])
@@ -369,7 +368,7 @@ def _set_columns(legend: Any, columns: int) -> None:
 
 
 def figure_data(drawn: Figure, kind: str) -> bytes:
-    """A figure as PDF or PNG; the same figure gives the same bytes."""
+    """Return a figure as PDF or PNG; the same figure gives the same bytes."""
     metadata = {"pdf": {"CreationDate": None, "Creator": None, "Producer": None}, "png": {"Software": None}}[kind]
     stream = io.BytesIO()
     with warnings.catch_warnings():
@@ -392,7 +391,7 @@ def _make_printable(drawn: Figure) -> None:
 
 
 def _printable_ticks(wrapped: Any) -> Any:
-    """The formatter of an axis, with labels escaped and powers of ten in plain characters instead of mathtext."""
+    """Wrap the formatter of an axis: labels are escaped, and powers of ten in plain characters instead of mathtext."""
     from matplotlib.ticker import Formatter, LogFormatter
 
     class Printable(Formatter):
@@ -407,13 +406,13 @@ def _printable_ticks(wrapped: Any) -> Any:
 
 
 def _powers(label: str) -> str:
-    r"""``10⁻³`` for ``$\mathdefault{10^{-3}}$``."""
+    r"""Return ``10⁻³`` for ``$\mathdefault{10^{-3}}$``."""
     plain = label.removeprefix(r"$\mathdefault{").removesuffix("}$").replace(r"\times", "\N{MULTIPLICATION SIGN}")
     return re.sub(r"\^\{([^}]*)\}", lambda power: superscript(power[1]), plain)
 
 
 def superscript(number: int | str) -> str:
-    """An integer in superscript characters."""
+    """Return an integer in superscript characters."""
     return str(number).translate(_SUPERSCRIPT)
 
 
@@ -422,19 +421,19 @@ def _label(text: str) -> str:
 
 
 def without_marks(svg: str) -> str:
-    """The figure without what only a page uses."""
+    """Return the figure without the attributes that only a page uses."""
     return re.sub(r' data-(?:name|marks)="[^"]*"', "", svg)
 
 
 def standalone(svg: str) -> str:
-    """The figure as a file of its own, on white."""
+    """Return the figure as a separate file, on white."""
     head, rest = svg.split(">", 1)
     opening = head.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     return f'{opening}>\n<rect width="100%" height="100%" fill="white"/>{rest}\n'
 
 
 def plain_log_axis(axis: Any, ticks: list[float]) -> None:
-    """A logarithmic axis (matplotlib's ``xaxis`` or ``yaxis``) that shows these values as plain numbers."""
+    """Show these values as plain numbers on a logarithmic axis (matplotlib's ``xaxis`` or ``yaxis``)."""
     from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
     axis.set_major_locator(FixedLocator(ticks))
@@ -443,7 +442,7 @@ def plain_log_axis(axis: Any, ticks: list[float]) -> None:
 
 
 def ratio_axis(axes: Any, low: float, high: float) -> None:
-    """Limits of a horizontal axis of ratios from ``low`` to ``high``, logarithmic where they are far apart."""
+    """Set the limits of a horizontal axis of ratios from ``low`` to ``high``, logarithmic if they are far apart."""
     if high / low > FAR_APART:
         axes.set_xscale("log")
         axes.set_xlim(0.95 * low, 1.08 * high)
@@ -454,7 +453,7 @@ def ratio_axis(axes: Any, low: float, high: float) -> None:
 
 
 def round_ticks(low: float, high: float, most: int = 8) -> list[float]:
-    """Round numbers inside a range of positive values, for a logarithmic axis; a few of them."""
+    """Return a few round numbers inside a range of positive values, for a logarithmic axis."""
     import math
 
     for steps in ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 3, 5), (1, 2, 5), (1, 3), (1,)):
@@ -466,7 +465,7 @@ def round_ticks(low: float, high: float, most: int = 8) -> list[float]:
 
 
 def binned(counts: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Mean share of the tokens in bins of ranks, zeros included, against the bins' geometric middle."""
+    """Return the mean share of the tokens in bins of ranks, zeros included, against the bins' geometric middle."""
     import numpy as np
 
     edges = np.unique(np.geomspace(1, len(counts) + 1, BINS + 1).round().astype(np.int64))

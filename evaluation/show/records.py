@@ -1,4 +1,4 @@
-"""Records of a run folder, as its stages write them and the report reads them; keys that are not here are kept."""
+"""Records of a run folder, as its stages write them and the report reads them; other keys are kept."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ REMEDY = "delete it and run the experiment again"  #: a run passes over stages w
 def nested(
     records: Iterable[Record], row: Callable[[Record], Any], column: Callable[[Record], Any] = itemgetter("name")
 ) -> dict[Any, dict[Any, Record]]:
-    """Records by row and column of a table, rows in the order of their first records."""
-    found: dict[Any, dict[Any, Record]] = {}
+    """Return records by row and column of a table, rows in the order of their first records."""
+    table: dict[Any, dict[Any, Record]] = {}
     for record in records:
-        found.setdefault(row(record), {})[column(record)] = record
-    return found
+        table.setdefault(row(record), {})[column(record)] = record
+    return table
 
 
 @with_config(STRICT)
@@ -76,7 +76,7 @@ class _HeldOutFit(TypedDict):
 
 @with_config(STRICT)
 class DiagnosisRecord(TypedDict):
-    """``grammar/diagnosis.json``: what is shown of a `truesource.grammar.diagnostics.Diagnosis`."""
+    """``grammar/diagnosis.json``: the shown entries of a `truesource.grammar.diagnostics.Diagnosis`."""
 
     total_mass: float
     spectral_radius: float
@@ -104,7 +104,7 @@ class _TreebankTruth(TypedDict):
 
 @with_config(STRICT)
 class TreebankRecord(TypedDict):
-    """``treebank/statistics.json``: what is shown of it."""
+    """The shown entries of ``treebank/statistics.json``."""
 
     source: str
     statistics: _TreebankCounts
@@ -115,7 +115,7 @@ class TreebankRecord(TypedDict):
 
 @with_config(STRICT)
 class LoadedRecord(TypedDict):
-    """``loaded/<model>.json``: what a model that was loaded says of itself."""
+    """``loaded/<model>.json``: properties of a loaded model."""
 
     reference: str
     name: str

@@ -1,4 +1,4 @@
-"""The result of a public call: numbers, tables and a figure, whatever was measured."""
+"""The result of a public call: numbers, tables and a figure."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _OF_PARTS = ("by", "table", "seed_of", "baseline")  #: keys of records that are 
 class Result(ResultRecords):
     """The result of `truesource.compare`, `truesource.evaluate` and `truesource.bound`.
 
-    ``result["kl"]`` is a number with its interval and signature. ``print(result)`` shows its tables, and a notebook
-    does; `table` gives one of them, `to_pandas` all numbers as a data frame, `figure` draws.
+    ``result["kl"]`` is a number with its interval and signature. ``print(result)`` shows its tables, as a notebook
+    does; `table` returns one of them, `to_pandas` all numbers as a data frame, `figure` draws.
     """
 
     kind: str  #: the call, such as ``compare`` or ``evaluate pplu``
-    scores: Sequence[Score | NoScore]  #: every number, with the keys that say what it is of
+    scores: Sequence[Score | NoScore]  #: every number, with keys such as model and group
     tables: Sequence[ReportTable]
-    inputs: Sequence[str] = ()  #: what was read or sampled, a line each, if the call read several texts
+    inputs: Sequence[str] = ()  #: a line for each text, if the call read or sampled several
     notes: Sequence[str] = ()  #: sentences for the reader, such as differences between the text and its truth
     draw: Callable[[], str | None] | None = field(default=None, compare=False)  #: makes the figure, as ``<svg>``
-    detail: Any = field(default=None, compare=False)  #: what the call measured, with all arrays; None after `load`
+    detail: Any = field(default=None, compare=False)  #: the measurements, with all arrays; None after `load`
 
     @override
     def as_scores(self) -> Sequence[Score | NoScore]:
@@ -115,7 +115,7 @@ class Result(ResultRecords):
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
-        """Read what `save` wrote as JSON; the figure and ``detail`` are not kept.
+        """Read the JSON file of `save`; the figure and ``detail`` are not in it.
 
         Raises:
             InputError: the file is missing, or is something else.
@@ -143,15 +143,15 @@ class Result(ResultRecords):
         return "".join(each._repr_html_() for each in self.tables) + notes
 
 
-def _table(known: Mapping[str, Any]) -> ReportTable:
-    rows = [TableRow(**{**row, "cells": [_cell(cell) for cell in row["cells"]]}) for row in known["rows"]]
-    return ReportTable(**{**known, "rows": rows})
+def _table(record: Mapping[str, Any]) -> ReportTable:
+    rows = [TableRow(**{**row, "cells": [_cell(cell) for cell in row["cells"]]}) for row in record["rows"]]
+    return ReportTable(**{**record, "rows": rows})
 
 
-def _cell(known: Any) -> Cell | str | None:
-    if not isinstance(known, dict):
-        return known  # type: ignore[no-any-return]
-    ends, score = known["ends"], known["score"]
+def _cell(record: Any) -> Cell | str | None:
+    if not isinstance(record, dict):
+        return record  # type: ignore[no-any-return]
+    ends, score = record["ends"], record["score"]
     return Cell(
-        **{**known, "ends": None if ends is None else tuple(ends), "score": None if score is None else tuple(score)}
+        **{**record, "ends": None if ends is None else tuple(ends), "score": None if score is None else tuple(score)}
     )

@@ -1,4 +1,4 @@
-"""Models beside the truth, and a model alone, as tables."""
+"""Tables of models compared with the truth, and of a model alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from truesource.evaluation.show.words import unchecked_note, vocabulary_note
 from truesource.grammar.support.printable import listed
 
 if TYPE_CHECKING:
-    from truesource.evaluation.core.comparison import ScoredAlone
+    from truesource.evaluation.core.comparison import AloneScores
 
 
 #: column, its heading and how it is shown, after the model and its objective
@@ -26,7 +26,7 @@ _WITH_INTERVAL = "relative_ppl"  #: the others have theirs in files only
 
 
 def results_table(records: Sequence[Mapping[str, Any]]) -> ReportTable:
-    """A row for each model: perplexity, bound, relative perplexity with interval, rho, R2, tokens."""
+    """Return a row for each model: perplexity, bound, relative perplexity with interval, rho, R2, tokens."""
     over = " (and seeds, of a mean over seeds)" if any("replicates" in r for r in records) else ""
     words = "".join(f". {note}" for note in vocabulary_notes(records))
     return ReportTable(
@@ -40,7 +40,7 @@ def results_table(records: Sequence[Mapping[str, Any]]) -> ReportTable:
 
 
 def vocabulary_notes(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Sentences on the vocabularies that the models of each objective are scored in."""
+    """Return sentences on the vocabularies that the models of each objective are scored in."""
     groups: dict[str, list[str]] = {}
     for record in records:
         if record["model"] != "oracle" and record.get("signature"):
@@ -79,7 +79,7 @@ def _measure(record: Mapping[str, Any], name: str, spec: str) -> Cell | None:
 
 
 def lines_table(lines: Sequence[Mapping[str, Any]], bound: float) -> ReportTable:
-    """The best predictors that see 0, 1, 2, ... words: perplexity, and that over the bound of the truth."""
+    """Return perplexity and relative perplexity of the best predictors that see 0, 1, 2, ... words."""
     from truesource.evaluation.core.windows import window_name
 
     rows = []
@@ -98,9 +98,9 @@ def lines_table(lines: Sequence[Mapping[str, Any]], bound: float) -> ReportTable
     )
 
 
-def alone_table(found: ScoredAlone) -> ReportTable:
-    """A model on text whose truth is not known: perplexity with interval, tokens, sentences."""
-    scores = found.scores
+def alone_table(scored: AloneScores) -> ReportTable:
+    """Return a model on text with an unknown truth: perplexity with interval, tokens, sentences."""
+    scores = scored.scores
     sentences = scores.n_sentences - len(scores.impossible)
     return ReportTable(
         columns=("model", "objective", "PPL", "tokens", "sentences"),
@@ -109,13 +109,13 @@ def alone_table(found: ScoredAlone) -> ReportTable:
         rows=[
             TableRow(
                 [
-                    found.model,
-                    found.objective,
-                    score_cell({**found.ppl._asdict(), "signature": found.signature}, ".2f"),
+                    scored.model,
+                    scored.objective,
+                    score_cell({**scored.ppl._asdict(), "signature": scored.signature}, ".2f"),
                     number_cell(len(scores.log_prob), ","),
                     number_cell(sentences, ","),
                 ],
-                found.signature,
+                scored.signature,
             )
         ],
         note="interval: 95%, sentences resampled; the true distribution of the text is not known",

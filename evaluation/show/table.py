@@ -20,7 +20,7 @@ ABSENT = "\N{EN DASH}"  #: where nothing was measured
 LONGEST_WORD = 200  #: characters of a word in a table
 WIDTH = 200  #: characters of a table as text
 LONGEST_TITLE = 80  #: characters of a run without a blank in the one line of a table
-FEW_COLUMNS = 8  #: beside which there is room for intervals
+FEW_COLUMNS = 8  #: most columns with intervals next to values
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Cell:
     small: str = ""  #: a remark below the value, on the terminal in brackets after it
     #: the number and the ends of its interval with all digits, for files
     score: tuple[float, float | None, float | None] | None = field(default=None, compare=False)
-    #: the code of why there is no interval, see `truesource.grammar.support.printable`; empty: none is missing
+    #: reason for a missing interval, as a code, see `truesource.grammar.support.printable`
     no_interval: str = field(default="", compare=False)
 
     @property
@@ -45,14 +45,14 @@ class Cell:
         return self.joined(" ")
 
     def joined(self, separator: str) -> str:
-        """The value, its interval and the remark, with this between them."""
+        """Return the value, its interval and the remark, with this between them."""
         ends = None if self.ends is None else f"[{self.ends[0]}, {self.ends[1]}]"
         return separator.join(part for part in (self.text, ends, f"({self.small})" if self.small else None) if part)
 
 
 @dataclass(frozen=True)
 class TableRow:
-    """Cells, and what the numbers in them depend on."""
+    """Cells, and the signature of their numbers."""
 
     cells: Sequence[Cell | str | None]  #: None: not measured
     signature: str = ""
@@ -75,8 +75,8 @@ class ReportTable:
     def caption(self) -> str:
         """The note, and a sentence on values without an interval."""
         cells = [cell for row in self.rows for cell in row.cells if isinstance(cell, Cell)]
-        said = no_interval_text([cell.no_interval for cell in cells if cell.no_interval])
-        return ". ".join(filter(None, (self.note.removesuffix(".") if said else self.note, said)))
+        reasons = no_interval_text([cell.no_interval for cell in cells if cell.no_interval])
+        return ". ".join(filter(None, (self.note.removesuffix(".") if reasons else self.note, reasons)))
 
     def __repr__(self) -> str:
         name = f"{shortened(self.title, LONGEST_TITLE)}: " if self.title else ""
@@ -86,7 +86,7 @@ class ReportTable:
         return table_text(self)
 
     def _repr_html_(self) -> str:
-        """The table in a notebook; all numbers are text, so the order of the rows is that of the table."""
+        """Return the table for a notebook; all numbers are text, so the rows keep their order."""
         from html import escape
 
         def line(tag: str, texts: Sequence[str]) -> str:
@@ -106,12 +106,12 @@ class ReportTable:
         return f"{title}<table><thead>{head}</thead><tbody>{rows}</tbody></table>{note}"
 
     def is_text(self, column: int) -> bool:
-        """True if a column holds text, which is aligned left."""
+        """Return True if a column holds text, which is aligned left."""
         return column in self.text or column - len(self.columns) in self.text
 
 
 def _one_line(text: str) -> str:
-    """Return the words of a cell on one line; what is indented stays so."""
+    """Return the words of a cell on one line, with the indentation."""
     return "\N{NO-BREAK SPACE}" * (len(text) - len(text.lstrip(" "))) + " ".join(text.split())
 
 
@@ -149,15 +149,15 @@ def printable(table: ReportTable, separator: str) -> Table:
     """Return a table for a console of the library rich; ``separator`` is between values and intervals."""
     from rich.table import Table
 
-    made = Table(title=table.title or None, title_justify="left", caption=table.caption or None, caption_justify="left")
+    grid = Table(title=table.title or None, title_justify="left", caption=table.caption or None, caption_justify="left")
     for number, (heading, width) in enumerate(zip(table.columns, widths(table, separator), strict=True)):
         text = table.is_text(number)
-        made.add_column(
+        grid.add_column(
             heading, justify="left" if text else "right", no_wrap=not wraps(table, number), min_width=width or None
         )
     for row in table.rows:
-        made.add_row(*(written(cell, separator) for cell in row.cells))
-    return made
+        grid.add_row(*(written(cell, separator) for cell in row.cells))
+    return grid
 
 
 def written(cell: Cell | str | None, separator: str) -> str:
@@ -166,7 +166,7 @@ def written(cell: Cell | str | None, separator: str) -> str:
 
 
 def wraps(table: ReportTable, column: int) -> bool:
-    """True if lines of a column may be broken: of all texts but the first, which names the row."""
+    """Return True if lines of a column may be broken: all texts but the first, which names the row."""
     return table.is_text(column) and column != first_text(table)
 
 
@@ -176,7 +176,7 @@ def first_text(table: ReportTable) -> int:
 
 
 def widths(table: ReportTable, separator: str) -> list[int]:
-    """Characters that each column needs, as it is printed; 0 of those whose lines may be broken."""
+    """Return the printed width of each column in characters; 0 if its lines may be broken."""
     from rich.cells import cell_len
 
     columns = zip(*([written(cell, separator) for cell in row.cells] for row in table.rows), strict=True)
@@ -188,16 +188,16 @@ def widths(table: ReportTable, separator: str) -> list[int]:
 
 
 def plain_number(value: Any) -> Any:
-    """A number of NumPy as one of Python; any other as it is."""
+    """Return a NumPy number as a Python number; other values unchanged."""
     return value.item() if hasattr(value, "item") else value
 
 
 def number_cell(value: float | None, spec: str, *, small: str = "") -> Cell | None:
-    """A number without an interval; files have all its digits. None where there is no number.
+    """Return a number without an interval; files have all its digits. None if there is no number.
 
     Args:
         value: of any kind, NumPy's too.
-        spec: how it is shown, as for `format`; a comma alone for counts, which are shown in full.
+        spec: its format, as for `format`; a comma alone for counts, which are shown in full.
         small: a remark.
     """
     if value is None:
@@ -208,11 +208,11 @@ def number_cell(value: float | None, spec: str, *, small: str = "") -> Cell | No
 
 
 def score_cell(score: Mapping[str, Any] | None, spec: str, *, small: str = "") -> Cell | None:
-    """The value of a score's record with its interval; None where there is no score.
+    """Return the value of a score's record with its interval; None if there is no score.
 
     Args:
-        score: with ``value``, ``low`` and ``high``; without the ends, ``no_interval`` or the signature may say why.
-        spec: how numbers are shown, as for `format`.
+        score: with ``value``, ``low`` and ``high``; without ends, ``no_interval`` or the signature may have the reason.
+        spec: format of numbers, as for `format`.
         small: a remark.
     """
     if score is None:
@@ -225,9 +225,9 @@ def score_cell(score: Mapping[str, Any] | None, spec: str, *, small: str = "") -
 
 
 def shown(value: float, spec: str) -> str:
-    """A number with a true minus, and none before zeros; one too large for its places in powers of ten.
+    """Return a number with a true minus, except before zeros; too large a number for its places in powers of ten.
 
-    From a thousand on, four digits stand before the point, and none after it.
+    Numbers from a thousand have no decimal places.
     """
     if _PLACES.fullmatch(spec) and 1e3 <= abs(value) < 1e7:
         spec = ".0f"

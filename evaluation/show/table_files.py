@@ -1,4 +1,4 @@
-"""Tables as files for other programs: CSV and Parquet with all digits, LaTeX and Markdown as people see them."""
+"""Tables as files for other programs: CSV and Parquet with all digits, LaTeX and Markdown with rounded numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from truesource.grammar.support.printable import markdown, terminal
 if TYPE_CHECKING:
     import pandas as pd
 
-#: characters that LaTeX obeys, or has not in every encoding, as it writes them
+#: LaTeX of characters with a meaning, or missing from some encodings
 _IN_LATEX = {
     "\\": r"\textbackslash{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -41,28 +41,28 @@ def write_columns(path: Path, columns: Mapping[str, Any]) -> None:
 
     Args:
         path: .csv or .parquet.
-        columns: arrays or lists, by name; None where nothing was measured.
+        columns: arrays or lists, by name; None if nothing was measured.
     """
     import pyarrow as pa
 
-    made = pa.table(dict(columns))
+    table = pa.table(dict(columns))
     with atomic_path(path) as partial:
         if path.suffix.lower() == ".csv":
-            made.to_pandas(types_mapper=_nullable).to_csv(partial, index=False, lineterminator="\n")
+            table.to_pandas(types_mapper=_nullable).to_csv(partial, index=False, lineterminator="\n")
         else:
             import pyarrow.parquet as pq
 
-            pq.write_table(made, partial, compression="zstd")
+            pq.write_table(table, partial, compression="zstd")
 
 
 def as_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Rows as columns; None where a row has no such entry."""
+    """Return rows as columns; None if a row has no such entry."""
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}
 
 
 def _nullable(kind: Any) -> Any:
-    """Columns of whole numbers stay whole numbers where some are missing."""
+    """Return a type for whole numbers of which some are missing."""
     import pandas as pd
     import pyarrow as pa
 
@@ -75,11 +75,11 @@ def write_tables(path: Path, tables: Sequence[ReportTable]) -> None:
 
 
 def columns_of(tables: Sequence[ReportTable]) -> dict[str, list[Any]]:
-    """All rows of tables as columns of one length; None where nothing was measured.
+    """Return all rows of tables as columns of one length; None if nothing was measured.
 
     The first column is the title of the table, the last the signature. A column ``x`` of numbers with intervals is
-    followed by ``x_low`` and ``x_high``. Numbers have all their digits. What is no number in such a column, such as a
-    remark below it, is in ``x_note``.
+    followed by ``x_low`` and ``x_high``. Numbers have all their digits. Text in such a column, such as a
+    remark below a number, is in ``x_note``.
     """
     rows = []
     for table in tables:
@@ -92,23 +92,23 @@ def columns_of(tables: Sequence[ReportTable]) -> dict[str, list[Any]]:
     order = list(dict.fromkeys(name for table in tables for name in _names(table)))
     forms = {form for values, _ in rows for form in values}
     numeric = {name for name, part in forms if part == "_value"}
-    made: dict[str, list[Any]] = {_TABLE: [values[_TABLE, ""] for values, _ in rows]}
+    columns: dict[str, list[Any]] = {_TABLE: [values[_TABLE, ""] for values, _ in rows]}
     for name in order:
         if name not in numeric:
-            made[name] = [values.get((name, "")) for values, _ in rows]
+            columns[name] = [values.get((name, "")) for values, _ in rows]
             continue
-        made[name] = [values.get((name, "_value")) for values, _ in rows]
+        columns[name] = [values.get((name, "_value")) for values, _ in rows]
         for part in ("_low", "_high"):
             if (name, part) in forms:
-                made[f"{name}{part}"] = [values.get((name, part)) for values, _ in rows]
+                columns[f"{name}{part}"] = [values.get((name, part)) for values, _ in rows]
         notes = [_note(values, name) for values, _ in rows]
         if any(note is not None for note in notes):
-            made[f"{name}_note"] = notes
-    return {**made, _SIGNATURE: [signature for _, signature in rows]}
+            columns[f"{name}_note"] = notes
+    return {**columns, _SIGNATURE: [signature for _, signature in rows]}
 
 
 def _parts(cell: Cell | str | None) -> dict[str, Any]:
-    """The values of a cell for the columns of a file, by the end of their names; of a text the end is empty."""
+    """Return the values of a cell for the columns of a file, by the suffix of their names, which is empty for text."""
     if cell is None:
         return {}
     if isinstance(cell, str):
@@ -121,20 +121,20 @@ def _parts(cell: Cell | str | None) -> dict[str, Any]:
 
 
 def _note(values: dict[tuple[str, str], Any], name: str) -> str | None:
-    found: str | None = values.get((name, "_note"), values.get((name, "")))
-    return None if found == ABSENT else found
+    note: str | None = values.get((name, "_note"), values.get((name, "")))
+    return None if note == ABSENT else note
 
 
 def frame_of(tables: Sequence[ReportTable]) -> pd.DataFrame:
-    """The columns of `columns_of` as a data frame; columns without any entry are left out."""
+    """Return the columns of `columns_of` as a data frame; columns without any entry are excluded."""
     import pandas as pd
 
-    found = {name: values for name, values in columns_of(tables).items() if any(value is not None for value in values)}
-    return pd.DataFrame({name: pd.Series(values).convert_dtypes() for name, values in found.items()})
+    filled = {name: values for name, values in columns_of(tables).items() if any(value is not None for value in values)}
+    return pd.DataFrame({name: pd.Series(values).convert_dtypes() for name, values in filled.items()})
 
 
 def csv_text(tables: Sequence[ReportTable]) -> str:
-    """The columns of `columns_of` as CSV; a cell is empty where nothing was measured."""
+    """Return the columns of `columns_of` as CSV; a cell is empty if nothing was measured."""
     columns = columns_of(tables)
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -149,7 +149,7 @@ def _write_parquet(path: Path, tables: Sequence[ReportTable]) -> None:
 
 
 def _of_one_type(values: list[Any]) -> list[Any]:
-    """Whole numbers among others become such numbers; among texts, all become texts; strings if nothing is there."""
+    """Convert values to one type: whole numbers among others to floats, all to text if one is, else unchanged."""
     kinds = {type(value) for value in values if value is not None}
     if str in kinds and len(kinds) > 1:
         return [None if value is None else str(value) for value in values]
@@ -159,7 +159,7 @@ def _of_one_type(values: list[Any]) -> list[Any]:
 
 
 def _names(table: ReportTable) -> list[str]:
-    """Names of the columns in files; a name that is taken, or that every file has, gets a number."""
+    """Return names of the columns in files; a name that is taken, or that every file has, gets a number."""
     names: list[str] = []
     for name in table.keys or map(_plain, table.columns):
         times = 1
@@ -170,9 +170,9 @@ def _names(table: ReportTable) -> list[str]:
 
 
 def latex_text(tables: Sequence[ReportTable], stem: str = "") -> str:
-    """Each table as a ``table`` of LaTeX with rules of booktabs; titles and notes are captions, signatures comments.
+    """Return each table as a LaTeX ``table`` with booktabs; titles and notes are captions, signatures comments.
 
-    Labels are made of the name of the file, and the title up to its first comma, which new data leave as they are.
+    Labels are the name of the file with the title up to its first comma, which do not change with new data.
     """
     heads = [table.title.partition(",")[0] for table in tables]
     names = [re.sub(r"[^a-z0-9]+", "-", f"{stem} {head}".lower()).strip("-") for head in heads]
@@ -181,7 +181,7 @@ def latex_text(tables: Sequence[ReportTable], stem: str = "") -> str:
 
 
 def in_latex(text: str) -> str:
-    """A text as LaTeX prints it as it is, in one line."""
+    """Escape a text for LaTeX, in one line."""
     return "".join(_IN_LATEX.get(character, character) for character in terminal(_plain(text)))
 
 
@@ -220,7 +220,7 @@ def _latex_row(cells: Sequence[str]) -> str:
 
 
 def markdown_text(tables: Sequence[ReportTable]) -> str:
-    """Each table in Markdown, numbers rounded as on the terminal; the title is bold, the note stands below."""
+    """Return each table in Markdown, numbers rounded as on the terminal; the title is bold, the note below."""
     return "\n".join(map(_markdown, tables))
 
 
@@ -238,7 +238,7 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 
 def in_markdown(text: str) -> str:
-    """A text as Markdown shows it as it is, in one line."""
+    """Escape a text for Markdown, in one line."""
     return markdown(_plain(text))
 
 
@@ -250,13 +250,13 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _written(made: Callable[[Sequence[ReportTable]], str]) -> Callable[[Path, Sequence[ReportTable]], None]:
-    return lambda path, tables: write_text(path, made(tables))
+def _writer(text_of: Callable[[Sequence[ReportTable]], str]) -> Callable[[Path, Sequence[ReportTable]], None]:
+    return lambda path, tables: write_text(path, text_of(tables))
 
 
 WRITERS: dict[str, Callable[[Path, Sequence[ReportTable]], None]] = {
-    ".csv": _written(csv_text),
+    ".csv": _writer(csv_text),
     ".parquet": _write_parquet,
     ".tex": lambda path, tables: write_text(path, latex_text(tables, path.stem)),
-    ".md": _written(markdown_text),
+    ".md": _writer(markdown_text),
 }

@@ -17,14 +17,14 @@ from truesource.grammar.support.printable import FEWEST, counted, listed
 from truesource.grammar.support.printable import too_few as too_few_units
 
 NONE = "\N{EN DASH}"  #: in place of a number that does not exist
-PARTIAL = 0.05  #: a model that leaves out a larger share of the sentences stands apart
-PERFECT = 1e-9  #: how far a relative perplexity may lie from 1 and still be called equal
+PARTIAL = 0.05  #: models that exclude a larger share of the sentences are not compared with others
+PERFECT = 1e-9  #: relative perplexities this close to 1 are called equal
 #: in which vocabulary models are compared, by the first part of ``compared`` in signatures
 _VOCABULARIES = {
     "common": "The {objective} models are compared in the {size} words that all of them know; all others are one word,"
     " <unk>.",
-    "full": "The {objective} models are compared in all {size} words of the truth; what a model gives to <unk> is"
-    " shared out among the words it stands for.",
+    "full": "The {objective} models are compared in all {size} words of the truth; a model's probability of <unk> is"
+    " divided among the words that it represents.",
 }
 CONTEXTS = {
     "causal": "its left context",
@@ -34,7 +34,7 @@ CONTEXTS = {
 
 
 def number(value: Any, digits: int = 4) -> str:
-    """A value with about so many significant digits and thousands separated; a dash for None."""
+    """Return a value with about ``digits`` significant digits and thousands separated; a dash for None."""
     if value is None:
         return NONE
     if isinstance(value, int) or abs(value) >= 10 ** (digits - 1):
@@ -46,7 +46,7 @@ def number(value: Any, digits: int = 4) -> str:
 
 
 def brief(value: float) -> str:
-    """300000 as ``300k``, 2e12 as ``2e12``."""
+    """Return 300000 as ``300k``, 2e12 as ``2e12``."""
     for limit, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if limit <= value < 1e12:
             return f"{value / limit:.4g}{unit}"
@@ -54,7 +54,7 @@ def brief(value: float) -> str:
 
 
 def p_value(p: float | None) -> str:
-    """A p-value with three places, or as many as tell it from the level of the tests; a dash for None."""
+    """Return a p-value with three places, or as many as tell it from the level of the tests; a dash for None."""
     if p is None:
         return NONE
     places = next(n for n in range(3, 18) if n == 17 or p == CHANCE or round(p, n) != CHANCE)
@@ -62,17 +62,17 @@ def p_value(p: float | None) -> str:
 
 
 def holm_family(tests: int) -> str:
-    """The family of tests that p-values are adjusted for."""
+    """Return the family of tests that p-values are adjusted for."""
     return f"Holm: for {count(tests, 'pair')} of models"
 
 
 def chance(p_adjusted: float | None, tests: int, difference: float) -> str:
-    """The end of a sentence on the difference of two models that came out in this order, with the p-value behind it.
+    """Return the end of a sentence on the observed difference of two models, with its p-value.
 
     Args:
         p_adjusted: of the difference, for the family of the table that it is in.
         tests: number of tests in the family.
-        difference: above 0 if it has the sign that the sentence claims.
+        difference: above 0 if it has the claimed sign.
     """
     if p_adjusted is None:
         return "may be chance (too few sentences for a p-value)"
@@ -83,7 +83,7 @@ def chance(p_adjusted: float | None, tests: int, difference: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds as ``41 s``, ``3 min 05 s`` or ``2 h 10 min``; a dash for None."""
+    """Return seconds as ``41 s``, ``3 min 05 s`` or ``2 h 10 min``; a dash for None."""
     if seconds is None:
         return NONE
     if seconds < 99.5:
@@ -96,17 +96,17 @@ def duration(seconds: float | None) -> str:
 
 
 def count(n: int, noun: str) -> str:
-    """``1 sentence``, ``2,000 sentences``; nouns with a plural in s only."""
+    """Return ``1 sentence``, ``2,000 sentences``; nouns with a plural in s only."""
     return counted(n, noun)
 
 
 def file_names(text: str) -> str:
-    """A list of files without the folders of absolute paths, which are of no use on another machine."""
+    """Return a list of files without the folders of absolute paths, which are useless on another machine."""
     return ", ".join(map(_file_name, text.split(", ")))
 
 
 def command_line(text: str) -> str:
-    """A command with absolute paths as in `file_names`."""
+    """Return a command with absolute paths as in `file_names`."""
     try:
         parts = shlex.split(text)
     except ValueError:  # written without quotes
@@ -121,20 +121,20 @@ def _file_name(word: str) -> str:
 
 
 def interval(record: Record, name: str, places: int = 3) -> str:
-    """``1.080 [1.060, 1.100]``, or ``1.080 [-]`` where there is no interval."""
+    """Return ``1.080 [1.060, 1.100]``, or ``1.080 [-]`` if there is no interval."""
     spec = f".{places}f"
     text, low, high = shown(record[name], spec), record.get(f"{name}_low"), record.get(f"{name}_high")
     return f"{text} [-]" if low is None or high is None else f"{text} [{shown(low, spec)}, {shown(high, spec)}]"
 
 
 def partial(row: Record) -> bool:
-    """True if a model was scored on so few of the sentences that it does not compare with the others."""
+    """Return True if a model was scored on so few of the sentences that it does not compare with the others."""
     left_out = row.get("excluded") or 0
     return bool(left_out > PARTIAL * (left_out + _scored(row)))
 
 
 def vocabulary_note(signatures: Sequence[str]) -> str:
-    """A sentence on the vocabulary that rows of one table are compared in; empty if it is that of the truth.
+    """Return a sentence on the vocabulary that rows of one table are compared in; empty for the truth's vocabulary.
 
     Args:
         signatures: of the rows, which have one vocabulary.
@@ -152,12 +152,12 @@ def vocabulary_note(signatures: Sequence[str]) -> str:
             " each model reads its own words, the truth every word. A coarser vocabulary makes every KL smaller"
         )
         if every[0].get("disjoint") == "uncorrected":
-            notes.append("The truth does not leave out what the split leaves out")
+            notes.append("The truth does not exclude the sentences that the split excludes")
     elif kinds[0].startswith("full"):
         how = {"training+1": "in proportion to their counts in the training text plus one", "uniform": "equally"}
         shared = sorted({kind.partition("/")[2] for kind in kinds} - {""})
         out = (
-            f"; what a model gives to <unk> is shared out among the words it stands for, {how[shared[0]]}"
+            f"; a model's probability of <unk> is divided among the words that it represents, {how[shared[0]]}"
             if shared
             else ""
         )
@@ -178,7 +178,7 @@ def vocabulary_note(signatures: Sequence[str]) -> str:
 
 
 def unchecked_note(signatures: Iterable[tuple[str, str]]) -> str:
-    """A sentence on models that may look ahead; empty if there is none.
+    """Return a sentence on models that may look ahead; empty without such models.
 
     Args:
         signatures: names of models with a signature of each.
@@ -190,7 +190,7 @@ def unchecked_note(signatures: Iterable[tuple[str, str]]) -> str:
 
 
 def by_vocabulary(rows: Sequence[Record]) -> list[list[Record]]:
-    """Rows in groups of one vocabulary, in which alone they compare."""
+    """Group rows by vocabulary; rows compare only within a group."""
     groups: dict[str, list[Record]] = {}
     for row in rows:
         groups.setdefault(parts_of(row.get("signature") or "").get("vocab", ""), []).append(row)
@@ -198,31 +198,31 @@ def by_vocabulary(rows: Sequence[Record]) -> list[list[Record]]:
 
 
 def left_out(rows: Sequence[Record]) -> list[str]:
-    """Sentences on each model that was scored on part of the sentences, or on none."""
+    """Return sentences on each model that was scored on part of the sentences, or on none."""
     return [
         f"{row['model']} has no perplexity: {impossible(row)} of {row['excluded']:,} sentences."
         if row["relative_ppl"] is None
         else f"{row['model']}: {impossible(row)} of {row['excluded'] + _scored(row):,} sentences; the numbers and"
-        f" the bound are those of the other {_scored(row):,}, and do not compare with other rows."
+        f" the bound are of the other {_scored(row):,}, and do not compare with other rows."
         for row in rows
         if partial(row)
     ]
 
 
 def _scored(row: Record) -> int:
-    """Sentences that a model was scored on, as far as it is known."""
+    """Return the number of scored sentences; 0 if unknown."""
     return row.get("sentences") or 0
 
 
 def impossible(row: Record) -> str:
-    """Return which side cannot make how many of the sentences that are left out of a result."""
+    """Return the numbers of excluded sentences of a result that each side cannot make, as text."""
     oracle, model = row.get("impossible_oracle"), row.get("impossible_model")
     sides = [(f"the oracle cannot make {oracle:,}", oracle), (f"the model cannot make {model:,}", model)]
     return " and ".join(text for text, number in sides if number)
 
 
 def too_few(rows: Sequence[Record]) -> list[str]:
-    """Return which models were scored on too few sentences for an interval."""
+    """Return sentences on models that were scored on too few sentences for an interval."""
     return [
         f"{row['model']}: {count(row['sentences'], 'sentence')}, too few for an interval, which takes {FEWEST} or more."
         for row in rows
@@ -231,9 +231,9 @@ def too_few(rows: Sequence[Record]) -> list[str]:
 
 
 def below_bound(models: Sequence[Record]) -> list[Record]:
-    """Models whose whole interval of relative perplexity lies below 1, which no model can truly reach.
+    """Return models whose whole interval of relative perplexity lies below 1, which no model can truly reach.
 
-    A model without smoothing that was scored only on the sentences it can make may: they are chosen by itself.
+    A model without smoothing that was scored only on the sentences it can make may: it selects them itself.
     """
     return [
         row
@@ -243,17 +243,17 @@ def below_bound(models: Sequence[Record]) -> list[Record]:
 
 
 def ranked(rows: Sequence[Record]) -> list[Record]:
-    """Models that compare, those scored on (nearly) all sentences first, by relative perplexity."""
+    """Return models that compare, those scored on (nearly) all sentences first, by relative perplexity."""
     return sorted(rows, key=lambda row: (partial(row), float(row["relative_ppl"])))
 
 
 def answer(models: Sequence[Record], tested: Callable[[Record, Record], PairTest | None]) -> list[str]:
-    """The results in words, a sentence each; without models, the first says what needs none.
+    """Return the results in words, a sentence each.
 
     Args:
         models: rows of ``results.json``.
-        tested: the KL of the second of two models less that of the first, with its p-value; None: there are no scores
-            of tokens.
+        tested: the KL of the second of two models less the KL of the first, with its p-value; None without scores of
+            tokens.
     """
     if not models:
         return ["This run trained no language model, so there is nothing to compare with the truth yet."]
@@ -278,9 +278,9 @@ def answer(models: Sequence[Record], tested: Callable[[Record, Record], PairTest
                 else f" That it is better than {next_one} {chance(pair.p_adjusted, pair.tests, pair.contrast.value)}."
             )
     sentences += [
-        said.format(objective=objective, size=_words(of[0][0]))
+        template.format(objective=objective, size=_words(of[0][0]))
         for objective, of in groups
-        if len(of) == 1 and (said := _VOCABULARIES.get(_compared(of[0][0])))
+        if len(of) == 1 and (template := _VOCABULARIES.get(_compared(of[0][0])))
     ]
     sentences += [
         f"The {objective} models know different words and are scored in their own, so they are not ranked."
@@ -291,17 +291,17 @@ def answer(models: Sequence[Record], tested: Callable[[Record, Record], PairTest
 
 
 def _compared(row: Record) -> str:
-    """Kind of the vocabulary that a row is compared in; empty for its own."""
+    """Return the kind of the vocabulary that a row is compared in; empty for its own."""
     return parts_of(row.get("signature") or "").get("compared", "").partition("/")[0]
 
 
 def _words(row: Record) -> str:
-    """Number of words that a row tells apart."""
+    """Return the number of words in the vocabulary of a row."""
     return f"{int(parts_of(row['signature'])['vocab'].partition('/')[0]):,}"
 
 
 def bound_warning(rows: Sequence[Record]) -> str:
-    """A sentence where a model is significantly below its bound, and what that means; else empty."""
+    """Return a warning if a model is significantly below its bound, with an explanation; else empty."""
     wrong = below_bound(rows)
     if not wrong:
         return ""
@@ -315,7 +315,7 @@ def bound_warning(rows: Sequence[Record]) -> str:
 
 
 def verdict(models: Sequence[Record]) -> str:
-    """True if any model lies significantly below its bound, and what that means."""
+    """Return whether any model is significantly below its bound, in words with an explanation."""
     if not models:
         return ""
     if warning := bound_warning(models):
@@ -334,7 +334,7 @@ def verdict(models: Sequence[Record]) -> str:
 
 
 def _price(relative: float, objective: str) -> str:
-    """The meaning of a relative perplexity, in words."""
+    """Return the meaning of a relative perplexity, in words."""
     nats = math.log(relative)
     context = CONTEXTS[objective]
     if abs(nats) < 5e-5:
@@ -345,7 +345,7 @@ def _price(relative: float, objective: str) -> str:
 
 
 def nothing_to_measure(reason: str, models: Sequence[str]) -> str:
-    """A sentence on models that a measurement has nothing of.
+    """Return a sentence on models without a measurement.
 
     The first stage of a kind that all models share has no model; the others only repeat its reason.
     """

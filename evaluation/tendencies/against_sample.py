@@ -1,4 +1,4 @@
-"""Samples beside another text: every tendency and its test, one table."""
+"""Samples compared with another text: every tendency and its test, one table."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LABELS = {"tv": "unigram_tv", "linf": "unigram_linf", "rank_ks": "rank_ks"}  #: 
 
 
 def gap_at_equal_lengths(first: TypeCounts, second: TypeCounts) -> float | None:
-    """Mean difference of the numbers of types at equal lengths, weighted by n m / (n + m); None if none is common."""
+    """Return the mean difference of types at equal lengths, weighted by n m / (n + m); None without a common length."""
     n, m = first.sentences, second.sentences
     both = (n > 0) & (m > 0)
     if not both.any():
@@ -53,10 +53,10 @@ def gap_at_equal_lengths(first: TypeCounts, second: TypeCounts) -> float | None:
 def type_tests(
     first: TypeCounts, second: TypeCounts, *, draws: int = PERMUTATIONS, seed: int = DEFAULT_SEED
 ) -> dict[str, tuple[float, ChanceTest]] | None:
-    """Differences, first minus second, of Heaps' exponents and of types at equal lengths, with their tests.
+    """Return differences, first minus second, of Heaps' exponents and of types at equal lengths, with their tests.
 
-    A sentence's length and number of types are all that either depends on, so to deal sentences out anew is to draw
-    tables from a multivariate hypergeometric distribution.
+    Both depend on the length and number of types of sentences alone, so permuting sentences is sampling tables from a
+    multivariate hypergeometric distribution.
 
     Args:
         first: table of one sample.
@@ -65,7 +65,7 @@ def type_tests(
         seed: of the draws.
 
     Returns:
-        ``heaps_beta_difference`` and ``types_gap``; None where a sample has no Heaps' law, or no length is common.
+        ``heaps_beta_difference`` and ``types_gap``; None if a sample has no Heaps' law, or no length is common.
 
     Raises:
         InputError: the tables differ in size.
@@ -113,7 +113,7 @@ def against_sample(
     """Compare samples with a text, which is a sample, too; the null hypothesis is that sentences are exchangeable.
 
     Laws are fitted to counts ranked by themselves (the ranks of the truth are not known here), so their distances have
-    no test; that of the two rank-frequency distributions has one, for which both are ranked anew at every permutation.
+    no test; the distance of the two rank-frequency distributions has one, with new ranks at every permutation.
 
     Args:
         sources: sentences by name.
@@ -149,19 +149,19 @@ def against_sample(
         by_rank = by_own_rank(sample.known)
         table.curves[source] = curves_of(sample, by_rank, ranks, null, base=base.types, seed=options.seed)
         describe(table, source, sample, table.curves[source], parts)
-    own = {"data": digest_sentences(reference), "sentences": len(reference)}
-    _vocabularies(table, name, base, sizes, own)
-    ranks = _laws(table, name, base, base, own, options)
-    _heaps(table, name, base, own)
+    of_reference = {"data": digest_sentences(reference), "sentences": len(reference)}
+    _vocabularies(table, name, base, sizes, of_reference)
+    ranks = _laws(table, name, base, base, of_reference, options)
+    _heaps(table, name, base, of_reference)
     table.curves[name] = curves_of(base, by_own_rank(base.known), ranks, {}, seed=options.seed)
-    describe(table, name, base, table.curves[name], own)
+    describe(table, name, base, table.curves[name], of_reference)
     return table.done(sizes.tokens)
 
 
 def _sentence_values(
     table: TendencyTable, source: str, sample: Sample, base: Sample, parts: Parts, options: TendencySettings
 ) -> None:
-    """Lengths, and shares of classes of words."""
+    """Add lengths, and shares of classes of words."""
     draws = {"draws": options.draws, "seed": options.seed}
     how = {**parts, "null": f"{options.draws}-deals"}
     enough = min(len(sample.corpus), len(base.corpus)) > 1
@@ -185,16 +185,16 @@ def _sentence_values(
 def _words(
     table: TendencyTable, source: str, sample: Sample, base: Sample, parts: Parts, options: TendencySettings
 ) -> dict[str, FloatArray]:
-    """Word frequencies, sentences permuted: the same deals with ``<unk>`` and, for ranks, without."""
+    """Return word frequencies, sentences permuted: the same deals with ``<unk>`` and, for ranks, without."""
     draws = {"draws": options.permutations, "seed": options.seed}
     null = permuted_words(sample.corpus, base.corpus, ranks=RANKS, **draws)
     values = compare_words(sample.corpus, base.corpus, ranks=RANKS)
     if sample.unknown is not None:  # which is a word like others for distances, but has no rank
-        known, others = (_without(side.corpus, sample.unknown) for side in (sample, base))
-        empty = np.count_nonzero(np.concatenate([known.lengths, others.lengths]) == 0)
-        if empty < min(len(known), len(others)):  # no deal can have <unk> only
-            null["rank_ks"] = permuted_words(known, others, ranks=RANKS, **draws)["rank_ks"]
-            values["rank_ks"] = compare_words(known, others, ranks=RANKS)["rank_ks"]
+        with_rank, others = (_without(side.corpus, sample.unknown) for side in (sample, base))
+        empty = np.count_nonzero(np.concatenate([with_rank.lengths, others.lengths]) == 0)
+        if empty < min(len(with_rank), len(others)):  # no deal can have <unk> only
+            null["rank_ks"] = permuted_words(with_rank, others, ranks=RANKS, **draws)["rank_ks"]
+            values["rank_ks"] = compare_words(with_rank, others, ranks=RANKS)["rank_ks"]
         else:
             del null["rank_ks"], values["rank_ks"]
             table.note(source, "rank_ks")
@@ -213,7 +213,7 @@ def _words(
 def _laws(
     table: TendencyTable, source: str, sample: Sample, base: Sample, parts: Parts, options: TendencySettings
 ) -> RankFrequency | None:
-    """Zipf's law, ranks by own counts."""
+    """Add Zipf's law, with ranks by own counts."""
     try:
         laws = rank_frequency(by_own_rank(sample.known), by_own_rank(base.known), variant=options.variant)
     except InputError:
@@ -232,7 +232,7 @@ def _laws(
 def _types(
     table: TendencyTable, source: str, sample: Sample, base: Sample, parts: Parts, options: TendencySettings
 ) -> None:
-    """Heaps' law, and types at equal lengths."""
+    """Add Heaps' law, and types at equal lengths."""
     law = sample.heaps
     if law is None:
         table.note(source, "heaps_beta")
@@ -259,7 +259,7 @@ def _types(
 
 
 def _heaps(table: TendencyTable, source: str, sample: Sample, parts: Parts) -> None:
-    """The law of the types of one sample, where it has one."""
+    """Add the law of the types of one sample, if it has one."""
     if (law := sample.heaps) is None:
         return
     values = {"heaps_beta": law.beta, "heaps_alpha": law.alpha, "heaps_dispersion": law.dispersion}
@@ -268,7 +268,7 @@ def _heaps(table: TendencyTable, source: str, sample: Sample, parts: Parts) -> N
 
 
 def _vocabularies(table: TendencyTable, source: str, sample: Sample, sizes: Sizes, parts: Parts) -> None:
-    """Share of unknown words; different known ones and pairs at equal sizes."""
+    """Add the share of unknown words, and known types of words and pairs at equal sizes."""
     if sample.unknown is not None:
         share = float(sample.counts[sample.unknown] / sample.counts.sum())
         table.add(source, "unigram", "unknown_share", share, None, {**parts, "unit": "share"})
@@ -285,7 +285,7 @@ def _vocabularies(table: TendencyTable, source: str, sample: Sample, sizes: Size
 
 
 def _without(corpus: Encoded, word: int) -> Encoded:
-    """A corpus without a word; some of its sentences may have no words then."""
-    kept = corpus.tokens != word
-    lengths = np.bincount(corpus.sentence[kept], minlength=len(corpus))
-    return Encoded(corpus.tokens[kept], lengths, corpus.vocabulary)
+    """Return a corpus without a word; some of its sentences may have no words then."""
+    others = corpus.tokens != word
+    lengths = np.bincount(corpus.sentence[others], minlength=len(corpus))
+    return Encoded(corpus.tokens[others], lengths, corpus.vocabulary)

@@ -1,4 +1,4 @@
-"""Samples beside the exact distribution of a grammar: every tendency and its test, one table."""
+"""Samples compared with the exact distribution of a grammar: every tendency and its test, one table."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ MEASURED = 10_000  #: sentences of the truth that its numbers of known tokens ar
 
 
 def floor(tables: Sequence[TypeCounts], law: HeapsLaw | None, *, least: int = LEAST) -> dict[str, FloatArray]:
-    """Middle 95% of the distances that samples of the truth have at each length.
+    """Return the middle 95% of the distances that samples of the truth have at each length.
 
     Args:
         tables: of the samples.
-        law: of the truth; None: it has none.
-        least: sentences of a length that a distance is taken of, as in `length_distances`.
+        law: of the truth; None without a law.
+        least: number of sentences of a length for a distance, as in `length_distances`.
 
     Returns:
-        ``own``, ``reference_law`` and ``reference``, the last to the other samples, (2, L+1) each; NaN where fewer than
+        ``own``, ``reference_law`` and ``reference``, the last to the other samples, (2, L+1) each; NaN if fewer than
         half of the samples have ``least`` sentences.
     """
     whole = pooled(tables)
@@ -61,11 +61,11 @@ def floor(tables: Sequence[TypeCounts], law: HeapsLaw | None, *, least: int = LE
     for types in tables:
         few = types.sentences < least
         try:
-            own: HeapsLaw | None = fit_heaps(types)
+            own_law: HeapsLaw | None = fit_heaps(types)
         except InputError:  # all of one length
-            own = None
+            own_law = None
         distances = {
-            "own": None if own is None else to_laws(types, own),
+            "own": None if own_law is None else to_laws(types, own_law),
             "reference_law": None if law is None else to_laws(types, law),
             "reference": _apart(types, whole),
         }
@@ -75,18 +75,18 @@ def floor(tables: Sequence[TypeCounts], law: HeapsLaw | None, *, least: int = LE
 
 
 def _apart(types: TypeCounts, whole: TypeCounts) -> FloatArray:
-    """Distance at every length to the other sentences of ``whole``, (L+1,); NaN where either side has none."""
+    """Return the distance at every length to the other sentences of ``whole``, (L+1,); NaN if either side has none."""
     distance = np.full(types.high + 1, np.nan)
     for length in np.flatnonzero((types.sentences > 0) & (whole.sentences > types.sentences)).tolist():
         both = whole.row(length)
-        own = types.row(length, len(both))
-        one, other = (np.cumsum(row) / row.sum() for row in (own, both - own))
+        row_counts = types.row(length, len(both))
+        one, other = (np.cumsum(row) / row.sum() for row in (row_counts, both - row_counts))
         distance[length] = np.abs(one - other).max()
     return distance
 
 
 def _ends(values: FloatArray) -> FloatArray:
-    """Quantiles of every column that is mostly there, (2, L+1)."""
+    """Return the quantiles of every column with mostly numbers, (2, L+1)."""
     there = np.isfinite(values).mean(axis=0) >= 0.5
     quantiles = np.full((2, values.shape[1]), np.nan)
     quantiles[:, there] = np.nanquantile(values[:, there], ENDS, axis=0)
@@ -98,9 +98,9 @@ def against_truth(
 ) -> Tendencies:
     """Compare samples with the exact distribution of a grammar.
 
-    Lengths and shares have exact distributions, and what chance does to them is drawn from these. Chance for word
-    frequencies, laws and vocabularies is what happens to samples of the truth of the same number of sentences. That is
-    no approximation either, as the sentences of a grammar are independent.
+    Lengths and shares have exact distributions, from which their null distributions are drawn. The null distributions
+    of word frequencies, laws and vocabularies are from samples of the truth of the same number of sentences. These are
+    exact too, as the sentences of a grammar are independent.
 
     Args:
         sources: sentences by name, in the words of the grammar.
@@ -150,7 +150,7 @@ def against_truth(
         describe(table, name, sample, table.curves[name], parts)
     exponents = [curves.ranks.reference_exponent for curves in table.curves.values() if curves.ranks is not None]
     usual = Counter(len(sample.corpus) for sample in samples.values()).most_common(1)[0][0]
-    shares = {name: truth.share_pmf(known) for name in members if (known := _known(truth, members[name]))}
+    shares = {name: truth.share_pmf(in_grammar) for name in members if (in_grammar := _known(truth, members[name]))}
     return table.done(
         sizes.tokens,
         TruthCurves(
@@ -181,7 +181,7 @@ def chance_of(
     sizes: Sizes,
     options: TendencySettings,
 ) -> Chance:
-    """Values of samples of the truth of n sentences."""
+    """Return values of samples of the truth of n sentences."""
     rows: list[dict[str, float]] = []
     types: list[TypeCounts] = []
     within = {name: codes[codes < len(truth.words)] for name, codes in classes.items()}
@@ -196,7 +196,7 @@ def chance_of(
 
 
 def _law_of(truth: TrueText) -> HeapsLaw | None:
-    """Heaps' law of the truth, exactly; None where it has none."""
+    """Return Heaps' law of the truth, exactly; None if it has none."""
     length = np.flatnonzero((truth.length_pmf > 0) & (truth.types_by_length > 0))
     try:
         return fit_means(length, truth.length_pmf[length], truth.types_by_length[length])
@@ -209,12 +209,12 @@ def _known(truth: TrueText, words: list[str]) -> list[str]:
 
 
 def _sizes(samples: Mapping[str, Sample], truth: TrueText) -> Sizes:
-    """Numbers of known tokens and pairs that every sample has, and with near certainty every sample of the truth."""
+    """Return numbers of known tokens and pairs that every sample has, and almost surely every sample of the truth."""
     n = min(len(sample.corpus) for sample in samples.values())
     tokens = min(int(sample.known.sum()) for sample in samples.values())
     pairs = min(int(sample.bigrams.sum()) for sample in samples.values())
     if truth.unknown_code is not None:
-        return Sizes(*(max(0, min(own, least)) for own, least in zip((tokens, pairs), _least(truth, n), strict=True)))
+        return Sizes(*(max(0, min(size, least)) for size, least in zip((tokens, pairs), _least(truth, n), strict=True)))
     length = np.arange(truth.high + 1)
     mean, square = float(length @ truth.length_pmf), float(length**2 @ truth.length_pmf)
     slack = 6.0 * math.sqrt(n * max(0.0, square - mean * mean))
@@ -222,13 +222,13 @@ def _sizes(samples: Mapping[str, Sample], truth: TrueText) -> Sizes:
 
 
 def _least(truth: TrueText, n: int) -> list[int]:
-    """Numbers of known tokens and pairs that n sentences of the truth have all but certainly, from a sample."""
-    (drawn,) = truth.samples(MEASURED, 1, seed=0)
-    known = drawn.tokens != truth.unknown_code
-    pair = known[1:] & known[:-1] & (drawn.sentence[1:] == drawn.sentence[:-1])
+    """Estimate numbers of known tokens and pairs that n sentences of the truth have almost surely, from a sample."""
+    (sample,) = truth.samples(MEASURED, 1, seed=0)
+    in_vocabulary = sample.tokens != truth.unknown_code
+    pair = in_vocabulary[1:] & in_vocabulary[:-1] & (sample.sentence[1:] == sample.sentence[:-1])
     least = []
-    for at, sentence in ((known, drawn.sentence), (pair, drawn.sentence[1:])):
-        each = np.bincount(sentence[at], minlength=len(drawn))
+    for at, sentence in ((in_vocabulary, sample.sentence), (pair, sample.sentence[1:])):
+        each = np.bincount(sentence[at], minlength=len(sample))
         slack = 6.0 * math.sqrt(n * (1.0 + n / MEASURED)) * float(each.std())
         least.append(int(n * float(each.mean()) - slack))
     return least
@@ -243,7 +243,7 @@ def _exact(
     parts: Parts,
     options: TendencySettings,
 ) -> None:
-    """Lengths and shares, whose exact distributions are known."""
+    """Add lengths and shares, whose exact distributions are known."""
     draws = {"draws": options.draws, "seed": options.seed}
     how = {**parts, "null": f"{options.draws}-draws"}
     high = sample.longest
@@ -255,11 +255,11 @@ def _exact(
     if len(sample.corpus) > 1:
         table.add_mean(name, "length", mean_against_exact(values, counts, exact, **draws), how, "draws")
     for label, words in members.items():
-        known = _known(truth, words)
-        if not known:
+        in_grammar = _known(truth, words)
+        if not in_grammar:
             table.remark(f"{name}: no word of the class {label} is in the grammar; its shares are not compared")
             continue
-        values, seen, exact = _joined(sample.shares(label), *truth.share_pmf(known))
+        values, seen, exact = _joined(sample.shares(label), *truth.share_pmf(in_grammar))
         table.add_distances(name, label, against_exact(seen, exact, **draws), how, "draws")
         table.add_impossible(name, label, float(seen[exact <= 0.0].sum() / seen.sum()), parts)
         if len(sample.corpus) > 1:
@@ -270,7 +270,7 @@ def _exact(
 
 
 def _joined(shares: FloatArray, values: FloatArray, pmf: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
-    """Shares of a sample and exact ones over the same atoms."""
+    """Return shares of a sample and exact ones over the same atoms."""
     union, (seen, _) = atoms(shares, values)
     exact = np.zeros(len(union))
     exact[np.searchsorted(union, values)] = pmf

@@ -145,33 +145,33 @@ def _condition(
     lines: list[str],
     notes: list[str],
 ) -> LengthRange | None:
-    """Return the length condition of the truth: the one asked for, or else the one that samples or corpus record.
+    """Return the length condition of the truth: the requested one, or else the one that samples or corpus record.
 
     Raises:
         InputError: two samples have different ones, or no sample records any and none is given.
     """
-    known = {_title(each): text for _, each in samples if (text := recorded_lengths(each)) is not None}
-    if len(set(known.values())) > 1:
-        (one, first), (other, second) = list({c: (g, c) for g, c in known.items()}.values())[:2]
+    recorded_by = {_title(each): text for _, each in samples if (text := recorded_lengths(each)) is not None}
+    if len(set(recorded_by.values())) > 1:
+        (one, first), (other, second) = list({c: (g, c) for g, c in recorded_by.items()}.values())[:2]
         raise InputError(
-            f"the lengths of {one} are {first}, those of {other} {second}: no truth has both; compare each by itself"
+            f"the lengths of {one} are {first}, of {other} {second}: no truth has both; compare each by itself"
         )
     if lengths is not None:
         condition = length_condition(lengths) if isinstance(lengths, str) else as_lengths(lengths)
         notes += [
-            f"Warning: the lengths of {name} are {other}, those of the truth here {condition or 'none'}; they differ"
+            f"Warning: the lengths of {name} are {other}, of the truth here {condition or 'none'}; they differ"
             " for that reason alone"
-            for name, other in known.items()
+            for name, other in recorded_by.items()
             if length_condition(other) != condition
         ]
         return condition
-    if not known and recorded is not None:
-        known = {_title(reference): str(recorded)}
-    if not known:
+    if not recorded_by and recorded is not None:
+        recorded_by = {_title(reference): str(recorded)}
+    if not recorded_by:
         raise InputError("no sample records the length condition of its corpus; give --lengths, such as 6..25, or none")
-    text = next(iter(known.values()))
-    if len(known) < len(samples) or text != "none":
-        lines.append(f"lengths of the truth: {text}, as those of {next(iter(known))}")
+    text = next(iter(recorded_by.values()))
+    if len(recorded_by) < len(samples) or text != "none":
+        lines.append(f"lengths of the truth: {text}, as recorded by {next(iter(recorded_by))}")
     return length_condition(text)
 
 

@@ -27,14 +27,14 @@ class ModelSample:
     model: str
     scheme: str
     sentences: Sentences  #: that the model ended and that have words
-    unfinished: int  #: number of sentences that reached the maximum length, left out
-    empty: int  #: number of sentences without words, left out
+    unfinished: int  #: number of sentences that reached the maximum length, excluded
+    empty: int  #: number of sentences without words, excluded
 
 
 def classes_for(
     stopwords: Sequence[str], texts: Sequence[Sentences]
 ) -> dict[str, Callable[[Sequence[str]], Sequence[str]]]:
-    """Classes whose shares are measured; stopwords only if some of these texts have any."""
+    """Return classes whose shares are measured; stopwords only if some of these texts have any."""
     words = {word for text in texts for sentence in text for word in sentence}
     if not stopwords_among(words, stopwords):
         return {"symbols": symbols}
@@ -42,7 +42,7 @@ def classes_for(
 
 
 def same_size(samples: Sequence[ModelSample]) -> list[ModelSample]:
-    """Samples of the same number of sentences where few are missing, so that one chance distribution serves them."""
+    """Cut samples with few missing sentences to one size, so that one null distribution serves them."""
     most = max((len(sample.sentences) for sample in samples), default=0)
     size = min((len(sample.sentences) for sample in samples if len(sample.sentences) >= NEAR * most), default=0)
     return [
@@ -67,8 +67,8 @@ def compare(
 
     Returns:
         For each scheme, findings and curves of ``oracle`` and of the models by name (and of ``reference``). P-values
-        of `HEADLINE` are adjusted (Holm) for all models of a scheme, those of the oracle for its own row; p-values of
-        other measures for all tests of the comparison.
+        of `HEADLINE` are adjusted (Holm) for all models of a scheme, for the oracle in its own row; p-values of other
+        measures for all tests of the comparison.
     """
     size = max(len(sample.sentences) for sample in samples)
     (fresh,) = truth.samples(size, 1, seed=options.seed + _STREAM)  # chance has the seed itself
@@ -101,7 +101,7 @@ def compare(
 
 
 def record_of(parts: Mapping[str, Tendencies], samples: Sequence[ModelSample], truth: TrueText) -> dict[str, Any]:
-    """Everything but the curves, for JSON."""
+    """Return all but the curves, for JSON."""
     first = next(iter(parts.values()))
     return {
         "against": first.against,

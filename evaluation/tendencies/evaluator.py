@@ -34,7 +34,7 @@ class TendenciesSettings(Settings):
     reference: Literal["truth", "split"] = Field(
         "truth", description="Compare with the exact distribution (truth) or the sentences of the split."
     )
-    chance: int = Field(Engine.chance, ge=19, description="Number of samples of the truth that show what chance does.")
+    chance: int = Field(Engine.chance, ge=19, description="Number of samples of the truth for null distributions.")
     permutations: int = Field(
         Engine.permutations, ge=19, description="Number of permutations of sentences, for a reference text."
     )
@@ -49,14 +49,14 @@ class TendenciesSettings(Settings):
         return self
 
     def decodings(self) -> dict[str, Decoding]:
-        """The schemes by name, such as ``nucleus-0.9``.
+        """Return the schemes by name, such as ``nucleus-0.9``.
 
         Raises:
             ValueError: one is unknown, two are the same, or the sentences of one are not independent.
         """
-        found: dict[str, Decoding] = {}
-        for given in self.schemes:
-            record = {"scheme": given} if isinstance(given, str) else given
+        decodings: dict[str, Decoding] = {}
+        for scheme in self.schemes:
+            record = {"scheme": scheme} if isinstance(scheme, str) else scheme
             name = "-".join([str(record.get("scheme")), *(f"{v}" for k, v in record.items() if k != "scheme")])
             try:
                 decoding = Decoding.from_record(record)
@@ -68,12 +68,12 @@ class TendenciesSettings(Settings):
                 )
             if decoding.scheme == "beam":
                 raise ValueError("schemes: beam search always gives the same sentence; take beam_sampling")
-            if name in found:
+            if name in decodings:
                 raise ValueError(f"schemes: {name} is given twice")
-            found[name] = decoding
-        if not found:
+            decodings[name] = decoding
+        if not decodings:
             raise ValueError("schemes: name one or more, such as ancestral")
-        return found
+        return decodings
 
 
 def check(config: RunRequest) -> None:

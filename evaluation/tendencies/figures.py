@@ -26,13 +26,14 @@ LEAST = 5  #: sentences of one length that a mean is drawn of
 FONT = 9.0
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 DISTANCES = ("to_reference", "to_reference_law", "to_own_law")  #: at each length
+OTHER = "beside"  #: key of the curves of the text or truth that samples are compared with
 Drawn = Mapping[str, Any]  #: see `drawn_of`
 
 
 def drawn_of(found: Tendencies) -> dict[str, Any]:
-    """Take from a comparison what its figure shows: JSON values.
+    """Return the content of the figure of a comparison: JSON values.
 
-    ``samples`` has an entry for each sample, ``beside`` one for what they are compared with, a text or the truth:
+    ``samples`` has an entry for each sample, and another entry is for the text or truth that they are compared with:
     curves as lists of x and of y. ``ends`` are the shortest and the longest sentence that panels show.
     """
     base = found.curves.get(found.reference)
@@ -41,7 +42,7 @@ def drawn_of(found: Tendencies) -> dict[str, Any]:
         "truth": found.truth is not None,
         "other": "the truth" if found.truth is not None else "the reference",
         "ends": _ends(found),
-        "beside": _truth(found) if found.truth is not None else None if base is None else _text(found.reference, base),
+        OTHER: _truth(found) if found.truth is not None else None if base is None else _text(found.reference, base),
         "samples": {name: _sample(found, name, base) for name in names},
     }
 
@@ -99,27 +100,27 @@ def _curve(x: Any, y: Any) -> list[list[float]]:
 
 
 def _box(values: FloatArray, weight: Any) -> dict[str, Any]:
-    """The quantiles `QUANTILES` of a share, smallest values that so much does not exceed, and its mean."""
+    """Return the quantiles `QUANTILES` of a share, smallest values that so much does not exceed, and its mean."""
     weight = weight / weight.sum()
     at = np.searchsorted(np.cumsum(weight), np.array(QUANTILES) - 1e-12)
     return {"quantiles": values[np.minimum(at, len(values) - 1)].tolist(), "mean": float(values @ weight)}
 
 
 def _gap(found: Tendencies, curves: SampleCurves, base: SampleCurves | None) -> list[list[float]]:
-    """Lengths, mean number of types minus the expected one, and its standard error."""
+    """Return lengths, mean number of types minus the expected one, and its standard error."""
     types, truth = curves.types, found.truth
     there, error = types.sentences >= LEAST, types.errors()
     if truth is not None:
-        wanted = truth.types
-        there = there & (wanted > 0)
+        expected = truth.types
+        there = there & (expected > 0)
     elif base is not None:
-        wanted = base.types.means()
+        expected = base.types.means()
         there = there & (base.types.sentences >= LEAST)
         error = np.hypot(error, base.types.errors())
     else:
         return [[], [], []]
     at = np.flatnonzero(there)
-    return [at.tolist(), (types.means() - wanted)[at].tolist(), error[at].tolist()]
+    return [at.tolist(), (types.means() - expected)[at].tolist(), error[at].tolist()]
 
 
 def _values(rows: Sequence[LengthDistances], field: str) -> list[list[float]]:
@@ -128,7 +129,7 @@ def _values(rows: Sequence[LengthDistances], field: str) -> list[list[float]]:
 
 
 def _chance_of(found: Tendencies, name: str) -> dict[str, Any] | None:
-    """The draws of chance as a histogram, and the sample's own total variation."""
+    """Return the draws of chance as a histogram, and the sample's own total variation."""
     null, finding = found.curves[name].null.get("unigram_tv"), found.findings[name].get("unigram_tv")
     if null is None:
         return None
@@ -146,7 +147,7 @@ def _chance_of(found: Tendencies, name: str) -> dict[str, Any] | None:
 
 
 def _ends(found: Tendencies) -> list[int]:
-    """The possible lengths, and those that all but the longest 2.5% of the sentences of every sample have."""
+    """Return the possible lengths, and those that all but the longest 2.5% of the sentences of every sample have."""
     ends = []
     for curves in found.curves.values():
         cumulated = np.cumsum(curves.lengths) / curves.lengths.sum()
@@ -158,7 +159,7 @@ def _ends(found: Tendencies) -> list[int]:
 
 
 def tendencies_figure(shown: Drawn, salt: str = "tendencies") -> str:
-    """All of them in one ``<svg>``: lengths, types by length, their distances, ranks, shares, and chance.
+    """Return all of them in one ``<svg>``: lengths, types by length, their distances, ranks, shares, and chance.
 
     Args:
         shown: of `drawn_of`; at most a dozen samples can be read.
@@ -176,11 +177,11 @@ def tendencies_figure(shown: Drawn, salt: str = "tendencies") -> str:
         parts.append((LEGEND + 0.35 + ROW * (len(samples) + 1), _shares))
     if any(sample["chance"] is not None for sample in samples):
         parts.append((LEGEND + 0.35 + 1.3 * ROW * len(samples), _chance))
-    with figure(9.4, sum(height for height, _ in parts), salt) as drawn:
-        rows: Any = drawn.subfigures(len(parts), 1, squeeze=False, height_ratios=[height for height, _ in parts])
+    with figure(9.4, sum(height for height, _ in parts), salt) as canvas:
+        rows: Any = canvas.subfigures(len(parts), 1, squeeze=False, height_ratios=[height for height, _ in parts])
         for row, (_, draw) in zip(rows[:, 0], parts, strict=True):
             draw(row, shown)
-        return to_svg(drawn, salt, "Lengths, types, ranks, shares and chance of samples")
+        return to_svg(canvas, salt, "Lengths, types, ranks, shares and chance of samples")
 
 
 # -- a panel a sample ---------------------------------------------------------------------------------------
@@ -195,8 +196,8 @@ def _lengths(drawn: Any, shown: Drawn) -> None:
     panels = _panels(drawn, shown, f"Sentence lengths: bars the sample, line {shown['other']}", "tokens", "share")
     for axes, sample in zip(panels, shown["samples"].values(), strict=True):
         axes.bar(np.arange(len(sample["lengths"])), sample["lengths"], width=0.9, color=SAMPLE)
-        if shown["beside"] is not None:
-            axes.plot(*shown["beside"]["lengths"], color=_colour(shown), linewidth=1.3 if shown["truth"] else 1.1)
+        if shown[OTHER] is not None:
+            axes.plot(*shown[OTHER]["lengths"], color=_colour(shown), linewidth=1.3 if shown["truth"] else 1.1)
     panels[0].set_ylim(bottom=0.0)
     _common_lengths(panels, shown)
 
@@ -207,8 +208,8 @@ def _types(drawn: Any, shown: Drawn) -> None:
     panels = _panels(drawn, shown, title, "tokens", "types")
     for axes, sample in zip(panels, shown["samples"].values(), strict=True):
         axes.plot(*sample["types"], linestyle="none", marker="o", markersize=2.8, color=MODEL)
-        if shown["beside"] is not None:
-            axes.plot(*shown["beside"]["types"], color=_colour(shown), linewidth=1.3)
+        if shown[OTHER] is not None:
+            axes.plot(*shown[OTHER]["types"], color=_colour(shown), linewidth=1.3)
         if sample["heaps"] is not None:
             axes.plot(*sample["heaps"], color=QUIET, linewidth=1.1, linestyle=(0, (3, 2)))
     _common_lengths(panels, shown)
@@ -217,7 +218,7 @@ def _types(drawn: Any, shown: Drawn) -> None:
 
 
 def _type_gaps(drawn: Any, shown: Drawn) -> None:
-    title = f"Different words in a sentence, minus those of {shown['other']} at the same length (bars: 95%)"
+    title = f"Different words in a sentence, minus {shown['other']} at the same length (bars: 95%)"
     panels = _panels(drawn, shown, title, "tokens", "types, difference")
     for axes, sample in zip(panels, shown["samples"].values(), strict=True):
         axes.axhline(0.0, color=_colour(shown), linewidth=1.3)
@@ -231,7 +232,7 @@ def _type_gaps(drawn: Any, shown: Drawn) -> None:
 
 def _distances(drawn: Any, shown: Drawn) -> None:
     panels = _panels(drawn, shown, "Types at each length, KS distances to", "tokens", "KS distance")
-    floor = {} if shown["beside"] is None else shown["beside"]["floor"]
+    floor = {} if shown[OTHER] is None else shown[OTHER]["floor"]
     labels = (shown["other"], f"Heaps' law of {shown['other']}", "Heaps' law of the sample")
     looks = ((MODEL, "-"), (SECOND, "-"), (QUIET, (0, (3, 2))))
     for number, (axes, sample) in enumerate(zip(panels, shown["samples"].values(), strict=True)):
@@ -256,20 +257,20 @@ def _ranks(drawn: Any, shown: Drawn) -> None:
         first = number == 0
         points: Any = {"linestyle": "none", "marker": "o", "markersize": 2.6, "color": MODEL}
         axes.loglog(*sample["ranks"], **points, label="sample" if first else None)
-        if shown["beside"] is not None:
+        if shown[OTHER] is not None:
             label = shown["other"] if first else None
-            axes.loglog(*shown["beside"]["ranks"], color=_colour(shown), linewidth=1.3, label=label)
+            axes.loglog(*shown[OTHER]["ranks"], color=_colour(shown), linewidth=1.3, label=label)
         if sample["zipf"] is not None:
-            most, of_other, own = sample["zipf"]
+            most, of_other, own_exponent = sample["zipf"]
             rank = np.unique(np.geomspace(1, most, 100).round())
             for s, colour, label in (
                 (of_other, SECOND, f"Zipf law of {shown['other']}"),
-                (own, QUIET, "Zipf law of the sample"),
+                (own_exponent, QUIET, "Zipf law of the sample"),
             ):
                 law = rank**-s / (np.arange(1, most + 1) ** -s).sum()
                 style: Any = "-" if colour == SECOND else (0, (3, 2))
                 axes.loglog(rank, law, color=colour, linewidth=1.1, linestyle=style, label=label if first else None)
-            axes.text(0.96, 0.94, f"s = {own:.3f}", transform=axes.transAxes, ha="right", va="top", fontsize=8)
+            axes.text(0.96, 0.94, f"s = {own_exponent:.3f}", transform=axes.transAxes, ha="right", va="top", fontsize=8)
         axes.minorticks_off()
     _legend(drawn, panels[0], 4)
 
@@ -278,7 +279,7 @@ def _ranks(drawn: Any, shown: Drawn) -> None:
 
 
 def _shares(drawn: Any, shown: Drawn) -> None:
-    samples, beside = shown["samples"], shown["beside"]
+    samples, beside = shown["samples"], shown[OTHER]
     classes = list(next(iter(samples.values()))["shares"])
     panels = drawn.subplots(1, len(classes), sharey=True, squeeze=False)[0]
     drawn.suptitle(
@@ -348,7 +349,7 @@ def _rows(count: int) -> int:
 
 
 def _panels(drawn: Any, shown: Drawn, title: str, x: str, y: str) -> list[Any]:
-    """A panel a sample, all with the same axes."""
+    """Return a panel a sample, all with the same axes."""
     names = list(shown["samples"])
     across = -(-len(names) // _rows(len(names)))
     grid = drawn.subplots(-(-len(names) // across), across, sharex=True, sharey=True, squeeze=False)

@@ -26,7 +26,7 @@ Null = Literal["samples", "draws", "deals", "permutations"]
 Parts = Mapping[str, object]  #: of a signature: which text a number is of, and how it was computed
 Sentences = Sequence[Sequence[str]]
 LEVEL = 0.05
-#: where each measure stands in the table, and on which side of chance it is far
+#: part of the table of each measure, and the side of its test
 KINDS: dict[str, tuple[str, Tail]] = {
     "unigram_tv": ("unigram", "upper"),
     "unigram_linf": ("unigram", "upper"),
@@ -54,7 +54,7 @@ WHY = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One measure of one sample, with its test where it has one."""
+    """One measure of one sample, with its test if it has one."""
 
     tendency: str  #: ``length``, ``unigram``, ``rank-frequency``, ``type-token``, ``vocabulary``, or a class of words
     score: Score
@@ -87,9 +87,9 @@ class SampleCurves:
     lengths: IntArray  #: sentences of 0, 1, ... tokens
     types: TypeCounts
     bigram_types: TypeCounts
-    by_length: list[LengthDistances]  #: of the types; empty where Heaps' law cannot be fitted
+    by_length: list[LengthDistances]  #: of the types; empty if Heaps' law cannot be fitted
     by_rank: IntArray  #: counts by rank
-    ranks: RankFrequency | None  #: None where there are too few words
+    ranks: RankFrequency | None  #: None if there are too few words
     heaps: Heaps | None
     shares: Mapping[str, tuple[FloatArray, IntArray]]  #: of each class: values, and sentences with each
     null: Mapping[str, FloatArray]  #: draws of the distances of word frequencies
@@ -97,32 +97,32 @@ class SampleCurves:
 
 @dataclass(frozen=True, kw_only=True)
 class TruthCurves:
-    """Curves of a truth beside samples; arrays by length go up to the longest sentence of the table."""
+    """Curves of a truth next to samples; arrays by length go up to the longest sentence of the table."""
 
     lengths: FloatArray  #: (L+1,) probability of each number of tokens
-    types: FloatArray  #: (L+1,) expected different words of a sentence; 0 where there is no such length
+    types: FloatArray  #: (L+1,) expected different words of a sentence; 0 if there is no such length
     heaps: HeapsLaw | None  #: the law of these
     by_rank: FloatArray  #: (V,) probabilities of words, descending
     exponent: float | None  #: of the Zipf law of these
     shares: Mapping[str, tuple[FloatArray, FloatArray]]  #: of each class: values, and their probabilities
     #: ``own``, ``reference_law`` and ``reference``: Kolmogorov-Smirnov distances of types at one length, as
-    #: `LengthDistances`, of samples of the truth of the commonest size: ends of the middle 95%, (2, L+1); NaN where
+    #: `LengthDistances`, of samples of the truth of the commonest size: ends of the middle 95%, (2, L+1); NaN if
     #: these have too few sentences of a length
     floor: Mapping[str, FloatArray]
 
 
 @dataclass(frozen=True, repr=False)
 class Tendencies(ResultRecords):
-    """Samples beside a truth or another text."""
+    """Samples compared with a truth or another text."""
 
     against: str  #: ``truth`` or ``sample``
     reference: str  #: what it is called
     findings: dict[str, dict[str, Finding]]  #: by sample, then by name of the measure
     curves: dict[str, SampleCurves]  #: by sample; of the reference too if it is a text
-    notes: list[str] = field(default_factory=list)  #: what was left out, and why
-    truth: TruthCurves | None = None  #: where the truth is known
+    notes: list[str] = field(default_factory=list)  #: what was excluded, and why
+    truth: TruthCurves | None = None  #: of a known truth
     tokens: int = 0  #: in how many tokens of each sample different words are counted
-    draws_needed: int | None = None  #: of each test, for stars to be possible; None where each has as many
+    draws_needed: int | None = None  #: of each test, for stars to be possible; None if each has as many
 
     def adjusted(self) -> Tendencies:
         """Adjust the p-values (Holm) for all tests of the table."""
@@ -133,7 +133,7 @@ class Tendencies(ResultRecords):
 
         Args:
             members: names of the measures by sample; those without a test, or that a sample does not have, are skipped.
-            family: what the members are, in words; ``{}`` stands for the number of tests.
+            family: what the members are, in words; ``{}`` is the number of tests.
         """
         findings = {source: dict(row) for source, row in self.findings.items()}
         tested = [
@@ -175,7 +175,7 @@ class TendencyTable:
         *,
         null: Null | None = None,
     ) -> None:
-        """One measure of one sample; ``null``: how the chance of its test is sampled."""
+        """Add one measure of one sample; ``null``: how the null distribution of its test is sampled."""
         common = {"variant": self._options.variant, "seed": self._options.seed}
         score = Score(name, value, signature({**self._parts, **parts, **common}), *ends)
         self._found.findings.setdefault(source, {})[name] = Finding(tendency, score, test, null=null)
@@ -183,21 +183,21 @@ class TendencyTable:
     def add_distances(
         self, source: str, tendency: str, tests: Mapping[str, ChanceTest], parts: Parts, null: Null
     ) -> None:
-        """Distances between distributions of a value that every sentence has."""
+        """Add distances between distributions of a value that every sentence has."""
         for measure in ("ks", "tv", "linf", "chi_square"):
             if (test := tests.get(measure)) is not None:
                 self.add(source, tendency, f"{tendency}_{measure}", test.value, test, parts, null=null)
 
     def add_impossible(self, source: str, tendency: str, share: float, parts: Parts) -> None:
-        """Share of the sentences whose value is impossible; a single one proves that the distributions differ."""
+        """Add the share of sentences with impossible values; a single one proves that the distributions differ."""
         self.add(source, tendency, f"{tendency}_impossible", share, None, {**parts, "unit": "share"})
 
     def add_outside(self, source: str, share: float, parts: Parts) -> None:
-        """Share of the tokens that are not words of the grammar; a single one proves that the distributions differ."""
+        """Add the share of tokens that the grammar lacks; a single one proves that the distributions differ."""
         self.add(source, "unigram", "outside_share", share, None, {**parts, "unit": "share"})
 
     def add_mean(self, source: str, tendency: str, difference: MeanDifference, parts: Parts, null: Null) -> None:
-        """A difference of means, with its effect size."""
+        """Add a difference of means, with its effect size."""
         ends, test = (difference.low, difference.high), difference.test
         signed = {**parts, "ci": difference.ci}
         self.add(source, tendency, f"{tendency}_mean_difference", difference.difference, test, signed, ends, null=null)
@@ -211,15 +211,15 @@ class TendencyTable:
             self._found.notes.append(line)
 
     def remark(self, line: str) -> None:
-        """Something that readers of the table must know."""
+        """Add a remark for readers of the table."""
         self._found.notes.append(line)
 
     def done(self, tokens: int, truth: TruthCurves | None = None) -> Tendencies:
-        """The table with adjusted p-values.
+        """Return the table with adjusted p-values.
 
         Args:
             tokens: in how many different words are counted.
-            truth: what is drawn of it where it is known.
+            truth: what is drawn of it if it is known.
         """
         tests = [f.test for row in self._found.findings.values() for f in row.values() if f.test is not None]
         coarse = max((1.0 / (1 + test.draws) for test in tests), default=0.0)
@@ -228,10 +228,10 @@ class TendencyTable:
 
 
 def check_sources(sources: Mapping[str, Sentences]) -> None:
-    """Stop before samples that cannot be measured.
+    """Refuse samples that cannot be measured.
 
     Raises:
-        InputError: there is none, one is empty, or one has a sentence without words.
+        InputError: there is no sample, one is empty, or one has a sentence without words.
     """
     if not sources:
         raise InputError("there is no sample to compare")
@@ -244,6 +244,6 @@ def check_sources(sources: Mapping[str, Sentences]) -> None:
 
 
 def classes_of(options: TendencySettings, words: Sequence[str]) -> dict[str, IntArray]:
-    """Codes of the members of each class among the words of all samples, by code."""
+    """Return codes of the members of each class among the words of all samples, by code."""
     code = {word: i for i, word in enumerate(words)}
     return {name: np.array([code[w] for w in pick(words)], dtype=np.int64) for name, pick in options.classes.items()}

@@ -52,12 +52,12 @@ class Sample:
 
     @cached_property
     def known(self) -> IntArray:
-        """`counts` without that of ``<unk>``, (V,)."""
-        known = self.counts
+        """`counts` without ``<unk>``, (V,)."""
+        counts = self.counts
         if self.unknown is not None:
-            known = known.copy()
-            known[self.unknown] = 0
-        return known
+            counts = counts.copy()
+            counts[self.unknown] = 0
+        return counts
 
     @cached_property
     def bigrams(self) -> IntArray:
@@ -76,22 +76,22 @@ class Sample:
 
     @cached_property
     def heaps(self) -> Heaps | None:
-        """The law of its types; None where there is none."""
+        """The law of its types; None without a law."""
         try:
             return fit_heaps(self.types)
         except InputError:
             return None
 
     def shares(self, name: str) -> FloatArray:
-        """Shares of one class in the sentences, (N,)."""
+        """Return shares of one class in the sentences, (N,)."""
         return shares(self.corpus, self.classes[name])
 
     def rarefied(self, tokens: int) -> float:
-        """Expected different words in so many of its known tokens."""
+        """Return the expected number of word types in some of its known tokens."""
         return expected_types(self.known, tokens)
 
     def rarefied_bigrams(self, pairs: int) -> float:
-        """Expected different pairs of neighbours in so many of its known pairs."""
+        """Return the expected number of bigram types in some of its known pairs."""
         return expected_types(self.bigrams, pairs)
 
 
@@ -104,7 +104,7 @@ class Sizes:
 
 
 def ranks_against(sample: Sample, truth: TrueText) -> RankFrequency | None:
-    """Rank-frequency by the truth's own ranks; None where there are too few words."""
+    """Rank-frequency by the truth's own ranks; None if there are too few words."""
     by_rank = by_rank_of(sample.counts[: len(truth.words)], truth.known)
     total = int(sample.counts.sum())
     try:
@@ -119,10 +119,10 @@ def ranks_against(sample: Sample, truth: TrueText) -> RankFrequency | None:
 
 
 def against(sample: Sample, truth: TrueText, sizes: Sizes) -> dict[str, float]:
-    """Every measure whose chance distribution is that of samples of the truth; some are missing for odd samples."""
+    """Return all measures with a null distribution from samples of the truth; odd samples lack some."""
     counts = sample.counts
-    known = np.pad(truth.unigram, (0, len(counts) - len(truth.unigram)))
-    words = distances(counts / counts.sum(), known)
+    exact = np.pad(truth.unigram, (0, len(counts) - len(truth.unigram)))
+    words = distances(counts / counts.sum(), exact)
     values = {"unigram_tv": float(words["tv"]), "unigram_linf": float(words["linf"])}
     if sample.unknown is not None:
         values["unknown_share"] = float(counts[sample.unknown] / counts.sum())
@@ -148,13 +148,13 @@ def against(sample: Sample, truth: TrueText, sizes: Sizes) -> dict[str, float]:
 
 
 def types_gap(types: TypeCounts, expected: FloatArray) -> float | None:
-    """Mean over sentences of their number of types, minus what is expected at their length; None if none can be."""
+    """Return the mean over sentences of observed less expected types at their length; None if nothing is expected."""
     n = types.sentences
     means = np.where(n > 0, types.means(), 0.0)
-    wanted = np.zeros(len(n))
-    wanted[: min(len(n), len(expected))] = expected[: len(n)]
-    there = (n > 0) & (wanted > 0)  # a length that cannot be has no expectation
-    return float(n[there] @ (means - wanted)[there]) / float(n[there].sum()) if there.any() else None
+    expected_types_by_length = np.zeros(len(n))
+    expected_types_by_length[: min(len(n), len(expected))] = expected[: len(n)]
+    there = (n > 0) & (expected_types_by_length > 0)  # impossible lengths have no expectation
+    return float(n[there] @ (means - expected_types_by_length)[there]) / float(n[there].sum()) if there.any() else None
 
 
 def curves_of(
@@ -167,7 +167,7 @@ def curves_of(
     law: HeapsLaw | None = None,
     seed: int = DEFAULT_SEED,
 ) -> SampleCurves:
-    """Gather them.
+    """Collect the curves of one sample.
 
     Args:
         sample: what is drawn.
@@ -205,8 +205,8 @@ def describe(table: TendencyTable, source: str, sample: Sample, curves: SampleCu
     ``length_mean`` and ``<class>_mean`` are means over sentences, ``types_all`` is the number of different words of the
     whole sample, ``bigram_heaps_beta`` and ``bigram_heaps_alpha`` are Heaps' law of pairs of words. ``types_ks`` and
     the like are distances of the numbers of types at one length, a mean over lengths weighted by sentences;
-    ``<name>_growth`` is that mean over the longer lengths less that over the shorter ones, both less what chance gives,
-    since long sentences are few.
+    ``<name>_growth`` is the mean over the longer lengths less the mean over the shorter ones, both less their
+    expectation by chance, since long sentences are few.
 
     Args:
         table: to add to.
@@ -237,7 +237,7 @@ def describe(table: TendencyTable, source: str, sample: Sample, curves: SampleCu
 def mean_distance(
     by_length: Sequence[LengthDistances], test_of: Callable[[LengthDistances], ChanceTest | None]
 ) -> tuple[float | None, float | None]:
-    """Mean over lengths, and its growth from the shorter half of the lengths to the longer; None where there is none.
+    """Return mean over lengths, and its growth from the shorter half of the lengths to the longer; None without a test.
 
     Args:
         by_length: distances at each length, ascending.

@@ -19,7 +19,7 @@ from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import NothingToMeasureError
 
 PAPER_RANKS = 10_000
-_S = (1.0 + 1e-9, 50.0)  #: where the exponent of an infinite law is sought
+_S = (1.0 + 1e-9, 50.0)  #: bounds of the search for the exponent of an infinite law
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,16 +32,16 @@ class RankFrequency:
     to_reference_law: float  #: D_phat
     to_reference: float  #: D_p
     ranks: int  #: that the distributions are over
-    unranked: float  #: share of the sample's tokens whose words have no rank, left out
+    unranked: float  #: share of the sample's tokens whose words have no rank, excluded
 
 
 def by_own_rank(counts: IntArray) -> IntArray:
-    """Counts in descending order, those above 0."""
+    """Return counts in descending order, those above 0."""
     return np.sort(counts[counts > 0])[::-1]
 
 
 def by_rank_of(counts: IntArray, probability: FloatArray) -> IntArray:
-    """Counts in the descending order of known probabilities, words of probability 0 left out; ties in word order.
+    """Return counts by descending known probabilities, without words of probability 0; ties in word order.
 
     Ranks that are known carry no error of the sample, which ranks taken from its own counts do (Piantadosi 2014).
     """
@@ -63,7 +63,7 @@ def rank_frequency(
         reference: (K',) counts of the reference by rank, or exact probabilities.
         unranked: share of the sample's tokens that has no rank, to be reported.
         variant: ``paper``: the first 10,000 ranks against laws with infinitely many.
-        reference_exponent: of the law of the reference where it has been fitted before, see `exponent_of`.
+        reference_exponent: of the law of the reference if it has been fitted before, see `exponent_of`.
 
     Raises:
         InputError: one of the two has fewer than 3 ranks, or fewer than 2 words that occur.
@@ -75,21 +75,21 @@ def rank_frequency(
         exponent_of(sample, variant),
         exponent_of(reference, variant) if reference_exponent is None else reference_exponent,
     ]
-    own, other = (_cdf(np.asarray(side, dtype=np.float64), ranks) for side in (sample, reference))
+    observed, other = (_cdf(np.asarray(side, dtype=np.float64), ranks) for side in (sample, reference))
     cdfs = [np.cumsum(_pmf(s, ranks if variant == "default" else None, ranks)) for s in laws]
     return RankFrequency(
         exponent=laws[0],
         reference_exponent=laws[1],
-        to_own_law=float(np.abs(own - cdfs[0]).max()),
-        to_reference_law=float(np.abs(own - cdfs[1]).max()),
-        to_reference=float(np.abs(own - other).max()),
+        to_own_law=float(np.abs(observed - cdfs[0]).max()),
+        to_reference_law=float(np.abs(observed - cdfs[1]).max()),
+        to_reference=float(np.abs(observed - other).max()),
         ranks=ranks,
         unranked=unranked,
     )
 
 
 def fit_infinite(counts: IntArray | FloatArray) -> float:
-    """Exponent s > 1 of ``k^-s / zeta(s)``, k = 1, 2, ..., by maximum likelihood.
+    """Return the exponent s > 1 of ``k^-s / zeta(s)``, k = 1, 2, ..., by maximum likelihood.
 
     Raises:
         InputError: there are fewer than 2 ranks that occur; the likelihood then has no maximum.
@@ -104,7 +104,7 @@ def fit_infinite(counts: IntArray | FloatArray) -> float:
 
 
 def exponent_of(counts: IntArray | FloatArray, variant: Variant = "default") -> float:
-    """Exponent of the law fitted to counts, or probabilities, by rank.
+    """Return the exponent of the law fitted to counts, or probabilities, by rank.
 
     Raises:
         InputError: as `rank_frequency`.
@@ -113,7 +113,7 @@ def exponent_of(counts: IntArray | FloatArray, variant: Variant = "default") -> 
 
 
 def _pmf(exponent: float, support: int | None, ranks: int) -> FloatArray:
-    """Zipf's law at ranks 1 to ``ranks``, its support 1 to ``support``; None: infinite."""
+    """Return Zipf's law at ranks 1 to ``ranks``, its support 1 to ``support``; None: infinite."""
     weight = np.arange(1, ranks + 1, dtype=np.float64) ** -exponent
     total = float(special.zeta(exponent)) if support is None else float(weight[:support].sum())
     return weight / total

@@ -40,28 +40,29 @@ MEASURES = (
     ("zipf_exponent", "  Zipf exponent", "frequency falls with this power of the rank"),
     ("heaps_beta", "Heaps exponent", "different words grow with this power of the length"),
     ("heaps_beta_difference", "  difference", ""),
-    ("heaps_dispersion", "  dispersion", "variance over that of the law"),
+    ("heaps_dispersion", "  dispersion", "variance divided by the variance of the law"),
     ("types_gap", "  at equal lengths", "different words in a sentence, difference"),
     ("types", "different words", "in equally many tokens of each sample"),
     ("bigram_types", "different pairs of words", "in equally many pairs of each sample"),
 )
-KIND = {"unigram_tv": "TV", "types": "number"}  #: of a measure; KS where it is not named
+KIND = {"unigram_tv": "TV", "types": "number"}  #: of a measure; KS if it is not named
 SAMPLED = {"samples": "samples of the truth", "permutations": "permutations"}  #: how chance is; others: draws
 
 
 def measures_table(samples: Mapping[str, Findings], title: str = "", sentences: Mapping[str, int] = {}) -> ReportTable:
-    """A row for each measure, a column for each sample.
+    """Return a row for each measure, a column for each sample.
 
     Args:
         samples: records by name of the sample and of the measure.
         title: of the table.
-        sentences: their number by sample, where it is known.
+        sentences: their number by sample, if it is known.
     """
     rows = [
-        (label, [_cell(found.get(name)) for found in samples.values()], meaning) for name, label, meaning in MEASURES
+        (label, [_cell(finding.get(name)) for finding in samples.values()], meaning)
+        for name, label, meaning in MEASURES
     ]
     columns = [f"{name}\n{sentences[name]:,} sentences" if name in sentences else name for name in samples]
-    families = {found["family"] for row in samples.values() for found in row.values() if found.get("family")}
+    families = {finding["family"] for row in samples.values() for finding in row.values() if finding.get("family")}
     return ReportTable(
         title=title,
         columns=("measure", *columns, "meaning"),
@@ -74,13 +75,13 @@ def measures_table(samples: Mapping[str, Findings], title: str = "", sentences: 
 
 
 def starred(record: Mapping[str, Any]) -> bool:
-    """True if the adjusted p-value of a test is below the level."""
+    """Return True if the adjusted p-value of a test is below the level."""
     adjusted = record.get("p_holm")
     return adjusted is not None and bool(adjusted <= LEVEL)
 
 
 def number(value: float) -> str:
-    """A value, or a large count."""
+    """Return a value, or a large count."""
     return shown(value if abs(value) >= 5e-5 else 0.0, ",.0f" if abs(value) >= 100 else ".4f")
 
 
@@ -110,18 +111,18 @@ class TendenciesRecord(TypedDict):
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables, figures and words for the template; None where no text was sampled."""
-    found = run.record("tendencies/tendencies.json", TendenciesRecord)
-    if found is None:
+    """Return tables, figures and words for the template; None if no text was sampled."""
+    record_of_run = run.record("tendencies/tendencies.json", TendenciesRecord)
+    if record_of_run is None:
         return None
     schemes: dict[str, dict[str, dict[str, Record]]] = {}
-    for record in found["records"]:
+    for record in record_of_run["records"]:
         schemes.setdefault(record["scheme"], {}).setdefault(record["source"], {})[record["name"]] = record
-    other = "the truth" if found["against"] == "truth" else "the reference"
+    other = "the truth" if record_of_run["against"] == "truth" else "the reference"
     tables = [
         {
-            **_table(scheme, rows, found["samples"], other),
-            "figure": tendencies_figure(found["figures"][scheme], f"tendencies{number}"),
+            **_table(scheme, rows, record_of_run["samples"], other),
+            "figure": tendencies_figure(record_of_run["figures"][scheme], f"tendencies{number}"),
         }
         for number, (scheme, rows) in enumerate(schemes.items())
     ]
@@ -129,16 +130,16 @@ def section(run: MeasuredRun) -> dict[str, Any] | None:
         "tables": tables,
         "other": other,
         "most": _most(tables),
-        "size": max(sample["sentences"] for sample in found["samples"]),
-        "tokens": found.get("tokens"),
-        "words": found["words"] if found["collapsed"] else None,
-        "left_out": _left_out(found["samples"]),
-        "notes": found["notes"],
+        "size": max(sample["sentences"] for sample in record_of_run["samples"]),
+        "tokens": record_of_run.get("tokens"),
+        "words": record_of_run["words"] if record_of_run["collapsed"] else None,
+        "left_out": _left_out(record_of_run["samples"]),
+        "notes": record_of_run["notes"],
     }
 
 
 def _table(scheme: str, rows: Mapping[str, Findings], samples: Sequence[Record], other: str) -> dict[str, Any]:
-    """Table and reading of one decoding scheme."""
+    """Return the table and reading of one decoding scheme."""
     models = [name for name in rows if name not in (ORACLE, "reference")]
     readings = {name: _reading(rows[name], other, rows) for name in models}
     sizes = {sample["model"]: sample["sentences"] for sample in samples if sample["scheme"] == scheme}
@@ -160,7 +161,7 @@ def _coarse(rows: Mapping[str, Findings], names: Sequence[str]) -> int | None:
 
 
 def _usual(row: Findings, rows: Mapping[str, Findings], measure: str = "types") -> float | None:
-    """The usual value of a measure without a direction of its own: its mean by chance, or that of the reference."""
+    """Return the expected value of a measure without a direction: its mean by chance, or the reference's value."""
     record = row.get(measure)
     if record is not None and "chance_mean" in record:
         return float(record["chance_mean"])
@@ -169,43 +170,43 @@ def _usual(row: Findings, rows: Mapping[str, Findings], measure: str = "types") 
 
 
 def _reading(row: Findings, other: str, rows: Mapping[str, Findings]) -> tuple[float, list[str]]:
-    """Return how far the farthest measure is beyond chance, and all that are beyond it in words, the farthest first.
+    """Return the largest multiple of chance, and all measures beyond chance in words, the largest first.
 
-    Beyond chance are measures with a star, and those that are beyond every draw: more than that so many draws cannot
-    show, and where they are few a star is out of reach.
+    Beyond chance are measures with a star, and measures beyond every draw: the strongest result of so many draws, since
+    with few draws no star is possible.
     """
-    found = []
+    findings = []
     for measure in HEADLINE:
         if measure in row and (starred(row[measure]) or _beyond_all(row[measure])):
             far = _far(row[measure])
-            found.append((far, f"{_words(measure, row, other, rows)}, {_multiple(row[measure], far)}"))
-    found.sort(key=lambda pair: -pair[0])
-    return (found[0][0] if found else 0.0), [words for _, words in found]
+            findings.append((far, f"{_words(measure, row, other, rows)}, {_multiple(row[measure], far)}"))
+    findings.sort(key=lambda pair: -pair[0])
+    return (findings[0][0] if findings else 0.0), [words for _, words in findings]
 
 
 def _beyond_all(record: Record) -> bool:
-    """True if the p-value is the least that its number of draws can give."""
+    """Return True if the p-value is the least that its number of draws can give."""
     return "p" in record and bool(record["p"] * (record["draws"] + 1) < 1.5)
 
 
 def _multiple(record: Record, far: float) -> str:
-    """The words for the multiple of a distance: of what it is, and whether any draw comes near."""
+    """Return a distance as a multiple of its null quantile, in words, and whether any draw comes near."""
     times = f"{far:,.0f}" if far >= 9.95 else f"{far:.1f}"
     if math.isinf(far):
         text = "by chance there is no difference at all"
     elif record["name"] == "types":
         text = f"{times} times half the width of the middle 95% of chance"
     else:
-        text = f"{KIND.get(record['name'], 'KS')} {times} times what chance exceeds in 1 case of 40"
+        text = f"{KIND.get(record['name'], 'KS')} {times} times the 97.5% quantile of chance"
     if not _beyond_all(record):
         return text
     return f"{text}, beyond all {record['draws']:,} {SAMPLED.get(record.get('null', ''), 'draws')}"
 
 
 def _far(record: Record) -> float:
-    """Return how many times what chance exceeds in 1 case of 40 a distance is.
+    """Return a distance divided by the 97.5 % quantile of its null distribution.
 
-    Of a number: its difference from the mean by chance, over half the width of the middle 95%.
+    For a number, return its difference from the mean by chance, divided by the half-width of the middle 95%.
     """
     if record["name"] == "types":
         half = (record["chance_high"] - record["chance_low"]) / 2
@@ -218,9 +219,9 @@ def _words(measure: str, row: Findings, other: str, rows: Mapping[str, Findings]
     value = row[measure]["value"]
     if measure == "length_ks":
         mean = row.get("length_mean_difference", {"value": 0.0})["value"]
-        text = f"sentences are {abs(mean):.1f} words {'longer' if mean > 0 else 'shorter'} than those of {other}"
+        text = f"sentences are {abs(mean):.1f} words {'longer' if mean > 0 else 'shorter'} than in {other}"
         if abs(mean) < 0.05:
-            text = "sentence lengths are spread in another way"
+            text = "sentence lengths are distributed differently"
         impossible = row.get("length_impossible", {"value": 0.0})["value"]
         return text + (f" ({impossible:.1%} have a length that no sentence can have)" if impossible >= 0.0005 else "")
     if measure in ("stopwords_ks", "symbols_ks"):
@@ -246,7 +247,7 @@ def _words(measure: str, row: Findings, other: str, rows: Mapping[str, Findings]
 
 
 def _most(tables: Sequence[Mapping[str, Any]]) -> str | None:
-    """The measure that differs most of all."""
+    """Return the measure that differs most of all."""
     rows = [(reading["far"], table["scheme"], reading) for table in tables for reading in table["reading"]]
     if not rows:
         return None
@@ -257,8 +258,8 @@ def _most(tables: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _left_out(samples: Sequence[Record]) -> list[str]:
-    """Sentences on the samples that are left out, one for each reason."""
-    found = []
+    """Return sentences on the samples that are excluded, one for each reason."""
+    sentences = []
     for key, why in (
         ("cut", "that reached the maximum length"),
         ("empty", "without words"),
@@ -266,5 +267,5 @@ def _left_out(samples: Sequence[Record]) -> list[str]:
         parts = [f"{s['model']} {s['scheme']} {s[key]:,}" for s in samples if s[key]]
         if parts:
             total = sum(s[key] for s in samples)
-            found.append(f"Left out: {count(total, 'sentence')} {why} ({listed(parts)}).")
-    return found
+            sentences.append(f"Left out: {count(total, 'sentence')} {why} ({listed(parts)}).")
+    return sentences

@@ -1,4 +1,4 @@
-"""The exact tendencies of the sentences of a grammar, samples of it that show what chance does, and kinds of tokens.
+"""The exact tendencies of the sentences of a grammar, samples for null distributions, and kinds of tokens.
 
 Kinds of tokens are stopwords and symbols, and habits that show whether two texts were cut into tokens in the same way;
 if they were not, every tendency differs for that reason alone.
@@ -47,8 +47,8 @@ ESCAPED: Mapping[str, str] = {
     "&#93;": "]",
     "&#124;": "|",
 }
-LOOKED_AT = 20_000  #: sentences of each text
-RARE = 0.001  #: share of the tokens below which a habit is none
+LOOKED_AT = 20_000  #: maximum number of sentences of each text
+RARE = 0.001  #: least share of the tokens of a habit
 TIMES = 10.0  #: how much more often one side must have a habit than the other
 Sentences = Sequence[Sequence[str]]
 _ATTACHED = re.compile(r"\w[.,;:!?)\]\"]+$")
@@ -78,20 +78,20 @@ def is_symbol(token: str) -> bool:
 
 
 def symbols(words: Iterable[str]) -> list[str]:
-    """The words that are symbols."""
+    """Return the words that are symbols."""
     return [word for word in words if is_symbol(word)]
 
 
 def stopwords_among(words: Iterable[str], stopwords: Iterable[str]) -> list[str]:
-    """The words that are stopwords, whatever their case."""
+    """Return the words that are stopwords, whatever their case."""
     listed = {word.lower() for word in stopwords}
     return [word for word in words if word.lower() in listed]
 
 
 def shares(corpus: Encoded, codes: Sequence[int] | IntArray) -> FloatArray:
-    """Share of the tokens of every sentence that are of a class, (N,), in [0, 1].
+    """Return the share of the tokens of every sentence that are of a class, (N,), in [0, 1].
 
-    Equal fractions of sentences of different lengths are equal numbers, as those of
+    Equal fractions of sentences of different lengths are equal numbers, as in
     `truesource.grammar.inference.expected.TokenClass.share_pmf`.
 
     Args:
@@ -105,12 +105,12 @@ def shares(corpus: Encoded, codes: Sequence[int] | IntArray) -> FloatArray:
 
 
 def differing_habits(first: Sentences, second: Sentences) -> list[str]:
-    """Habits that one text has and the other hardly, as phrases with their shares of the tokens.
+    """Return habits that one text has and the other hardly, as phrases with their shares of the tokens.
 
     A share counts as a habit from one token in a thousand on, and as differing if it is ten times the other.
 
     Args:
-        first: sentences of one text; the first 20,000 are looked at.
+        first: sentences of one text; the first 20,000 are used.
         second: of the other.
     """
     shares = [_shares(text) for text in (first, second)]
@@ -134,7 +134,7 @@ class TrueText:
     Args:
         pcfg: the grammar.
         lengths: the condition that the corpus was drawn under.
-        vocabulary: words told apart; all others are ``<unk>``. None: every word of the grammar.
+        vocabulary: all other words are ``<unk>``. None: every word of the grammar.
 
     Raises:
         InputError: no sentence has such a length, or, without a range, sentences are too long.
@@ -151,16 +151,16 @@ class TrueText:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Words of the truth, ``<unk>`` among them where the vocabulary is not whole; the codes of `unigram`, (V,)."""
+        """Words of the truth, with ``<unk>`` unless the vocabulary is whole; the codes of `unigram`, (V,)."""
         return self.pcfg.vocabulary
 
     @property
     def signature_part(self) -> str:
-        """Part of signatures: digest of the grammar, condition, and number of words told apart."""
+        """Part of signatures: digest of the grammar, condition, and size of the vocabulary."""
         return f"{self.pcfg.digest[:8]}/{self.lengths or 'none'}/{len(self.words)}words"
 
     def read(self, sentences: Iterable[Sequence[str]]) -> list[list[str]]:
-        """Sentences as this truth sees them: words outside a vocabulary that was given are ``<unk>``."""
+        """Return sentences as this truth sees them: words outside a vocabulary that was given are ``<unk>``."""
         return [self._oracle.read(sentence) for sentence in sentences]
 
     def read_as_text(self, sentences: Iterable[Sequence[str]]) -> list[list[str]]:
@@ -175,7 +175,7 @@ class TrueText:
 
     @property
     def collapsed(self) -> bool:
-        """True where some words are read as ``<unk>``."""
+        """True if some words are read as ``<unk>``."""
         return self._oracle.collapsed
 
     @cached_property
@@ -224,11 +224,11 @@ class TrueText:
         """
         if self.unknown_code is None:
             return self.unigram
-        known = self.unigram.copy()
-        known[self.unknown_code] = 0.0
-        if not known.any():
+        unigram = self.unigram.copy()
+        unigram[self.unknown_code] = 0.0
+        if not unigram.any():
             raise InputError("no word of the vocabulary is in the grammar; name the model that the samples are from")
-        return np.asarray(known / known.sum())
+        return np.asarray(unigram / unigram.sum())
 
     @cached_property
     def ranked(self) -> FloatArray:
@@ -245,7 +245,7 @@ class TrueText:
         return exponent_of(self.ranked)
 
     def share_pmf(self, words: Iterable[str]) -> tuple[FloatArray, FloatArray]:
-        """Shares of a class of words in a sentence, ascending, and their probabilities, (K,) each."""
+        """Return shares of a class of words in a sentence, ascending, and their probabilities, (K,) each."""
         key = tuple(sorted(set(words)))
         if key not in self._shares:
             high = None if self.lengths is not None else self.high
@@ -254,7 +254,7 @@ class TrueText:
 
     @cached_property
     def types_by_length(self) -> FloatArray:
-        """Expected number of different known words in a sentence of each length, (high+1,); 0 where there is none."""
+        """Expected number of different known words in a sentence of each length, (high+1,); 0 if impossible."""
         types = types_per_length(self.pcfg, self.high)
         if self.unknown_code is None:
             return types
@@ -269,11 +269,11 @@ class TrueText:
         return occurrence_probabilities(self.pcfg, self.lengths, tolerance=TOLERANCE)
 
     def vocabulary_size(self, sentences: Sequence[int]) -> FloatArray:
-        """Expected number of different words in m sentences, for each m, (K,)."""
+        """Return the expected number of different words in m sentences, for each m, (K,)."""
         return expected_types(self.occurrence, sentences)
 
     def samples(self, n: int, count: int, *, seed: int) -> Iterator[Encoded]:
-        """Samples of ``n`` sentences each, in the codes of `words`; number k is the same whatever ``count`` is.
+        """Yield samples of ``n`` sentences each, in the codes of `words`; number k is the same whatever ``count`` is.
 
         Args:
             n: sentences.
@@ -282,31 +282,31 @@ class TrueText:
         """
         sampler = Sampler(self.pcfg, self.lengths)
         for k in range(count):
-            drawn = sampler.draw(n, random_state(seed, k))
-            tokens = sampler.left[drawn.rules[drawn.rules >= sampler.first_lexical]]
-            yield Encoded(tokens.astype(np.int64), drawn.n_tokens.astype(np.int64), len(self.words))
+            sample = sampler.draw(n, random_state(seed, k))
+            tokens = sampler.left[sample.rules[sample.rules >= sampler.first_lexical]]
+            yield Encoded(tokens.astype(np.int64), sample.n_tokens.astype(np.int64), len(self.words))
 
     def outside(self, sentences: Iterable[Sequence[str]]) -> float:
-        """Share of the tokens that are no words of the grammar, in [0, 1]; the ``<unk>`` of a model is none of them."""
-        known = self._oracle.truth.word_ids
-        inside = [word in known or (self.collapsed and word == UNKNOWN) for sentence in sentences for word in sentence]
+        """Return the share of the tokens that are no words of the grammar, in [0, 1]; a model's ``<unk>`` is a word."""
+        ids = self._oracle.truth.word_ids
+        inside = [word in ids or (self.collapsed and word == UNKNOWN) for sentence in sentences for word in sentence]
         return 1.0 - float(np.mean(inside)) if inside else 0.0
 
     def habits(self, sentences: Sequence[Sequence[str]], *, seed: int, n: int = HABIT_SENTENCES) -> list[str]:
-        """Habits by which the sentences are cut into tokens otherwise than the grammar's, see `differing_habits`.
+        """Return differences in tokenisation between the sentences and the grammar's, see `differing_habits`.
 
-        ``<unk>`` is left out on both sides, and so are words that this truth takes for it.
+        ``<unk>`` is excluded on both sides, and so are words that this truth reads as ``<unk>``.
 
         Args:
             sentences: as their source has them.
             seed: of the sample of the truth that they are compared with.
             n: its size.
         """
-        (drawn,) = self.samples(n, 1, seed=seed)
-        own = [self.words[code] for code in drawn.tokens.tolist() if code != self.unknown_code]
-        told, known = self.pcfg.word_ids, self._oracle.truth.word_ids
-        other = [[w for w in s if w != UNKNOWN and (w in told or w not in known)] for s in sentences]
-        return differing_habits(other, [own])
+        (sample,) = self.samples(n, 1, seed=seed)
+        of_truth = [self.words[code] for code in sample.tokens.tolist() if code != self.unknown_code]
+        read_ids, word_ids = self.pcfg.word_ids, self._oracle.truth.word_ids
+        other = [[w for w in s if w != UNKNOWN and (w in read_ids or w not in word_ids)] for s in sentences]
+        return differing_habits(other, [of_truth])
 
     @property
     def unknown(self) -> str:
@@ -315,5 +315,5 @@ class TrueText:
 
     @property
     def unknown_code(self) -> int | None:
-        """Code of ``<unk>`` among `words`; None where every word is told apart."""
+        """Code of ``<unk>`` among `words`; None if no word is read as ``<unk>``."""
         return self.pcfg.word_ids.get(UNKNOWN)

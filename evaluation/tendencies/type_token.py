@@ -1,9 +1,9 @@
 """Types of sentences by length, and Heaps' law of them (Meister & Cotterell 2021, section 3.1).
 
-The law says that the expected number of types of a text of l tokens is ``Lambda(l) = alpha l^beta``; that the number is
-Poisson is the paper's addition, and cannot be: it lies between 1 and l. How far a sample is from Poisson is reported as
-its dispersion (1 for Poisson, less for real text), and distances to the law have to be read beside those of samples of
-the truth.
+By the law, the expected number of types of a text of l tokens is ``Lambda(l) = alpha l^beta``. The paper adds that the
+number is Poisson, which is impossible: it lies between 1 and l. The deviation of a sample from Poisson is reported as
+its dispersion (1 for Poisson, less for real text), and distances to the law have to be compared with the distances of
+samples of the truth.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TypeCounts:
 
     @classmethod
     def of(cls, length: IntArray, types: IntArray, high: int, count: IntArray | None = None) -> TypeCounts:
-        """Count pairs as they come, (N,) each; ``count``: how often each stands for itself, once by default."""
+        """Count pairs as they come, (N,) each; with multiplicities ``count``, 1 by default."""
         width = 1 + int(types.max(initial=0))
         code, inverse = np.unique(length * width + types, return_inverse=True)
         weight = None if count is None else count
@@ -56,18 +56,18 @@ class TypeCounts:
         return np.flatnonzero(self.sentences)
 
     def row(self, length: int, width: int = 0) -> IntArray:
-        """Sentences of one length with 0, 1, ... types, up to the most of them or ``width - 1`` if that is more."""
+        """Return sentences of one length with 0, 1, ... types, up to the maximum or ``width - 1`` if that is more."""
         first, last = np.searchsorted(self.length, (length, length + 1))
         types, count = self.types[first:last], self.count[first:last]
         return np.bincount(types, count, minlength=width).astype(np.int64)
 
     def means(self) -> FloatArray:
-        """Mean number of types by length, (L+1,); NaN where there is no sentence."""
+        """Return the mean number of types by length, (L+1,); NaN if there is no sentence."""
         with np.errstate(invalid="ignore"):
             return np.bincount(self.length, self.count * self.types, minlength=self.high + 1) / self.sentences
 
     def errors(self) -> FloatArray:
-        """Standard errors of `means`, (L+1,); NaN with fewer than 2 sentences."""
+        """Return standard errors of `means`, (L+1,); NaN with fewer than 2 sentences."""
         n, mean = self.sentences, self.means()
         squares = self.count * (self.types - mean[self.length]) ** 2
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -76,7 +76,7 @@ class TypeCounts:
 
 
 def pooled(tables: Sequence[TypeCounts]) -> TypeCounts:
-    """All sentences of some samples, whose tables go up to one length."""
+    """Return all sentences of some samples, whose tables go up to one length."""
     length, types, count = (np.concatenate([getattr(t, name) for t in tables]) for name in ("length", "types", "count"))
     return TypeCounts.of(length, types, max(table.high for table in tables), count)
 
@@ -89,7 +89,7 @@ class HeapsLaw:
     beta: float
 
     def mean(self, length: FloatArray | IntArray) -> FloatArray:
-        """Expected number of types."""
+        """Return the expected number of types."""
         return np.asarray(self.alpha * np.asarray(length, dtype=np.float64) ** self.beta)
 
 
@@ -110,11 +110,11 @@ class LengthDistances:
     sentences: int
     to_own_law: ChanceTest  #: D_ptheta, against Poisson(Lambda) fitted to the sample
     to_reference_law: ChanceTest | None  #: D_phat, fitted to the reference
-    to_reference: ChanceTest | None  #: D_p, the reference's sentences of this length; None where they are too few
+    to_reference: ChanceTest | None  #: D_p, the reference's sentences of this length; None if they are too few
 
 
 def types_by_sentence(corpus: Encoded, n: int = 1, *, without: int | None = None) -> IntArray:
-    """Different n-grams of every sentence, n = 1 or 2, (N,); those with the word ``without`` in them do not count."""
+    """Return the number of n-gram types of every sentence, n = 1 or 2, (N,), not counting the word ``without``."""
     sentence, codes = corpus.sentence, corpus.tokens
     if n == 2:
         sentence, codes = sentence[1:][_inner(corpus, without)], pairs_of(corpus, without)
@@ -128,12 +128,12 @@ def types_by_sentence(corpus: Encoded, n: int = 1, *, without: int | None = None
 
 
 def pairs_of(corpus: Encoded, without: int | None = None) -> IntArray:
-    """A code of every pair of neighbours, none of them the word ``without``, (P,)."""
+    """Return a code of every pair of neighbours, none of them the word ``without``, (P,)."""
     return (corpus.tokens[:-1] * corpus.vocabulary + corpus.tokens[1:])[_inner(corpus, without)]
 
 
 def _inner(corpus: Encoded, without: int | None) -> BoolArray:
-    """Mask of the tokens but the last with a neighbour to the right, neither of them the word ``without``, (T-1,)."""
+    """Return a mask of tokens with a right neighbour, neither of them the word ``without``, (T-1,)."""
     inner = corpus.sentence[1:] == corpus.sentence[:-1]
     if without is not None:
         inner &= (corpus.tokens[1:] != without) & (corpus.tokens[:-1] != without)
@@ -143,14 +143,14 @@ def _inner(corpus: Encoded, without: int | None) -> BoolArray:
 def type_counts(corpus: Encoded, n: int = 1, high: int | None = None, *, without: int | None = None) -> TypeCounts:
     """Tabulate the types of every sentence, lengths up to ``high`` or the longest of the corpus, whichever is more.
 
-    Lengths are those of whole sentences, the word ``without`` (see `types_by_sentence`) included.
+    Lengths are of whole sentences, the word ``without`` (see `types_by_sentence`) included.
     """
     longest = max(int(corpus.lengths.max()), high or 0)
     return TypeCounts.of(corpus.lengths, types_by_sentence(corpus, n, without=without), longest)
 
 
 def fit_heaps(counts: TypeCounts) -> Heaps:
-    """Maximum likelihood of ``u ~ Poisson(alpha l^beta)``, see `fit_means`.
+    """Return the maximum likelihood of ``u ~ Poisson(alpha l^beta)``, see `fit_means`.
 
     Raises:
         InputError: all sentences are of one length, or of one word.
@@ -160,9 +160,9 @@ def fit_heaps(counts: TypeCounts) -> Heaps:
     law = fit_means(length, n, counts.means()[length])
     log_l = np.log(length)
     mean = law.mean(length)
-    own = law.mean(counts.length)
+    expected = law.mean(counts.length)
     freedom = max(1.0, float(n.sum()) - 2.0)
-    dispersion = float(((counts.types - own) ** 2 / own) @ counts.count / freedom)
+    dispersion = float(((counts.types - expected) ** 2 / expected) @ counts.count / freedom)
     weight = n * mean  # information about (ln alpha, beta)
     information = np.array([[weight.sum(), weight @ log_l], [weight @ log_l, weight @ log_l**2]])
     variance = dispersion * np.linalg.inv(information)
@@ -171,7 +171,7 @@ def fit_heaps(counts: TypeCounts) -> Heaps:
 
 
 def fit_means(length: IntArray, n: IntArray | FloatArray, means: FloatArray) -> HeapsLaw:
-    """Maximum likelihood from the mean number of types at each length, which is all that the law depends on.
+    """Return the maximum likelihood from the mean number of types at each length, which is all that the law depends on.
 
     ``alpha = sum u / sum l^beta``, and beta is the root of the convex ``sum u ln l = alpha sum l^beta ln l``.
 
@@ -208,14 +208,14 @@ def length_distances(
     draws: int = 999,
     seed: int = DEFAULT_SEED,
 ) -> list[LengthDistances]:
-    """Distances at every length of which the sample has `LEAST` sentences or more (figure 4).
+    """Return distances at every length of which the sample has `LEAST` sentences or more (figure 4).
 
     The p-values of the laws treat their parameters as known, as in the paper; those against the reference are exact.
 
     Args:
         sample: of the text in question.
-        reference: of the text it is compared with, a table of the same size; None: there is none.
-        law: of the reference, where it is known better than from these sentences.
+        reference: of the text it is compared with, a table of the same size; None without a text.
+        law: of the reference, if a better estimate than from these sentences is known.
         draws: of each null distribution.
         seed: of the draws.
 
@@ -224,7 +224,7 @@ def length_distances(
     """
     if reference is not None and reference.high != sample.high:
         raise InputError("the two tables of types go up to different lengths; give `type_counts` one `high`")
-    own = fit_heaps(sample)
+    own_law = fit_heaps(sample)
     other = law if law is not None or reference is None else fit_heaps(reference)
     distances = []
     for length in np.flatnonzero(sample.sentences >= LEAST).tolist():
@@ -237,7 +237,7 @@ def length_distances(
             LengthDistances(
                 length=length,
                 sentences=int(row.sum()),
-                to_own_law=_to_law(row, float(own.mean(np.array(length))), draws, seed),
+                to_own_law=_to_law(row, float(own_law.mean(np.array(length))), draws, seed),
                 to_reference_law=None
                 if other is None
                 else _to_law(row, float(other.mean(np.array(length))), draws, seed),
@@ -248,7 +248,7 @@ def length_distances(
 
 
 def to_laws(types: TypeCounts, law: HeapsLaw) -> FloatArray:
-    """Distance (KS) of the numbers of types at every length to Poisson(Lambda), (L+1,); NaN where there are none."""
+    """Return the KS distance of numbers of types at every length to Poisson(Lambda), (L+1,); NaN without sentences."""
     distance = np.full(types.high + 1, np.nan)
     for length in types.lengths.tolist():
         seen = np.cumsum(types.row(length)) / types.sentences[length]  # beyond its end, the distance only falls
@@ -257,7 +257,7 @@ def to_laws(types: TypeCounts, law: HeapsLaw) -> FloatArray:
 
 
 def _to_law(row: IntArray, mean: float, draws: int, seed: int) -> ChanceTest:
-    """Distance to Poisson(mean); counts above the end of the row stand together."""
+    """Test the distance to Poisson(mean), with all counts above the end of the row together."""
     pmf = stats.poisson.pmf(np.arange(len(row)), mean)
     whole = np.append(pmf, max(0.0, 1.0 - float(pmf.sum())))
     return against_exact(np.append(row, 0), whole, draws=draws, seed=seed)["ks"]

@@ -237,7 +237,7 @@ def test_kl_by_position_is_the_sum_over_words(setting: Setting) -> None:
 def test_what_is_not_known_is_left_out(setting: Setting) -> None:
     loose = Setting(setting.language, setting.sentences)  # nobody says which language
     found = read(loose, FAMILY, None)
-    assert "entropy" in found.scores[TRUTH] and "regret" not in found.scores[TRUTH] and not found.told
+    assert "entropy" in found.scores[TRUTH] and "regret" not in found.scores[TRUTH] and not found.informed
     of_family = read(Setting(load_truth(FAMILY), setting.sentences, text=setting.text), FAMILY, None)
     own = of_family.scores[TRUTH]
     assert not {"entropy", "regret"} & own.keys() and own["kl"].value < 1e-10

@@ -29,13 +29,7 @@ from truesource.evaluation.measures.bootstrap import (
     studentised,
 )
 from truesource.evaluation.measures.contrast import Contrast
-from truesource.evaluation.measures.correlation import (
-    _Ranked,
-    _weighted_spearman,
-    correlations,
-    spearman,
-    spearman_ends,
-)
+from truesource.evaluation.measures.correlation import _Ranks, _weighted_spearman, correlations, spearman, spearman_ends
 from truesource.evaluation.measures.paired import Paired
 from truesource.generator.language_model import ScoringFrame, TokenScores
 from truesource.grammar.support.printable import FEWEST
@@ -111,7 +105,7 @@ def test_fewer_than_ten_sentences_have_no_interval(sentences: int) -> None:
 def test_what_is_no_number_is_no_end() -> None:
     assert ends(1.0, 2.0) == (1.0, 2.0)
     assert ends(math.nan, 2.0) == ends(0.0, math.inf) == (None, None)
-    with pytest.raises(ValueError, match="must not travel"):
+    with pytest.raises(ValueError, match="is no finite number"):
         Score("ppl", 1.0, "", 0.5, math.nan)
 
 
@@ -180,7 +174,7 @@ def test_the_difference_of_two_samples() -> None:
 def test_weighted_spearman_is_that_of_repeated_positions(rows: list[tuple[int, int, int]]) -> None:
     x, y, times = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
     at = np.repeat(np.arange(len(x)), times.astype(int))
-    rho = _weighted_spearman(_Ranked(x), _Ranked(y), times[None], np.arange(len(x)))[0] if len(at) else [math.nan]
+    rho = _weighted_spearman(_Ranks(x), _Ranks(y), times[None], np.arange(len(x)))[0] if len(at) else [math.nan]
     if len(np.unique(x[at])) < 2 or len(np.unique(y[at])) < 2:
         assert np.isnan(rho).all()
     else:
@@ -195,11 +189,11 @@ def test_influences_on_spearman_are_its_derivatives() -> None:
     starts = np.array([0, 5, 6, 20, 31, 33, 50])
     row = np.repeat(np.arange(7), np.diff(starts, append=60))
     weights = rng.integers(1, 4, 7).astype(float)
-    _, influence = _weighted_spearman(_Ranked(x), _Ranked(y), weights[row][None], starts)
+    _, influence = _weighted_spearman(_Ranks(x), _Ranks(y), weights[row][None], starts)
     for k in range(7):
         moved = np.stack([weights, weights])
         moved[:, k] += 1e-5, -1e-5
-        up, down = _weighted_spearman(_Ranked(x), _Ranked(y), moved[:, row], starts)[0]
+        up, down = _weighted_spearman(_Ranks(x), _Ranks(y), moved[:, row], starts)[0]
         assert influence[0, k] == pytest.approx((up - down) / 2e-5, rel=1e-6)
 
 

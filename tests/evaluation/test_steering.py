@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from reference_inference import all_strings, rules_of
 
-from truesource.evaluation.control.measure import Apart, _Steered, control
+from truesource.evaluation.control.measure import KlDifference, _EventSteering, control
 from truesource.evaluation.control.steering import Steering, best_of
 from truesource.evaluation.core.setting import Setting
 from truesource.grammar.conditioning import LengthRange
@@ -151,7 +151,7 @@ def test_estimators_of_kl_have_the_mean_that_they_estimate() -> None:
     )
     kl = float(visits @ here.sum(axis=1))
     texts = one.sample(4000, seed=3)
-    apart = Apart.between(one, other, texts)  # type: ignore[arg-type]
+    apart = KlDifference.between(one, other, texts)  # type: ignore[arg-type]
     empty = one.table[3, 4]  # of the empty sentence, which is left out
     missing = empty * (math.log(one.table[3, 4] / other.table[3, 4]))
     for values, lost in ((apart.k1, missing), (apart.expected, empty * here[3].sum())):
@@ -207,7 +207,7 @@ def test_an_event_below_the_smallest_float_has_its_logarithm() -> None:
     steering = Steering(grammar, Count(("a",), 3, 3), LengthRange(1, 4))
     assert steering.log_probability == pytest.approx(3 * math.log(1e-150), abs=1e-10)
     assert steering.probability == 0.0
-    steered = _Steered(steering, Laws("one", 1, 1.0), Setting(grammar, [["b"]], LengthRange(1, 4)))
+    steered = _EventSteering(steering, Laws("one", 1, 1.0), Setting(grammar, [["b"]], LengthRange(1, 4)))
     assert steered.frontier().scores["kl"].value == pytest.approx(-3 * math.log(1e-150), abs=1e-10)
     assert steered.best_of(4).scores["satisfied"].value == 0.0
     found = steered.filters(2, 5).scores

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import logsumexp
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.documents.told import expected_languages, told_divergence
+from truesource.evaluation.documents.informed_readers import expected_languages, told_divergence
 from truesource.generator.process_sampler import sampler_of
 from truesource.grammar.documents.document import SEPARATOR, DocumentProcess
 from truesource.grammar.pcfg import PCFG
@@ -77,7 +77,7 @@ def test_the_posterior_is_found_again_in_what_the_perfect_reader_expects(referen
 
 def test_languages_that_begin_alike_are_refused() -> None:
     truth, documents, _, reader = read("pool:family=ngram/order=2/vocabulary=2,languages=3,strings=2", 4)
-    with pytest.raises(InputError, match="first words do not tell these languages apart"):
+    with pytest.raises(InputError, match="first words do not distinguish these languages"):
         expected_languages(reader, truth, documents)
     family = load_truth("dirichlet-markov:vocabulary=4,mean_length=3,strings=3")
     with pytest.raises(InputError, match="have infinitely many"):

@@ -178,7 +178,7 @@ def test_phenomena_are_chosen_and_absent_ones_told(here: Path, command: Command)
         ),
         (
             ("--output", "p", "--file", "good.jsonl", "--phenomena", "word-order"),
-            "the file has no pairs of 'word-order'; it has those of pairs (good.jsonl)",
+            "the file has no pairs of 'word-order'; it has pairs (good.jsonl)",
         ),
         (("a.b:model", "--file", "broken.jsonl"), "(broken.jsonl:2)"),
         (

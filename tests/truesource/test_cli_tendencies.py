@@ -86,7 +86,7 @@ def test_the_condition_is_that_of_the_corpus(here: Path, command: Command) -> No
     assert rows["length_ks"]["p"] > 0.01
     assert "/2..9/" in rows["length_ks"]["signature"]
     found = command(*CALL, "corpus", "--oracle", "toy.npz", "--lengths", "3..9", *SHORT)
-    assert "Warning: the lengths of corpus are 2..9, those of the truth here 3..9" in found.err
+    assert "Warning: the lengths of corpus are 2..9, of the truth here 3..9" in found.err
 
 
 def test_samples_and_models_know_the_condition_of_their_corpus(here: Path, command: Command) -> None:
@@ -101,7 +101,7 @@ def test_samples_and_models_know_the_condition_of_their_corpus(here: Path, comma
     assert command("sample", "toy.npz", "-n", 100, "-o", "short", "--lengths", "2..5", *split).code == 0
     found = command(*CALL, "drawn", "short", "--oracle", "toy.npz", *SHORT)
     assert found.code == 2
-    assert "the lengths of drawn are 2..9, those of short 2..5" in found.err
+    assert "the lengths of drawn are 2..9, of short 2..5" in found.err
 
 
 def test_lengths_leave_sentences_out_of_both_texts(here: Path, command: Command) -> None:

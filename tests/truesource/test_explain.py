@@ -96,7 +96,7 @@ def test_levers_are_pulled_once_and_said_in_one_page(
     for by in PLACES:
         groups = [each for each in record["where"] if each["by"] == by]
         assert sum(each["share"] for each in groups) == pytest.approx(1.0, abs=1e-9)
-    assert "Where model is off" in page and "is told from a fresh one" in page
+    assert "Where model is off" in page and "distinguishes training from fresh sentences" in page
     assert {each["name"] for each in record["memory"]} >= {"auroc", "gap"}
     assert any("lever:steps" in each["signature"] and "adjusted:holm/5" in each["signature"] for each in numbers)
     weights = {path: path.read_bytes() for path in Path("why/cells").rglob("model.safetensors")}

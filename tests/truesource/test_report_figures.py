@@ -165,7 +165,7 @@ def test_folders_of_a_command_are_not_printed(text: str, wanted: str) -> None:
 def test_what_chance_never_gives_is_no_multiple_of_it() -> None:
     record = {"name": "symbols_ks", "value": 0.25, "chance_high": 0.0, "p": 0.5, "draws": 19, "signature": ""}
     assert tendencies._multiple(record, tendencies._far(record)) == "by chance there is no difference at all"
-    assert tendencies._multiple({**record, "chance_high": 0.1}, 2.5).startswith("KS 2.5 times what chance exceeds")
+    assert tendencies._multiple({**record, "chance_high": 0.1}, 2.5).startswith("KS 2.5 times the 97.5% quantile")
     types = {"name": "types", "value": 4.0, "chance_mean": 4.0, "chance_low": 4.0, "chance_high": 4.0}
     assert tendencies._far(types) == 0.0 and tendencies._far({**types, "value": 3.0}) == float("inf")
 

@@ -248,8 +248,8 @@ def test_what_differs_most_may_have_too_few_draws_for_a_star() -> None:
     far, words = _reading(row, "the truth", {"m": row})
     assert far == pytest.approx(20)
     assert len(words) == 2  # ranks have no star, and a draw reaches them
-    assert words[0].endswith(", TV 20 times what chance exceeds in 1 case of 40, beyond all 99 samples of the truth")
-    assert words[1].endswith(", KS 2.0 times what chance exceeds in 1 case of 40")  # one of its draws reaches it
+    assert words[0].endswith(", TV 20 times the 97.5% quantile of chance, beyond all 99 samples of the truth")
+    assert words[1].endswith(", KS 2.0 times the 97.5% quantile of chance")  # one of its draws reaches it
     table = {"scheme": "ancestral", "reading": [{"model": "m", "far": far, "words": words}]}
     assert str(_most([table])).startswith("What differs most is ancestral of m: 80.0% of the tokens")
     types = record("types", 70.0, 120.0, 0.01, 99, "samples") | {"chance_low": 80.0, "chance_mean": 100.0}

@@ -210,8 +210,8 @@ def test_notes_say_what_frames_and_splits_do_to_a_comparison() -> None:
     plain = vocabulary_note([signed.format("token", "2/ab/full-contexts", "9/ab")] * 2)
     skipped = vocabulary_note([signed.format("skip", "2/ab/full-contexts", "9/ab")] * 2)
     assert "looks better" in skipped and "looks better" not in plain
-    assert "leave out" not in plain
-    assert "leave out" in vocabulary_note([signed.format("token", "2/ab/full-contexts", "uncorrected")] * 2)
+    assert "not exclude" not in plain
+    assert "not exclude" in vocabulary_note([signed.format("token", "2/ab/full-contexts", "uncorrected")] * 2)
     own = "objective:causal|unk:skip|vocab:2/ab{}|v:1"
     assert "the truth, too, predicts every other as <unk> but reads every word." in vocabulary_note(
         [own.format("/full-contexts")]

@@ -16,8 +16,8 @@ Array = Any  # numpy arrays; element types are in the docstrings
 def deal(tokens: Array, offsets: Array, size: int, state: Array, counts: Array) -> int:
     """Choose ``size`` of the sentences, every set of that size with the same probability, and count their words.
 
-    One pass from left to right (selection sampling; Knuth, The Art of Computer Programming 2, algorithm S), so memory
-    is read in order and only the chosen sentences' tokens are.
+    It is one pass from left to right (selection sampling; Knuth, The Art of Computer Programming 2, algorithm S), so
+    memory is read in order, and only the tokens of chosen sentences.
 
     Args:
         tokens: (T,) int32 words of all sentences.
@@ -27,19 +27,19 @@ def deal(tokens: Array, offsets: Array, size: int, state: Array, counts: Array) 
         counts: (V,) int64, filled with the counts of the chosen sentences.
 
     Returns:
-        How many tokens they have.
+        Number of their tokens.
     """
     counts[:] = 0
     total = 0
-    wanted, left = size, len(offsets) - 1
+    missing, left = size, len(offsets) - 1
     for i in range(len(offsets) - 1):
-        if uniform(state) * left < wanted:
-            wanted -= 1
+        if uniform(state) * left < missing:
+            missing -= 1
             a, b = offsets[i], offsets[i + 1]
             total += b - a
             for t in range(a, b):
                 counts[tokens[t]] += 1
-            if wanted == 0:
+            if missing == 0:
                 break
         left -= 1
     return total
@@ -47,7 +47,7 @@ def deal(tokens: Array, offsets: Array, size: int, state: Array, counts: Array) 
 
 @kernel
 def _ranked(counts: Array) -> Array:
-    """Counts in descending order, by a counting sort of the small ones and a sort of the others."""
+    """Return counts in descending order, by a counting sort of the small ones and a sort of the others."""
     few = 1 << 12
     bins = np.zeros(few, dtype=np.int64)
     many = 0
@@ -63,26 +63,26 @@ def _ranked(counts: Array) -> Array:
             high[at] = c
             at += 1
     high.sort()
-    found = np.empty(len(counts), dtype=np.int64)
+    ranked = np.empty(len(counts), dtype=np.int64)
     for i in range(many):
-        found[i] = high[many - 1 - i]
+        ranked[i] = high[many - 1 - i]
     at = many
     for value in range(few - 1, -1, -1):
         for _ in range(bins[value]):
-            found[at] = value
+            ranked[at] = value
             at += 1
-    return found
+    return ranked
 
 
 @kernel
-def compare(counts: Array, others: Array, ranks: int, found: Array) -> None:
-    """Total variation, largest difference, and rank-frequency KS of two samples' word counts.
+def compare(counts: Array, others: Array, ranks: int, distances: Array) -> None:
+    """Compute total variation, largest difference, and rank-frequency KS of two samples' word counts.
 
     Args:
         counts: (V,) int64.
         others: (V,) int64, of the other sample.
         ranks: of the rank-frequency distributions, each sample ranked by its own counts and normalised over these.
-        found: (3,) float64, filled.
+        distances: (3,) float64, filled.
     """
     n, m = counts.sum(), others.sum()
     tv = largest = 0.0
@@ -97,14 +97,14 @@ def compare(counts: Array, others: Array, ranks: int, found: Array) -> None:
         sum_a += a[r]
         sum_b += b[r]
         farthest = max(farthest, abs(sum_a / total_a - sum_b / total_b))
-    found[0], found[1], found[2] = 0.5 * tv, largest, farthest
+    distances[0], distances[1], distances[2] = 0.5 * tv, largest, farthest
 
 
 @kernel
 def permutations(
-    tokens: Array, offsets: Array, pooled: Array, size: int, states: Array, ranks: int, found: Array
+    tokens: Array, offsets: Array, pooled: Array, size: int, states: Array, ranks: int, distances: Array
 ) -> None:
-    """`compare` for sentences dealt out anew, once for each generator.
+    """Apply `compare` to sentences dealt out anew, once for each generator.
 
     Args:
         tokens: (T,) int32 words of the sentences of both samples.
@@ -113,7 +113,7 @@ def permutations(
         size: sentences of the first sample.
         states: (R, 4) uint64, a generator for each permutation.
         ranks: see `compare`.
-        found: (R, 3) float64, filled.
+        distances: (R, 3) float64, filled.
     """
     sentences = len(offsets) - 1
     chosen = min(size, sentences - size)
@@ -121,6 +121,6 @@ def permutations(
     for r in range(len(states)):
         deal(tokens, offsets, chosen, states[r], counts)
         if chosen == size:
-            compare(counts, pooled - counts, ranks, found[r])
+            compare(counts, pooled - counts, ranks, distances[r])
         else:
-            compare(pooled - counts, counts, ranks, found[r])
+            compare(pooled - counts, counts, ranks, distances[r])

@@ -1,4 +1,4 @@
-"""Kernel: outside weights of one span below another, whatever stands in it."""
+"""Kernel: outside weights of one span below another, whatever its content."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def _chains(row, closed, closure: SparseRows):
     largest = closed.max()
     if largest == 0.0:
         return np.int64(0)
-    own = math.frexp(largest)[1]
+    exponent = math.frexp(largest)[1]
     # two steps: the inverse of the smallest floats would overflow
-    closed *= math.ldexp(1.0, -(own // 2))
-    closed *= math.ldexp(1.0, own // 2 - own)
-    return np.int64(own)
+    closed *= math.ldexp(1.0, -(exponent // 2))
+    closed *= math.ldexp(1.0, exponent // 2 - exponent)
+    return np.int64(exponent)
 
 
 @kernel
 def outside_of_span(weights, first, last, begin, end, chart: InsideChart, closure: SparseRows, pairs: PairRules):
-    """Outside weights of ``[begin, end)`` where the derivation of ``[first, last)`` has the weights (S,) at its top.
+    """Compute outside weights of ``[begin, end)`` if the derivation of ``[first, last)`` has weights (S,) at its top.
 
-    What stands in ``[begin, end)`` does not matter. ``chart`` and the rules are those of
-    `truesource.grammar.inference._kernels.posterior`; only spans beside ``[begin, end)`` are looked at.
+    The content of ``[begin, end)`` does not matter. ``chart`` and the rules are as in
+    `truesource.grammar.inference._kernels.posterior`; only spans next to ``[begin, end)`` are used.
 
     Returns:
         closed (S,) and a power of two: the weights are ``closed * 2^power``, unary chains above the symbol included.

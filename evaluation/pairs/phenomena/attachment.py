@@ -18,7 +18,7 @@ from truesource.grammar.support.arrays import IntArray
 VERBS = ("VB", "VBD", "VBZ", "VBP", "VBN", "VBG")
 NOUNS = ("NN", "NNS", "NNP", "NNPS")
 PREPOSITIONS = ("IN", "TO")
-LEAST = 1e-9  #: posterior below which its complement, or it, is not told from rounding
+LEAST = 1e-9  #: posterior below which it, or its complement, may be rounding
 
 
 class Site(NamedTuple):
@@ -37,7 +37,7 @@ class Attachment(Phenomenon):
     the noun at the end of the phrase, for any word alike that moves the attachment far enough. Strata: ``attached``
     (of the more probable sentence) and ``exchanged``. Facts, ``good`` and ``bad`` the two sentences: ``noun_good``
     and ``noun_bad``, the posterior of the noun; ``log_odds_noun`` and ``log_odds_verb``, ln P(good and this
-    attachment) / P(bad and this attachment), None where a posterior is below 1e-9.
+    attachment) / P(bad and this attachment), None if a posterior is below 1e-9.
     """
 
     name = "attachment"
@@ -71,14 +71,14 @@ class Attachment(Phenomenon):
         return PairChange(words_changed, (at,), {"exchanged": name}, {"noun_drawn": noun, "noun_changed": moved})
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Strata of the more probable sentence."""
+        """Return strata of the more probable sentence."""
         side = "noun_changed" if words == change.words else "noun_drawn"
         noun = change.facts[side]
         assert noun is not None
         return {"attached": "noun" if noun > 0.5 else "verb", "exchanged": change.strata["exchanged"]}
 
     def facts(self, change: PairChange, swapped: bool, log_odds: float | None) -> dict[str, float | None]:
-        """``ln P(a, noun) / P(b, noun) = ln P(a)/P(b) + ln q_a/q_b``, q the posterior of the noun; so for the verb."""
+        """Use ``ln P(a, noun) / P(b, noun) = ln P(a)/P(b) + ln q_a/q_b``, q the posterior of the noun; so for verbs."""
         sides = ("noun_changed", "noun_drawn") if swapped else ("noun_drawn", "noun_changed")
         good, bad = (change.facts[side] for side in sides)
         assert good is not None and bad is not None and log_odds is not None
@@ -91,9 +91,9 @@ class Attachment(Phenomenon):
 
 
 def sites(sentence: SampledSentence, sure: float) -> list[Site]:
-    """Find where a prepositional phrase follows the object of a verb, tags and phrase nearly sure.
+    """Find prepositional phrases after the object of a verb, with tags and phrase nearly sure.
 
-    The verb stands directly before the object, which ends in a noun.
+    The verb is directly before the object, which ends in a noun.
     """
     tags = [sentence.tag(i, sure) for i in range(len(sentence))]
     label = sentence.posterior.labels
@@ -114,7 +114,7 @@ def sites(sentence: SampledSentence, sure: float) -> list[Site]:
 
 
 def noun_attachment(posterior: Posterior, site: Site) -> float:
-    """P(an NP covers object and prepositional phrase | sentence)."""
+    """Return P(an NP covers object and prepositional phrase | sentence)."""
     noun_phrase = posterior.labels.index("NP")
     return float(posterior.label_table[posterior.span(site.verb + 1, site.end), noun_phrase])
 
@@ -122,7 +122,7 @@ def noun_attachment(posterior: Posterior, site: Site) -> float:
 def _moving(
     sentence: SampledSentence, site: Site, at: int, words: IntArray, noun: float, settings: PairSettings
 ) -> list[tuple[int, float]]:
-    """Words that move the attachment far enough and leave the phrase nearly sure, each with its noun attachment."""
+    """Return words that move the attachment far enough and keep the phrase nearly sure, with noun attachments."""
     if not len(words):
         return []
     by_word = WordPosteriors(sentence.posterior, at)
@@ -135,5 +135,5 @@ def _moving(
 
 
 def _shifted(log_odds: float, good: float, bad: float) -> float | None:
-    """``log_odds + ln good/bad``; None where a posterior is so near 0 that rounding has eaten it."""
+    """Return ``log_odds + ln good/bad``; None if a posterior is too near 0 for its precision."""
     return log_odds + math.log(good) - math.log(bad) if min(good, bad) > LEAST else None

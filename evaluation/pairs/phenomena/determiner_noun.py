@@ -11,7 +11,7 @@ from truesource.evaluation.pairs.sampled_sentence import Constituents, PairChang
 
 _COMMON_NOUNS = ("NN", "NNS")
 _BETWEEN = ("JJ", "JJR", "JJS", "VBN", "VBG", "NNP", "NNPS")
-WIDEST = 2  #: words between determiner and noun, where there are no tags to tell what they are
+WIDEST = 2  #: maximum number of words between determiner and noun without tags
 
 
 class DeterminerNoun(Phenomenon):
@@ -32,7 +32,7 @@ class DeterminerNoun(Phenomenon):
         return None
 
     def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
-        """One of its determiners or nouns in the other number, at random; None: it has none."""
+        """Return one of its determiners or nouns in the other number, at random; None: it has none."""
         forms = sentence.lexicon.forms
         changes = []
         for i, word in enumerate(sentence.words):
@@ -53,7 +53,7 @@ class DeterminerNoun(Phenomenon):
         return PairChange(sentence.with_word(at, word), (at,), {"exchanged": exchanged, "distance": str(distance)})
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Strata of the more probable sentence; the tree is not looked at."""
+        """Return strata of the more probable sentence; the tree is unused."""
         exchanged = change.strata["exchanged"]
         form = lexicon.forms.of("determiner" if exchanged == "determiner" else "noun", words[change.positions[0]])
         assert form is not None
@@ -61,7 +61,7 @@ class DeterminerNoun(Phenomenon):
 
 
 def _noun(sentence: SampledSentence, determiner: int, sure: float) -> int | None:
-    """The noun of a determiner: the last of the first run of nouns after it, with nothing but modifiers between."""
+    """Return the noun of a determiner: last of the first run of nouns after it, with only modifiers between."""
     forms = sentence.lexicon.forms
     if not forms.tagged:
         for j in range(determiner + 1, min(determiner + 2 + WIDEST, len(sentence))):

@@ -20,10 +20,10 @@ LONGEST = 3  #: constituents of a frame that are named
 class Subcategorisation(Phenomenon):
     """*he devoured it* / *he slept it*.
 
-    The other verb is drawn from those of the same tag (the most frequent of both) whose unigram log probability is
-    within ``tolerance``, and to which the context gives odds of at least ``frame_margin`` nats less than their
-    frequency: ``ln P(a)/P(b) - ln u(v)/u(v') >= frame_margin``. Strata: ``frame``, what follows the verb in its phrase,
-    and ``tag``.
+    The other verb is sampled from verbs of the same tag (the most frequent of both) with a log frequency within
+    ``tolerance``, and with odds from the context at least ``frame_margin`` nats below their frequency:
+    ``ln P(a)/P(b) - ln u(v)/u(v') >= frame_margin``. Strata: ``frame``, constituents after the verb in its phrase, and
+    ``tag``.
     """
 
     name = "subcategorisation"
@@ -36,7 +36,7 @@ class Subcategorisation(Phenomenon):
         return None
 
     def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
-        """One of its verbs, no auxiliary, and a verb that does not fit there, at random; None: there is none."""
+        """Exchange one of its verbs, no auxiliary, for a verb that does not fit, at random; None without such verbs."""
         lexicon = sentence.lexicon
         tags = [sentence.tag(i, SURE) for i in range(len(sentence))]
         places = [
@@ -49,9 +49,9 @@ class Subcategorisation(Phenomenon):
             assert tag is not None
             near = lexicon.alike(sentence.words[at], tag, settings.tolerance)
             near = near[[lexicon.pcfg.vocabulary[i].lower() not in AUXILIARIES for i in near]]
-            own = lexicon.unigram[lexicon.pcfg.word_ids[sentence.words[at]]]
+            frequency = lexicon.unigram[lexicon.pcfg.word_ids[sentence.words[at]]]
             odds = sentence.log_odds(at)[near]
-            unfit = odds - (own - lexicon.unigram[near]) >= FRAME_MARGIN
+            unfit = odds - (frequency - lexicon.unigram[near]) >= FRAME_MARGIN
             if settings.possible:
                 unfit &= np.isfinite(odds)
             if unfit.any():
@@ -60,12 +60,12 @@ class Subcategorisation(Phenomenon):
         return None
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Strata of the more probable sentence."""
+        """Return strata of the more probable sentence."""
         return {"tag": change.strata["tag"], "frame": frame_of(tree, change.positions[0])}
 
 
 def frame_of(tree: Constituents, verb: int) -> str:
-    """Labels of what follows a verb under the same node, such as ``NP PP``; ``none`` where nothing does."""
+    """Return the labels after a verb under the same node, such as ``NP PP``; ``none`` without any."""
     right = [tree.nodes[n].label for n in tree.siblings(tree.tags[verb])[1]]
-    kept = [label for label in right if label[:1].isalpha() and label not in ("ADVP", "RB", "CC")]
-    return " ".join(kept[:LONGEST]) or "none"
+    labels = [label for label in right if label[:1].isalpha() and label not in ("ADVP", "RB", "CC")]
+    return " ".join(labels[:LONGEST]) or "none"

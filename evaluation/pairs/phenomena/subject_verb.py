@@ -15,8 +15,8 @@ _SINGULAR, _PLURAL = ("NN", "NNP"), ("NNS", "NNPS")
 class SubjectVerb(Phenomenon):
     """*the dog barks* / *the dog bark*.
 
-    Strata, where the best tree shows the subject: ``distance``, words between its head and the verb, ``attractor``, a
-    noun of the other number between them, and ``order``, what stands first.
+    Strata, if the best tree shows the subject: ``distance``, words between its head and the verb, ``attractor``, a
+    noun of the other number between them, and ``order``, which comes first.
     """
 
     name = "subject-verb"
@@ -31,7 +31,7 @@ class SubjectVerb(Phenomenon):
         return None
 
     def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
-        """One of its finite verbs in the other number, at random; None: it has none."""
+        """Return one of its finite verbs in the other number, at random; None: it has none."""
         forms = sentence.lexicon.forms
         changes = []
         for i, word in enumerate(sentence.words):
@@ -44,7 +44,7 @@ class SubjectVerb(Phenomenon):
         return PairChange(sentence.with_word(at, other), (at,))
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Strata of the more probable sentence."""
+        """Return strata of the more probable sentence."""
         at = change.positions[0]
         form = lexicon.forms.of("verb", words[at])
         assert form is not None
@@ -63,10 +63,10 @@ class SubjectVerb(Phenomenon):
 
 
 def subject_of(tree: Constituents, verb: int) -> int | None:
-    """Position of the head of a finite verb's subject; None where the tree (of Penn labels) does not show it.
+    """Return the position of the head of a finite verb's subject; None if the tree (of Penn labels) does not show it.
 
-    The last NP to the left of the verb's phrase within its clause; in a question, the first one after the verb; in a
-    relative clause without one, the noun phrase that the clause stands in.
+    It is the last NP to the left of the verb's phrase within its clause; in a question, the first one after the verb;
+    in a relative clause without one, the noun phrase that contains the clause.
     """
     nodes = tree.nodes
     number = tree.tags[verb]

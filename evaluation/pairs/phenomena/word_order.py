@@ -23,7 +23,7 @@ class WordOrder(Phenomenon):
         return None
 
     def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
-        """Two different neighbours, neither a mark, exchanged, at random; None: there are none."""
+        """Return two different neighbours, neither a mark, exchanged, at random; None: there are none."""
         words = sentence.words
         plain = [any(c.isalnum() for c in word) for word in words]
         places = [i for i in range(len(words) - 1) if words[i] != words[i + 1] and plain[i] and plain[i + 1]]
@@ -33,6 +33,6 @@ class WordOrder(Phenomenon):
         return PairChange((*words[:at], words[at + 1], words[at], *words[at + 2 :]), (at, at + 1))
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Strata of the more probable sentence."""
+        """Return strata of the more probable sentence."""
         left, right = (tree.nodes[tree.tags[i]].parent for i in change.positions)
         return {"boundary": "within" if left == right else "across"}

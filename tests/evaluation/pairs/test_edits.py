@@ -59,7 +59,7 @@ def test_good_sentences_are_possible_and_bad_ones_clearly_less_probable(pcfg: PC
 def test_each_edit_changes_one_thing_and_keeps_to_the_lengths(pairs: list[Pair]) -> None:
     for pair in pairs:
         a, b = pair.a, pair.b
-        assert len(a) in LENGTHS and len(b) in LENGTHS and pair.drawn == "a"
+        assert len(a) in LENGTHS and len(b) in LENGTHS and pair.sampled_side == "a"
         if pair.phenomenon == "swap":
             first, second = pair.positions
             assert second == first + 1 and (a[first], a[second]) == (b[second], b[first])

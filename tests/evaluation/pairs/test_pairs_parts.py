@@ -106,7 +106,7 @@ def test_forms_from_a_file(tmp_path: Path) -> None:
     [
         ("verb is\n", 1, "a line is 'verb|determiner|noun SINGULAR PLURAL', with - for no form"),
         ("\nadverb a b\n", 2, "a line is 'verb|determiner|noun SINGULAR PLURAL'"),
-        ("verb is are\nverb is were\n", 2, "the verb 'is' stands twice"),
+        ("verb is are\nverb is were\n", 2, "the verb 'is' occurs twice"),
     ],
 )
 def test_bad_forms_are_named_with_their_line(tmp_path: Path, text: str, line: int, message: str) -> None:
@@ -173,7 +173,7 @@ def test_boundaries_and_frames() -> None:
     ]
     assert frame_of(tree, 2) == "NP PP"
     assert frame_of(constituents("(S (NP (NNS dogs)) (VP (VBP bark) (ADVP (RB now))))"), 1) == "none"
-    with pytest.raises(ValueError, match="every word needs a tag"):
+    with pytest.raises(ValueError, match="every word needs its own tag"):
         Constituents(Tree("S", (Tree("NN", ("dog",)), "barks")))
 
 
@@ -272,7 +272,7 @@ def test_pairs_of_a_file_are_filtered() -> None:
     assert filter_pairs(pairs, "f", phenomena=["x"]) == [x, y, z]
     assert filter_pairs(pairs, "f", number=2) == [x, other, y]
     assert filter_pairs(pairs, "f", number=1, possible=True) == [other, y]
-    with pytest.raises(InputError, match=r"the file has no pairs of 'w'; it has those of x, o \(f\)$"):
+    with pytest.raises(InputError, match=r"the file has no pairs of 'w'; it has x, o \(f\)$"):
         filter_pairs(pairs, "f", phenomena=["x", "w"])
     with pytest.raises(InputError, match=r"both sentences of none of these pairs \(f\)$"):
         filter_pairs([x], "f", possible=True)

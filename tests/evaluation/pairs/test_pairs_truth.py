@@ -115,7 +115,7 @@ def test_verbs_that_do_not_fit_have_the_margin(made: GeneratedPairs) -> None:
     for pair in made.pairs:
         if pair.phenomenon == "subcategorisation" and pair.log_odds is not None:
             assert pair.unigram_log_odds is not None
-            sign = 1.0 if pair.drawn == "a" else -1.0
+            sign = 1.0 if pair.sampled_side == "a" else -1.0
             assert sign * (pair.log_odds - pair.unigram_log_odds) >= FRAME_MARGIN
             assert pair.strata["tag"] in TAGS
 
@@ -186,7 +186,7 @@ def test_attachments_are_those_of_all_derivations(toy: PCFG, made: GeneratedPair
         good, bad = pair.facts["noun_good"], pair.facts["noun_bad"]
         assert good is not None
         assert bad is not None
-        drawn, changed = (good, bad) if pair.drawn == "a" else (bad, good)
+        drawn, changed = (good, bad) if pair.sampled_side == "a" else (bad, good)
         assert max(drawn, 1.0 - drawn) >= SETTINGS.attached
         assert (changed if drawn < 0.5 else 1.0 - changed) > MOVED
     assert checked > 5
@@ -262,7 +262,7 @@ def test_impossible_sides_are_flagged() -> None:
     wanted = ("subject-verb", "determiner-noun", "word-order")
     pairs = make_pairs(strict, LENGTHS, PairSettings(number=10, phenomena=wanted)).pairs
     assert {pair.impossible for pair in pairs} == {"b"}
-    assert all(pair.log_odds is None and pair.log_p_b is None and pair.drawn == "a" for pair in pairs)
+    assert all(pair.log_odds is None and pair.log_p_b is None and pair.sampled_side == "a" for pair in pairs)
     found = evaluate_pairs(Oracle(strict), pairs, strict)
     names = {r["name"]: r["value"] for r in found.records() if r["phenomenon"] == ALL and "by" not in r}
     assert (names["accuracy"], names["impossible"], names["choice"]) == (1.0, 30, 1.0)
@@ -279,7 +279,7 @@ def test_only_possible_pairs_on_request(toy: PCFG) -> None:
 
 
 def test_probabilities_are_filled_in(toy: PCFG, made: GeneratedPairs) -> None:
-    bare = [Pair(p.a, p.b, p.phenomenon, None, None, None, p.positions, p.source, p.drawn) for p in made.pairs]
+    bare = [Pair(p.a, p.b, p.phenomenon, None, None, None, p.positions, p.source, p.sampled_side) for p in made.pairs]
     for pair, given_back in zip(made.pairs, with_truth(bare, Lexicon(toy, LENGTHS)), strict=True):
         assert given_back.log_odds == (None if pair.log_odds is None else pytest.approx(pair.log_odds, abs=1e-10))
         assert given_back.unigram_log_odds == pair.unigram_log_odds

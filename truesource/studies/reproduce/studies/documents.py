@@ -11,8 +11,8 @@ import numpy as np
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.compare import Column, mean_scores
+from truesource.evaluation.documents.informed_readers import expected_languages, told_divergence
 from truesource.evaluation.documents.measure import documents_read
-from truesource.evaluation.documents.told import expected_languages, told_divergence
 from truesource.generator.corpus import Corpus
 from truesource.grammar.documents.document import SEPARATOR, DocumentProcess
 from truesource.grammar.support.arrays import FloatArray, IntArray

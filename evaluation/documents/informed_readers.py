@@ -1,4 +1,4 @@
-"""A model beside readers who are told the language of a document: what it costs the model not to be told."""
+"""Comparison of a model with readers that know each document's language."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def told_divergence(
     documents: Sequence[Sequence[str]],
     languages: Sequence[int] | IntArray,
 ) -> FloatArray:
-    """KL(reader who is told the language || model) at all T positions of some documents, (T,) nats.
+    """Return KL(reader who knows the language || model) at all T positions of some documents, (T,) nats.
 
-    Of the perfect reader who is not told, which is a model too, this is what a language costs that is not known yet.
+    For the perfect reader who does not know it, which is a model too, this is the cost of the unknown language.
 
     Args:
         model: causal, of whole words, with full distributions.
@@ -44,10 +44,10 @@ def told_divergence(
         some = np.flatnonzero(numbers == k)
         texts = [documents[i] for i in some.tolist()]
         oracle = Setting(truth.knowing(k), texts).full_oracle(model)
-        found = measure_contexts(model, oracle, texts, top=1)
-        if found.excluded.size:
+        contexts = measure_contexts(model, oracle, texts, top=1)
+        if contexts.excluded.size:
             raise InputError("a document is impossible in the language that is given for it; is this its truth?")
-        result[starts[some[found.sentence]] + found.position] = found.column("kl")
+        result[starts[some[contexts.sentence]] + contexts.position] = contexts.column("kl")
     return result
 
 
@@ -63,11 +63,11 @@ class Expected:
 def expected_languages(
     model: DistributionModel, truth: DocumentProcess, documents: Sequence[Sequence[str]]
 ) -> Expected:
-    """The weights of languages whose first words, mixed, are nearest to what a model expects to begin a string.
+    """Return the weights of languages whose mixture of first words is nearest to a model's at each beginning.
 
-    Each string begins as its language begins any string, so a reader who is not told the language expects the mixture
+    Each string begins as its language begins any string, so a reader who does not know the language expects the mixture
     of these K distributions by its posterior. The weights minimise the sum of (model - mixture)^2 / mean of the K, over
-    words, at each beginning by itself; those of the perfect reader are its posterior.
+    words, separately at each beginning; the weights of the perfect reader are its posterior.
 
     Args:
         model: causal, of whole words, with full distributions.
@@ -83,8 +83,8 @@ def expected_languages(
     begin = np.stack([truth.knowing(k).next_token(()).probability for k in range(len(truth.languages or ()))])
     if np.linalg.matrix_rank(begin) < len(begin):
         raise InputError(
-            "first words do not tell these languages apart: the first word of one is a mixture of those of the others;"
-            " take languages that begin in different ways"
+            "first words do not distinguish these languages: the first word of one is a mixture of the first words of"
+            " others; take languages that begin in different ways"
         )
     oracle = Setting(truth, documents).full_oracle(model)
     events = events_of(model, oracle)
@@ -107,12 +107,12 @@ def expected_languages(
 def _nearest_mixtures(laws: FloatArray, q: FloatArray) -> FloatArray:
     """Weights of ``laws``, (K, E), of which the mixture is nearest to each row of ``q``, (B, E); (B, K).
 
-    Events that no language begins with are left out of ``q``.
+    Events that no language begins with are excluded from ``q``.
     """
     scale = np.sqrt(laws.mean(axis=0))
     some = scale > 0.0
-    found = np.array([nnls((laws[:, some] / scale[some]).T, row / scale[some])[0] for row in q[:, some]])
-    total = found.sum(axis=1, keepdims=True)
+    weights = np.array([nnls((laws[:, some] / scale[some]).T, row / scale[some])[0] for row in q[:, some]])
+    total = weights.sum(axis=1, keepdims=True)
     if not (total > 0.0).all():
         raise InputError("the model gives no probability to any word that begins a string, so it expects no language")
-    return np.asarray(found / total)
+    return np.asarray(weights / total)
