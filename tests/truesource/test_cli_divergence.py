@@ -179,7 +179,8 @@ def test_text_with_impossible_sentences(here: Path, command: Command) -> None:
     found = command(*CALL, "gpt2", "text.txt", "--oracle", "toy.npz", "--json", "d.json")
     assert found.code == 0
     assert found.err == (
-        "1 of 2 sentences are impossible and left out: the oracle cannot make 1; the grammar lacks the word 'zebra'\n"
+        "1 of 2 sentences have probability 0 and are excluded: the oracle cannot make 1; the grammar lacks the word"
+        " 'zebra'\n"
     )
     assert "given:none" in str(records_of(here / "d.json")["kl"]["signature"])
 

@@ -188,4 +188,4 @@ def test_options_of_models_are_refused(here: Path, command: Command) -> None:
         found = command(*CALL, "unigram.json", "text.txt", *options)
         assert found.code == 2 and "--lattice runs no model" in found.err and name in found.err
     found = command("evaluate", "tokenisation", "unigram.json", "text.txt", "--list-words", 3)
-    assert found.code == 2 and "--list-words is of --lattice" in found.err
+    assert found.code == 2 and "--list-words needs --lattice" in found.err

@@ -168,7 +168,7 @@ def test_the_soft_targets_are_the_true_distributions(tmp_path: Path) -> None:
             np.testing.assert_allclose(table[at], wanted, atol=1e-7)
             at += 1
     assert seconds_needed(oracle, text) > 0.0
-    with pytest.raises(InputError, match="cannot make sentence 2"):
+    with pytest.raises(InputError, match="gives sentence 2 of"):
         write_expected(oracle, [["a"], ["a"] * 6], tokenizer, tmp_path / "y.npy")
     assert not (tmp_path / "y.npy").exists()
 

@@ -410,7 +410,7 @@ def test_ctrl_c_anywhere_and_the_same_command_goes_on(
             main()
     assert stop.value.code == 130
     err = capsys.readouterr().err
-    assert err.endswith("truesource: stopped; what was finished is kept, run the same command again to go on\n")
+    assert err.endswith("truesource: stopped; finished work is kept, run the same command again to resume\n")
     assert "Traceback" not in err
     assert stage not in json.loads(state_file.read_text(encoding="utf-8"))["stages"]
 
@@ -438,7 +438,7 @@ def test_a_process_stopped_in_training_goes_on(number: signal.Signals, finished:
     assert "Traceback" not in err
     if number != signal.SIGKILL:
         assert "train c: stopped, " in err and "train c: done, " not in err
-        assert "truesource: stopped; what was finished is kept" in err
+        assert "truesource: stopped; finished work is kept" in err
         assert list((folder / "models" / "c.partial" / "checkpoints").glob("checkpoint-*"))
     assert run(copy)[0] == "train:c"
     assert results(copy) == results(finished)
