@@ -267,19 +267,12 @@ def measure(
 
 def _warn_of(measured: engine.Measured, text: TextSet, warn: Warn) -> None:
     """Warn of excluded documents, of a total that is too low, and of sentences without a truth."""
-    for reason, number in measured.evaluation.reasons(
-        unreadable=False
-    ).items():  # `read_text` has warned of unreadable ones
+    for reason, number in measured.evaluation.reasons(unreadable=False).items():  # `read_text` has warned of others
         warn(f"{number:,} of {len(text.documents):,} documents of {text.path} are excluded; {reason}")
     if measured.warning is not None:
         warn(f"{text.path}: {measured.warning}")
     if measured.decomposition is not None:
         parts = measured.decomposition
-        for numbers, what in (
-            (parts.impossible, "have probability 0 in the grammar"),
-            (parts.altered, "the tokeniser alters"),
-        ):
+        for numbers, what in ((parts.impossible, "have probability 0"), (parts.altered, "the tokeniser alters")):
             if numbers:
-                warn(
-                    f"{len(numbers):,} sentences of {text.path} that {what} are excluded from the distance to the truth"
-                )
+                warn(f"{len(numbers):,} sentences of {text.path} that {what} are not in the distance to the truth")

@@ -258,9 +258,7 @@ def decompose(
         InputError: no sentence is left, or ``run`` is not among the runs.
     """
     if run not in evaluation.runs or per_document < 1:
-        raise InputError(
-            f"runs are {', '.join(evaluation.runs)}, and a document has at least one sentence; got {run!r}"
-        )
+        raise InputError(f"runs are {', '.join(evaluation.runs)}, and a document has a sentence; got {run!r}")
     sentences = [tuple(document.text.original.split()) for document in evaluation.documents]
     truth = true_log_probs(sentences, grammar, lengths, end=evaluation.end, excluded=excluded, transform=transform)
     selected, impossible, altered = _common_sentences(evaluation, truth)

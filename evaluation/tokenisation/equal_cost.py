@@ -50,9 +50,8 @@ def reference_log_p(
     pairs = zip(documents.numbers, documents.documents, strict=True)
     for i, (number, document) in enumerate(track(pairs, "reference values of the estimators, by text", len(documents))):
         with numbered(number):
-            values, exact = _reference(
-                model, document, replace(one_filter, seed=seed_of(settings.seed, number)), repeats
-            )
+            seeded = replace(one_filter, seed=seed_of(settings.seed, number))
+            values, exact = _reference(model, document, seeded, repeats)
         log_p[i] = np.logaddexp.reduce(values) - math.log(len(values))
         n += exact
     estimated = f"dpf/{repeats}x{settings.candidates}x{settings.particles}:{len(documents) - n}"

@@ -55,13 +55,9 @@ class TokenisationSettings(Settings):
         Engine.candidates, ge=1, description="Segmentations of a word that block, dpf and beam consider."
     )
     particles: int = Field(
-        Engine.particles,
-        ge=1,
-        description="Particles of dpf and block; width of beam. Intervals of dpf need 16 or more.",
+        Engine.particles, ge=1, description="Particles of dpf and block; width of beam. For intervals, use 16 or more."
     )
-    replicates: int = Field(
-        Engine.replicates, ge=1, description="Number of averaged dpf filters; a single one has no interval."
-    )
+    replicates: int = Field(Engine.replicates, ge=1, description="Averaged dpf filters; a single one has no interval.")
     tail: bool = Field(Engine.tail, description="Let block and dpf also sample segmentations beyond the candidates.")
     tolerance: float = Field(
         Engine.tolerance,
@@ -89,9 +85,7 @@ class TokenisationSettings(Settings):
     grid: bool = Field(False, description="Also run the estimators of Cao and Rimell (2021), their table 1.")
     curves: bool = Field(False, description="Also show perplexity by number of segmentations, order and temperature.")
     caching: bool = Field(False, description="Also measure the loss of words that recur in a document.")
-    canonical: bool = Field(
-        False, description="Also measure how often the most probable segmentation of a word is canonical."
-    )
+    canonical: bool = Field(False, description="Also test if the most probable segmentation of words is canonical.")
     equal_cost: int = Field(0, ge=0, description="Also compare all estimators by cost, on this number of documents.")
 
     @model_validator(mode="after")

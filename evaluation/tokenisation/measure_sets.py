@@ -98,9 +98,7 @@ def check_tables(requested: TableRequest, builder: LatticeBuilder, settings: Est
 
     fewest = ESTIMATORS[WARMED].fewest
     if requested.curves and settings.samples < fewest:
-        raise InputError(
-            f"--curves needs at least {fewest} samples, for {WARMED}, got {settings.samples}; raise samples"
-        )
+        raise InputError(f"--curves needs at least {fewest} samples for {WARMED}; raise {settings.samples}")
     if not builder.factorises:
         for name in ("caching", "canonical", "words"):
             if getattr(requested, name):

@@ -251,10 +251,9 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
 
     Args:
         model: model whose P is summed.
-        documents: result of `evaluation.tokenisation.documents.documents`. Texts whose canonical tokenisation is
+        documents: result of `evaluation.tokenisation.documents.documents`. Texts with a canonical tokenisation that is
             too long for the model are refused; `evaluation.tokenisation.documents.fitting` excludes them. If other
-            segmentations are too long, the sum is over the segmentations that fit
-            (`truesource.evaluation.tokenisation.documents`).
+            segmentations are too long, they are excluded from the sum.
         runs: runs by label; ``one-best`` is added.
 
     Raises:

@@ -171,9 +171,8 @@ def _points(
 ) -> tuple[list[dict[str, Any]], float]:
     """Build records of T* and of the runs in their order; also return the number of words that count.
 
-    ``log_p`` is the sum over documents, nats, ``standard_error`` its standard error, ``log_lower`` certainly at most
-    the truth; ``ppl`` is per word, None beyond the largest float; ``steps_per_piece`` token-steps of the model over
-    pieces of T*.
+    ``log_p`` is the sum over documents, nats, with ``standard_error``; ``log_lower`` is certainly at most the truth;
+    ``ppl`` is per word, None beyond the largest float; ``steps_per_piece`` token-steps of the model over pieces of T*.
     """
     evaluation = evaluate_runs(model, documents, runs)
     words = float(evaluation.words.sum())

@@ -256,19 +256,15 @@ def word_surprisals(
     pairs = zip(evaluation.numbers.tolist(), evaluation.documents, strict=True)
     for row, (number, document) in enumerate(track(pairs, "surprisals of words, by text", len(evaluation.documents))):
         with numbered(number):
-            canonical_words = canonical_log_probs(model, document)
+            one = canonical_log_probs(model, document)
             probabilities = word_log_probs(model, document, replace(settings, seed=seed_of(settings.seed, number)))
         whole += probabilities.exact
         numbers += [number] * len(probabilities.words)
         words += probabilities.words
-        canonical.append(-canonical_words.log_p)
+        canonical.append(-one.log_p)
         marginal.append(-probabilities.log_p)
-        true_surprisals = exact.get(row)
-        true.append(
-            true_surprisals
-            if true_surprisals is not None and len(true_surprisals) == len(canonical_words.log_p)
-            else np.full(len(canonical_words.log_p), np.nan)
-        )
+        truths = exact.get(row)
+        true.append(truths if truths is not None and len(truths) == len(one.log_p) else np.full(len(one.log_p), np.nan))
     parts = _signed_parts(evaluation, settings, whole, seed)
     if truth is not None:
         parts |= {"grammar": truth.identity, "given": lengths or "none", **transform_parts(truth, None, "causal")}

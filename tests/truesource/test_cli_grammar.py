@@ -230,7 +230,7 @@ def test_inspect_of_a_text_with_nothing_in_common(here: Path, command: Command) 
     assert code == 0
     assert "12 types (100.00%): w00 (1), w01 (1)," in out
     assert "w09 (1), ..." in out
-    assert "cannot make: 12: lines 1, 2, 3, 4, 5, ..." in out
+    assert "probability 0: 12: lines 1, 2, 3, 4, 5, ..." in out
     assert "mean log probability" not in out
 
 

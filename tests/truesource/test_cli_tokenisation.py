@@ -508,8 +508,8 @@ def test_where_cuts_do_not_fit_the_window_the_sum_is_over_the_others(here: Path,
     found = command(*call, "--grid", "--caching", "--canonical", "--word-table", "w.parquet", "--json", "t.json")
     assert found.code == 0, found.err
     assert found.err == (
-        "Warning: two.txt: 1 of 2 documents have segmentations of over 12 tokens, which narrow cannot read; their sums are over"
-        " the segmentations that fit, a lower bound of P\n"
+        "Warning: two.txt: 1 of 2 documents have segmentations of over 12 tokens, which narrow cannot read; their sums"
+        " are over the segmentations that fit, a lower bound of P\n"
     )
     model: Any = load_model("narrow")
     inventory = model.pieces.inventory

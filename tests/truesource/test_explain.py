@@ -168,7 +168,7 @@ def test_the_soft_targets_are_the_true_distributions(tmp_path: Path) -> None:
             np.testing.assert_allclose(table[at], wanted, atol=1e-7)
             at += 1
     assert seconds_needed(oracle, text) > 0.0
-    with pytest.raises(InputError, match="gives sentence 2 of"):
+    with pytest.raises(InputError, match="cannot make sentence 2"):
         write_expected(oracle, [["a"], ["a"] * 6], tokenizer, tmp_path / "y.npy")
     assert not (tmp_path / "y.npy").exists()
 
@@ -239,7 +239,7 @@ def test_bad_calls_get_one_sentence(place: Path, command: Command) -> None:
     Path("why").mkdir()
     Path("why/mine.txt").write_text("x", "utf-8")
     foreign = command(*call())
-    assert foreign.code == 2 and "is no explanation" in foreign.err
+    assert foreign.code == 2 and "is not an explanation" in foreign.err
     text = command("explain", "model", "toy.txt", "--oracle", "toy.txt", "-o", "w")
     assert text.code == 2 and "name the corpus folder" in text.err
     twice = command("explain", "model", "corpus", "--oracle", "toy.txt", "-o", "w", "--levers", "steps,steps")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -58,9 +58,7 @@ FailAbove = Annotated[
         "--fail-above", metavar="X", min=1.0, help="Exit with code 3 if a relative perplexity of your model exceeds X."
     ),
 ]
-Cell = Annotated[
-    str | None, typer.Option("--cell", help="With --check: the cell to recompute, as LANGUAGE/MODEL/SEED.")
-]
+Cell = Annotated[str | None, typer.Option("--cell", help="With --check: the cell, as LANGUAGE/MODEL/SEED.")]
 
 
 def command(
@@ -119,9 +117,8 @@ def command(
         _check(chosen, check, cell, files)
         return
     references = [ALL] if plan and not model else model or []
-    selection = Selection.of(
-        chosen, candidates(chosen, references, set_ or [], name), listed(languages), numbers(seeds)
-    )
+    competing = candidates(chosen, references, set_ or [], name)
+    selection = Selection.of(chosen, competing, listed(languages), numbers(seeds))
     if corpora and output is not None:
         _sample(selection, output, Workers(workers or 1, scheduler), files)
     elif export_lm_eval is not None:
@@ -249,12 +246,8 @@ def _show(
     written = None
     if output is not None:
         written = output / PAGE
-        _write(
-            written,
-            lambda file: write_page(
-                results, suite, file, found=shown_standings, differences=tables_of_differences, own=mine
-            ),
-        )
+        parts: dict[str, Any] = {"found": shown_standings, "differences": tables_of_differences, "own": mine}
+        _write(written, lambda file: write_page(results, suite, file, **parts))
     outputs.finish(
         "open the page in a browser" if written else "truesource benchmark --model NAME -o results/",
         folder=written,
@@ -312,9 +305,8 @@ def _export(selection: Selection, folder: Path, outputs: OutputFiles, *, force: 
     from truesource.studies.benchmark.lm_eval import export_lm_eval
     from truesource.terminal.output import json_of
 
-    export = export_lm_eval(
-        selection.suite, folder, languages=selection.languages, seed=selection.suite.seed, force=force
-    )
+    seed = selection.suite.seed
+    export = export_lm_eval(selection.suite, folder, languages=selection.languages, seed=seed, force=force)
     outputs.finish(export.next_command, folder=folder, json=json_of([{"task": name} for name in export.tasks]))
 
 

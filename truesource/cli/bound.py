@@ -49,13 +49,11 @@ class BoundSettings(Settings):
     precision: Literal["float64", "float32"] = Field(
         "float64", description="Number type; float32 is faster and accurate to 1e-4 nats per token."
     )
-    device: str | None = Field(None, pattern=DEVICE, description="Device for charts, such as cuda.")
+    device: str | None = Field(None, pattern=DEVICE, description="Device for networks, or for the charts of bound.")
     frame: Literal["default", "paper"] = Field(
         "default", description="Which positions count; paper: no end, no first word, no <unk>."
     )
-    vocabulary: Path | None = Field(
-        None, description="Vocabulary for --frame paper: a JSON file, or one word per line."
-    )
+    vocabulary: Path | None = Field(None, description="Words for --frame paper: JSON, or one word per line.")
     definitions: Literal["default", "paper"] = Field(
         "default", description="Definition of masked scores; paper: as in Jumelet and Zuidema (2023)."
     )

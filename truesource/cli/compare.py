@@ -130,10 +130,8 @@ def command(
     requested = {key: value for key, value in options.items() if value is not None}
     request = Scored.of(requested, DEFAULT_SEED if seed is None else seed)
     if (treebank := text_of_file(Path(models[-1]))) is not None:
-        unsupported = {**requested, "columns": columns, "figure": figure}
-        of_text = score_real_text(
-            *models_on_real_text(models, treebank.lengths, oracle, request, unsupported, baseline)
-        )
+        further: dict[str, Any] = {**requested, "columns": columns, "figure": figure}
+        of_text = score_real_text(*models_on_real_text(models, treebank.lengths, oracle, request, further, baseline))
         files.finish("truesource cite", json=json_of(of_text.records))
         return
     kind = kind_of(Path(models[-1]))

@@ -121,21 +121,14 @@ def models_on_real_text(
     several = [model.name for model in models if len(model.seeds) > 1]
     if several:
         raise InputError(
-            f"{several[0]} has several seeds; on real text, give each model another name, NAME=MODEL",
-            code="repeated-name",
+            f"{several[0]} has several seeds; on real text, give each another name, NAME=MODEL", code="repeated-name"
         )
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
     from truesource.terminal.inputs import read_setting
 
-    selection: dict[str, Any] = {"first": scored.first, "longest": scored.longest, "drawn": drawn}
+    more: dict[str, Any] = {"first": scored.first, "longest": scored.longest, "drawn": drawn}
     setting = read_setting(
-        Path(texts[-1]),
-        scored.split,
-        oracle or False,
-        scored.lengths,
-        frame=scored.frame,
-        seed=scored.seed,
-        **selection,
+        Path(texts[-1]), scored.split, oracle or False, scored.lengths, frame=scored.frame, seed=scored.seed, **more
     )
     first = baseline or models[0].name
     models.sort(key=lambda model: model.name != first)
@@ -181,8 +174,7 @@ def _corpus(texts: Sequence[str]) -> Path:
     for text in texts:
         if kind_of(Path(text)) == "run":
             raise InputError(
-                f"{text} is the folder of a run; compare runs only with runs, and remove --oracle and the corpus",
-                code="no-model",
+                f"{text} is the folder of a run; compare it with runs, without --oracle and corpus", code="no-model"
             )
     corpus = Path(texts[-1])
     if not corpus.exists():
@@ -245,8 +237,5 @@ def _say_left_out(models: Sequence[ModelScores], setting: Setting, exact: int | 
         for seed in model.seeds:
             if len(seed.paired.impossible_model):
                 n = seed.paired.n_sentences
-                echo(
-                    f"{seed.label} gives {n - len(seed.paired.impossible_model):,} of {n:,} sentences probability",
-                    err=True,
-                )
+                echo(f"{seed.label} can make {n - len(seed.paired.impossible_model):,} of {n:,} sentences", err=True)
     say_left_out(setting, [], models[0].seeds[0].paired.impossible_oracle.tolist())

@@ -44,9 +44,7 @@ class ConversionSettings(Settings):
 def command(
     source: Annotated[
         Path,
-        typer.Argument(
-            help="Grammar (NAME if it is NAME.grammar and NAME.lexicon), language, n-gram model, corpus or trees."
-        ),
+        typer.Argument(help="Grammar (NAME of NAME.grammar, NAME.lexicon), language, n-gram model, corpus, trees."),
     ],
     target: Annotated[
         Path,
@@ -57,10 +55,7 @@ def command(
         str | None, typer.Option("--split", help="Split of a corpus folder (default: train; for exports: all).")
     ] = None,
     symbols: Annotated[
-        bool,
-        typer.Option(
-            "--symbols", help="Write the grammar's nonterminals into the trees of a corpus, not treebank labels."
-        ),
+        bool, typer.Option("--symbols", help="Write nonterminals of the grammar into trees of a corpus, not labels.")
     ] = False,
     binarised: Annotated[bool, typer.Option("--binarised", help="Keep the @ nodes in the trees of a corpus.")] = False,
     no_bound: Annotated[
@@ -111,10 +106,7 @@ def command(
         write_corpus(source, target, split or "train", symbols=symbols, binarised=binarised, json=json, force=force)
     else:
         if symbols or binarised or json is not None:
-            raise InputError(
-                "an export has no trees, and meta.json holds its counts; remove --symbols, --binarised and --json",
-                source,
-            )
+            raise InputError("exports have no trees and no --json; remove --symbols, --binarised and --json", source)
         export_corpus(source, target, to, split, bound=not no_bound, force=force)
 
 

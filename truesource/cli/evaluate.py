@@ -67,13 +67,8 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
             check(settings, model=model, frame=frame, figure=figure is not None)
         files = OutputFiles(json=json, figure=figure, force=force)
         uncorrected = evaluator.beside_settings("uncorrected")
-        uncorrected_numbers = "" if uncorrected is None else uncorrected(settings, frame)
-        selection: dict[str, Any] = {
-            "frame": frame,
-            "seed": seed,
-            "first": sentences,
-            "uncorrected": uncorrected_numbers,
-        }
+        numbers = "" if uncorrected is None else uncorrected(settings, frame)
+        selection: dict[str, Any] = {"frame": frame, "seed": seed, "first": sentences, "uncorrected": numbers}
         truth = requested_truth(oracle, no_oracle)
         setting = read_setting(corpus, split, truth, lengths, **selection, scores=evaluator.corrected)
         if evaluator.needs_truth(settings):

@@ -68,9 +68,7 @@ def _report_samples(model: str, made: SampleFolder, files: OutputFiles) -> None:
     echo(f"special     {counts['special'] / counts['contexts']:.3g} of the probability, never sampled")
     following = f"divergence {model} CORPUS --oracle GRAMMAR --model-samples {made.path}"
     if scheme.scheme != "ancestral" or scheme.temperature != 1.0:
-        following = (
-            f"naturalness {made.path} --reference TREEBANK"  # decoding has changed the distribution of the model
-        )
+        following = f"naturalness {made.path} --reference TREEBANK"  # decoding has changed the distribution
     also = files.also(json=json_of({"samples": str(made.path), **made.record}))
     echo(
         f"Wrote {made.path}{also}: {made.n_sentences:,} sentences, {counts['tokens']:,} tokens."

@@ -39,7 +39,7 @@ Treebank_ = Annotated[
 Grammar = Annotated[Path, typer.Option("-o", "--output", help="Grammar file to write (.npz, or text).")]
 How = Annotated[
     Method | None,
-    typer.Option(help="Estimator: split-merge (default), relative-frequency, or parent (of parent-annotated labels)."),
+    typer.Option(help="Estimator: split-merge (default), relative-frequency, or parent (of annotated labels)."),
 ]
 Cycles = Annotated[int | None, typer.Option(min=0, help="Number of split-merge cycles (default: 5).")]
 Lexicon = Annotated[
@@ -169,9 +169,7 @@ def _from_trees(
     show_reading(bank)
     others = None if held_out is None else Treebank.read(held_out, normalise)
     call = digest_json([config.model_dump(mode="json"), seed, bank.digest, others and others.digest])[:12]
-    checkpoint = output.with_name(
-        f".{output.name}.{call}.checkpoint"
-    )  # calls with other settings use other checkpoints
+    checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")  # one for each choice of settings
     record = None
     if trace is not None:
         early = not output.exists()  # an old grammar and its trace are replaced together
@@ -290,9 +288,7 @@ def reestimate(
         sentences, others = _read_text(unbracketed, held_out)
     else:
         sentences, constituents, others = _read_brackets(str(brackets), normalise, held_out)
-    call = digest_json([start.digest, sentences, constituents, others, iterations])[
-        :12
-    ]  # each call has another checkpoint
+    call = digest_json([start.digest, sentences, constituents, others, iterations])[:12]
     checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")
     fitted = inside_outside(
         start,

@@ -37,9 +37,7 @@ def command(
     ] = None,
     lengths: Annotated[
         str | None,
-        typer.Option(
-            "--lengths", help="Sentence lengths such as 6..25, or none (default: the condition of the corpus)."
-        ),
+        typer.Option("--lengths", help="Sentence lengths such as 6..25, or none (default: as in the corpus)."),
     ] = None,
     convention: Convention = "penn",
     split: SplitName = "train",

@@ -71,9 +71,7 @@ def command(
         _write_schema(schema, output, force=force)
         return
     if kind is None or folder is None:
-        raise InputError(
-            f"name a kind of experiment ({', '.join(Kind)}) and a folder, as in truesource new grammar my-grammar"
-        )
+        raise InputError(f"name a kind ({', '.join(Kind)}) and a folder, as in truesource new grammar my-grammar")
     if output is not None:
         raise InputError("--output is for the file of --schema; remove it, and name the folder as an argument")
     _write_folder(kind, folder, force=force)

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 Oracle = Annotated[
     Path,
-    typer.Option(
-        "--oracle", help="Grammar that generates the pairs and gives their true odds.", callback=grammar_there
-    ),
+    typer.Option("--oracle", help="Grammar that generates the pairs with their true odds.", callback=grammar_there),
 ]
 MaybeModel = Annotated[
     str | None,

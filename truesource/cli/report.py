@@ -25,9 +25,7 @@ def command(
     ] = None,
     font_size: Annotated[
         float | None,
-        typer.Option(
-            "--font-size", min=3, max=40, help="Font size of the figure in points (default: as in the report)."
-        ),
+        typer.Option("--font-size", min=3, max=40, help="Font size of the figure (default: as in the report)."),
     ] = None,
     output: Annotated[
         Path | None,

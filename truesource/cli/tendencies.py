@@ -34,9 +34,7 @@ def command(
     ] = None,
     lengths: Annotated[
         str | None,
-        typer.Option(
-            "--lengths", help="Sentence lengths such as 6..25, or none (default: the condition of the samples)."
-        ),
+        typer.Option("--lengths", help="Sentence lengths such as 6..25, or none (default: as in the samples)."),
     ] = None,
     vocabulary: Annotated[
         list[str] | None,

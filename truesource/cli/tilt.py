@@ -139,11 +139,8 @@ def command(
         {"json": json_of(record), "figure": figure_of(lambda: frontier_figure(record))},
     )
     within = "" if condition is None else f" --lengths {condition}"
-    done = (
-        f"Wrote {', '.join([*map(str, grammar_files), *written])}"
-        if grammar_files or written
-        else "Nothing written; -o FILE keeps it"
-    )
+    names = [*map(str, grammar_files), *written]
+    done = f"Wrote {', '.join(names)}" if names else "Nothing written; -o FILE saves it"
     echo(f"{done}. Next: truesource sample {output or 'TILTED.npz'} -n 100000{within} -o corpus/")
 
 

@@ -56,9 +56,7 @@ def command(
     ] = False,
     list_words: Annotated[
         int | None,
-        typer.Option(
-            "--list-words", min=0, help="With --lattice: number of most ambiguous words to list (default: 10)."
-        ),
+        typer.Option("--list-words", min=0, help="With --lattice: ambiguous words to list (default: 10)."),
     ] = None,
     seed: Seed = DEFAULT_SEED,
     json: Json = None,

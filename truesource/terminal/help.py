@@ -66,11 +66,9 @@ def verb_help(command: Any, path: str) -> VerbHelp:
     names = ["Arguments", "Options", *PANELS]
     panels = {}
     for panel in [*names, *sorted({each.panel for each in options} - {*names, ADVANCED}), ADVANCED]:
-        panel_options = [
-            each for each in options if (each.panel if many or each.panel not in PANELS else "Options") == panel
-        ]
-        if panel_options:
-            panels[panel] = panel_options
+        rows = [each for each in options if (each.panel if many or each.panel not in PANELS else "Options") == panel]
+        if rows:
+            panels[panel] = rows
     return VerbHelp(_usage(command, path), body, examples, panels)
 
 

@@ -22,10 +22,7 @@ from truesource.terminal.signal_watch import SignalWatch
 
 INTERRUPTED = 130  #: exit code after Ctrl-C, also the code of `typer` after any `KeyboardInterrupt`
 STOPPED = "truesource: stopped; finished work is kept, run the same command again to resume"
-_BEFORE: dict[int, Any] = {
-    signal.SIGINT: signal.default_int_handler,
-    signal.SIGTERM: signal.SIG_DFL,
-}  #: default handlers of signals
+_BEFORE: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}  #: defaults
 PRINTED = "truesource.printed"  #: logger of the output of the call, only for the log file
 _TIMES = "%Y-%m-%d %H:%M:%S"
 

@@ -128,9 +128,7 @@ def _value(settings: type[Settings], name: str, field: FieldInfo, value: Any) ->
         files = [named(text) for text in value or ()]
         titles = [title for title, _ in files]
         if twice := next((title for title in titles if titles.count(title) > 1), None):
-            raise InputError(
-                f"two files of {option_name(name)} have the name {twice!r}; give them different names, NAME=PATH"
-            )
+            raise InputError(f"two files of {option_name(name)} have the name {twice!r}; rename one, NAME=PATH")
         return {title: get_args(kind)[1](path) for title, path in files}
     return value
 

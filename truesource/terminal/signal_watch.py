@@ -16,11 +16,8 @@ from types import FrameType
 
 PATIENCE = 1.5  #: seconds that the main thread has to react to a signal, or to stop waiting for other threads
 _EVERY = 0.05  #: seconds between checks
-_WAITING = (
-    "threading.py",
-    "queue.py",
-    f"futures{os.sep}thread.py",
-)  #: files files of the standard library in which threads wait
+#: files of the standard library in which threads wait
+_WAITING = ("threading.py", "queue.py", f"futures{os.sep}thread.py")
 
 
 class SignalWatch:

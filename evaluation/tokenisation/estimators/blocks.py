@@ -60,8 +60,7 @@ class Blocks:
         Args:
             document: its lattice gives the segmentations and the scores that rank them.
             inventory: inventory of the model's tokeniser.
-            settings: ``candidates`` segmentations of a block are listed; tails are sampled at inverse temperature
-                ``b``.
+            settings: ``candidates`` segmentations of a block are listed; tails use inverse temperature ``b``.
             tail: True if unlisted segmentations can be sampled.
         """
         self.lattice = document.lattice
@@ -84,12 +83,8 @@ class Blocks:
         arcs = arcs[(self.lattice.source[low:high] >= entry) & (self.lattice.source[low:high] < end)]
         source = self.lattice.source[arcs] - entry
         canonical = self._canonical(entry, end)
-        key = (
-            end - entry,
-            source.tobytes(),
-            self.lattice.piece[arcs].tobytes(),
-            self.lattice.piece[canonical].tobytes(),
-        )
+        piece = self.lattice.piece
+        key = (end - entry, source.tobytes(), piece[arcs].tobytes(), piece[canonical].tobytes())
         if key not in self._candidates:
             self._candidates[key] = self._find(entry, end, arcs, canonical)
         return self._candidates[key]
@@ -338,12 +333,9 @@ class BlockWalk:
         rows = np.where(column < counts[:, None], (np.cumsum(counts) - counts)[:, None] + column, -1)[of]
         log_q = np.zeros(len(cuts))
         if rng is not None:
-            drawing = np.flatnonzero([candidates_at[entry].tail is not None for entry in position.tolist()])
-            sampled = [
-                tail.draw(rng)
-                for entry in position[drawing].tolist()
-                if (tail := candidates_at[entry].tail) is not None
-            ]
+            tails = [candidates_at[entry].tail for entry in position.tolist()]
+            drawing = np.flatnonzero([tail is not None for tail in tails])
+            sampled = [tail.draw(rng) for tail in tails if tail is not None]
             extra = np.full((len(context), 1), -1, dtype=np.int64)
             extra[drawing, 0] = len(cuts) + np.arange(len(drawing))
             rows = np.hstack([rows, extra])

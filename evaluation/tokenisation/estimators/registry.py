@@ -79,10 +79,7 @@ ESTIMATORS: dict[str, Estimator] = {
         for name, (run, summary, bound, fewest, reads) in _BOTH.items()
     },
     "distinct": Estimator(
-        _over("distinct", paths.distinct),
-        "the distinct segmentations among samples with replacement",
-        "lower",
-        _SAMPLER,
+        _over("distinct", paths.distinct), "the distinct segmentations among repeated samples", "lower", _SAMPLER
     ),
     "block": Estimator(
         block_importance, "importance sampling, word by word in proportion to the model", "unbiased", _BLOCK
