@@ -360,9 +360,7 @@ def reverse_divergence(
         InputError: the model is masked, or there are no samples.
     """
     if model.objective != "causal":
-        raise InputError(
-            "a masked model cannot sample sentences, so it has no reverse divergence on samples; use a causal model"
-        )
+        raise InputError("a masked model cannot sample sentences, so it has no reverse divergence; use a causal model")
     if not samples:
         raise InputError("there are no sentences of the model to compare; add samples")
     oracle = oracle_for(model, truth, lengths)

@@ -252,25 +252,21 @@ def measure_contexts(
     if blocks is None:
         blocks = paired_blocks(model, oracle, sentences, events, "divergence from the truth, by sentence")
     for block, q in blocks:
-        possible_rows = np.flatnonzero(block.whole)
-        if len(possible_rows) == 0:
+        whole = np.flatnonzero(block.whole)
+        if len(whole) == 0:
             continue
-        members = [block.members[row] for row in possible_rows]
+        members = [block.members[row] for row in whole]
         repeats = np.array([len(m) for m in members])
         which = np.concatenate([np.asarray(m, dtype=np.int64) for m in members])
-        rows = np.repeat(np.arange(len(possible_rows)), repeats)
-        p, q, observed = (
-            np.asarray(block.log_prob[possible_rows], dtype=np.float64),
-            q[possible_rows],
-            block.observed[possible_rows],
-        )
+        rows = np.repeat(np.arange(len(whole)), repeats)
+        p, q, observed = np.asarray(block.log_prob[whole], dtype=np.float64), q[whole], block.observed[whole]
         measured = measure_rows(p, q, top=top, groups=bands, weight=repeats.astype(np.float64), reliability=reliability)
-        truth, modelled = (side[np.arange(len(possible_rows)), observed][rows] for side in (p, q))
+        truth, modelled = (side[np.arange(len(whole)), observed][rows] for side in (p, q))
         table.add(which, block.position, measured.values[rows], truth, modelled)
         if "frequency" in by:
             collect["frequency"].add(which, measured.share[rows], measured.grouped[rows])
         if divider is not None:
-            share, part = divider.divide(oracle, events, block.rows(possible_rows), q)
+            share, part = divider.divide(oracle, events, block.rows(whole), q)
             collect["class"].add(which, share[rows], part[rows])
         if "probability" in by:
             share, part, mass = divide_by_probability(p, q)
@@ -351,9 +347,8 @@ class _Collect:
         if self._masses is not None:
             truth, model = self._masses[:, possible]
             masses = GroupMasses(truth, model, self._contexts[possible])
-        return DividedDivergence(
-            self._names, self._share[possible], self._part[possible], self._infinite, self._tokens, masses
-        )
+        share, part = self._share[possible], self._part[possible]
+        return DividedDivergence(self._names, share, part, self._infinite, self._tokens, masses)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

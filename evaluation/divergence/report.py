@@ -143,16 +143,12 @@ def read_samples(path: Path) -> tuple[list[list[str]], list[str]]:
     folder = SampleFolder.load(path)
     how = folder.decoding
     if how.scheme != "ancestral" or how.temperature not in (None, 1.0):
-        raise InputError(
-            f"these were sampled by {how}, not from the model's own distribution; use ancestral samples", path
-        )
+        raise InputError(f"these were sampled by {how}, not from the model's own distribution; sample again", path)
     cut = folder.n_sentences - folder.n_finished
     notes = [f"{cut:,} of {folder.n_sentences:,} sentences of the model were truncated and are excluded"] if cut else []
     sentences = folder.sentences(cut=False)
     if not sentences:
-        raise InputError(
-            "the model ended none of these sentences, so there is nothing to compare; generate longer ones", path
-        )
+        raise InputError("the model ended none of these sentences, so there is nothing to compare", path)
     return sentences, notes
 
 

@@ -109,17 +109,15 @@ def _masses(
         "true_mass": (masses.truth, "share", (0.0, 1.0)),
         "model_mass": (masses.model, "share", (0.0, 1.0)),
     }
-    scores_by_group: list[dict[str, Score]] = [{} for _ in divided.names]
+    groups: list[dict[str, Score]] = [{} for _ in divided.names]
     for name, (total, unit, (low, high)) in columns.items():
         intervals = np.clip(resampled_ratios(total, every, seed=seed), low, high)
         parts = {**shared, "contexts": number, "estimator": "rao-blackwell", "unit": unit, **few(masses.contexts)}
         for g, group in enumerate(divided.names):
             if name != "kl_part" or not divided.infinite[g]:
                 value = float(total[:, g].sum() / number)
-                scores_by_group[g][name] = Score(
-                    name, value, signature({**parts, "group": group}), *ends(*intervals[:, g])
-                )
-    return scores_by_group
+                groups[g][name] = Score(name, value, signature({**parts, "group": group}), *ends(*intervals[:, g]))
+    return groups
 
 
 def few(count: FloatArray) -> dict[str, object]:

@@ -93,9 +93,7 @@ class OracleScores:
             InputError: the checkpoint has another objective or vocabulary, or no sentence is possible for both.
         """
         if (model.objective, model.vocabulary) != (self.objective, self.vocabulary):
-            raise InputError(
-                f"the checkpoint of step {step} has another objective or vocabulary than the first checkpoint"
-            )
+            raise InputError(f"the checkpoint of step {step} has another objective or vocabulary than the first one")
         return score_both(model, self.setting)
 
     def exact(

@@ -223,9 +223,9 @@ def median_intervals(values: FloatArray, groups: Sequence[Members], sentence: In
         for g, (window, group) in enumerate(zip(near, groups, strict=True)):
             if window is None:
                 continue
-            medians, in_window = window.medians(times)
-            if not in_window.all():
-                medians[~in_window] = _sorted(values, group, row, n).medians(times[~in_window])[0]
+            medians, inside = window.medians(times)
+            if not inside.all():
+                medians[~inside] = _sorted(values, group, row, n).medians(times[~inside])[0]
             resampled[done : done + len(times), g] = medians
         done += len(times)
     return np.stack(_ends(resampled))
@@ -243,7 +243,7 @@ class _Window:
 
     def medians(self, times: FloatArray) -> tuple[FloatArray, BoolArray]:
         """Compute medians if sentence i is sampled ``times[r, i]`` times; also True if inside the window, (R,) each."""
-        medians, in_window = np.full(len(times), np.nan), np.ones(len(times), dtype=bool)
+        medians, inside = np.full(len(times), np.nan), np.ones(len(times), dtype=bool)
         step = max(1, CELLS // len(self.values))
         for start in range(0, len(times), step):
             part = times[start : start + step]
@@ -253,11 +253,9 @@ class _Window:
             np.cumsum(reached, axis=1, out=reached)
             reached += before[:, None]
             slack = _slack(half)
-            in_window[start : start + step] = ((before < half - slack) & (reached[:, -1] > half + slack)) | (
-                half == 0.0
-            )
+            inside[start : start + step] = ((before < half - slack) & (reached[:, -1] > half + slack)) | (half == 0.0)
             medians[start : start + step] = _medians(self.values, reached, half)
-        return medians, in_window
+        return medians, inside
 
 
 def _sorted(values: FloatArray, group: Members, row: IntArray, n: int) -> _Window:
@@ -280,9 +278,8 @@ def _near_median(values: FloatArray, group: Members, row: IntArray, n: int) -> _
     start, stop = (int(i) for i in np.searchsorted(reached, (half - spread, half + spread)))
     window = slice(max(0, start - 1), stop + 2)
     below = _sums(whole.row[: window.start], whole.share[: window.start], n)
-    return _Window(
-        whole.values[window].copy(), whole.share[window].copy(), whole.row[window].copy(), below, whole.total
-    )
+    values, share, rows = (each[window].copy() for each in (whole.values, whole.share, whole.row))
+    return _Window(values, share, rows, below, whole.total)
 
 
 def _medians(values: FloatArray, reached: FloatArray, half: FloatArray) -> FloatArray:

@@ -91,12 +91,10 @@ class OracleMonitor:
         if setting.excluded is None or not setting.excluded.exact:
             return setting.sentences
         free = setting.full_oracle(model).score(setting.sentences, ScoringFrame())
-        truth_scores = setting.truth(model)
-        if truth_scores.log_prob.size:
-            self._correction = math.exp(
-                float((truth_scores.log_prob - at_positions_of(free, truth_scores).log_prob).mean())
-            )
-        impossible = set(truth_scores.impossible.tolist())
+        exact = setting.truth(model)
+        if exact.log_prob.size:
+            self._correction = math.exp(float((exact.log_prob - at_positions_of(free, exact).log_prob).mean()))
+        impossible = set(exact.impossible.tolist())
         return [sentence for i, sentence in enumerate(setting.sentences) if i not in impossible]
 
     def _score(self, model: LanguageModel) -> dict[str, float]:

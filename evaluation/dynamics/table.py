@@ -304,11 +304,8 @@ def findings(dynamics: Dynamics) -> list[str]:
     if (whole := dynamics.curves.get("all")) is not None:
         sentences.append(_whole(dynamics, whole))
     if (classes := dynamics.curves.get("class")) is not None and len(groups := _of_size(classes)) > 1:
-        sentences += [
-            _furthest(dynamics, classes, groups),
-            *_order(dynamics, classes, groups),
-            *_above(dynamics, classes, groups),
-        ]
+        sentences += [_furthest(dynamics, classes, groups), *_order(dynamics, classes, groups)]
+        sentences += _above(dynamics, classes, groups)
     for by, what in (("frequency", "word frequency"), ("depth", "depth"), ("length", "sentence length")):
         if (curves := dynamics.curves.get(by)) is not None:  # type: ignore[call-overload]
             sentences += _ends(curves, what, dynamics.seed)
@@ -408,9 +405,8 @@ def _order(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> 
             f" {dynamics.steps[-1]:,}: {others}."
         )
     elif missing:
-        sentences.append(
-            f"No class is within {dynamics.level:g} nats per token of the truth at step {dynamics.steps[-1]:,}."
-        )
+        step = f"{dynamics.steps[-1]:,}"
+        sentences.append(f"No class is within {dynamics.level:g} nats per token of the truth at step {step}.")
     return sentences
 
 

@@ -124,9 +124,8 @@ def online_code(
 
     Groups (sentences) come in random order, and blocks end where groups do. The first block uses a uniform code;
     then a probe is trained on all earlier blocks, and codes the next block. Soft targets are sent as labels sampled
-    from
-    them: the length is the expectation. The dev part selects the stopping point and weight decay of each probe; its
-    labels are not sent.
+    from them: the length is the expectation. The dev part selects the stopping point and weight decay of each probe;
+    its labels are not sent.
 
     Args:
         x: vectors of all items, (T, D).

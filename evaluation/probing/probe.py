@@ -56,9 +56,7 @@ def probe_model(
     model = load_model(reference)
     require(model, "hidden-states", "evaluate probing")
     if settings.given == "left" and model.objective != "causal":
-        raise NothingToMeasureError(
-            "a masked model reads the whole sentence; given: left is for causal models", "masked"
-        )
+        raise NothingToMeasureError("a masked model reads the whole sentence; given: left needs a causal one", "masked")
     with_snapshots = settings.checkpoints == "all" and has_checkpoints(reference, model)
     steps = checkpoints_of(reference, "evaluate probing", model) if with_snapshots else []
     oracle, sentences, seed = setting.full_oracle(model), setting.sentences, setting.seed
@@ -149,9 +147,8 @@ def _vectors(
     sizes = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
     starts = np.cumsum(sizes) - sizes
     layers = None if layers is None else sorted(layers)
-    layer_vectors = hidden_layers(
-        model, sentences, layers=layers, pooling=settings.pieces, words=experiment.words(starts)
-    )
+    words = experiment.words(starts)
+    layer_vectors = hidden_layers(model, sentences, layers=layers, pooling=settings.pieces, words=words)
 
     def of_items(layer: tuple[int, Any]) -> tuple[int, Any]:
         return layer[0], experiment.vectors(layer[1], starts)

@@ -234,9 +234,7 @@ def span_targets(
         raise NothingToMeasureError(f"the {len(sentences)} sentences have no spans to probe: {reason}", "no-spans")
     labels, joint = used_labels(names, np.stack(rows))
     at = {name: i for i, name in enumerate(labels)}
-    right_labels = (
-        joint.argmax(axis=1) if truth == "argmax" else np.array([at[names[i]] for i in right], dtype=np.int64)
-    )
+    best = joint.argmax(axis=1) if truth == "argmax" else np.array([at[names[i]] for i in right], dtype=np.int64)
     sentence, first, last = np.array(places, dtype=np.int64).T
     begin, end = zip(*ends, strict=True)
     return Targets(
@@ -245,7 +243,7 @@ def span_targets(
         right=truth,
         labels=labels,
         posterior=joint,
-        truth=right_labels,
+        truth=best,
         sentence=sentence,
         first=first,
         last=last,

@@ -50,8 +50,8 @@ class TextScores:
 
     def counts(self) -> dict[str, Any]:
         """Return numbers of sentences: input, impossible for each side, common, and possible only by ``<unk>``."""
-        counted = {"given": self.sentences, "impossible": dict(self.impossible), "common": self.common}
-        return {**counted, "lacking": self.lacking}
+        counts = {"given": self.sentences, "impossible": dict(self.impossible), "common": self.common}
+        return {**counts, "lacking": self.lacking}
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,9 @@ def score_on_text(
 
     Returns:
         ``ppl`` of each model on all its possible sentences and on the common ones; over all words and over words in
-        the vocabulary; ``ratio``, the perplexity over that of the first model, on the common ones. Of the grammar
-        ``bound`` (sampled text) or ``reference_ppl`` (real text) on all its possible sentences and on the common ones,
-        and of each model its perplexity divided by this: ``relative_ppl`` or ``ratio_to_reference``.
+        the vocabulary; ``ratio``, the perplexity over the perplexity of the first model, on the common ones. Of the
+        grammar ``bound`` (sampled text) or ``reference_ppl`` (real text) on all its possible sentences and on the
+        common ones, and of each model its perplexity divided by this: ``relative_ppl`` or ``ratio_to_reference``.
 
     Raises:
         InputError: see `require_comparable`, or a sentence is a string.
@@ -160,9 +160,8 @@ class _SidesOnText:
     @cached_property
     def common(self) -> Int32Array:
         """Numbers of the sentences that are possible and have a position for every side."""
-        numbers = set(range(len(self.sentences))).difference(
-            *(side.impossible.tolist() for side in self.sides.values())
-        )
+        excluded = (side.impossible.tolist() for side in self.sides.values())
+        numbers = set(range(len(self.sentences))).difference(*excluded)
         return np.array(sorted(numbers), dtype=np.int32)
 
     def as_scores(self) -> list[Score]:
@@ -232,16 +231,13 @@ class _SidesOnText:
         return Score(measure, value.value, signature(parts), value.low, value.high, keys)
 
     def _counted(self, scores: TokenScores, count: _CountedPositions) -> TokenScores:
-        counted = np.ones(len(scores.log_prob), dtype=bool)
+        mask = np.ones(len(scores.log_prob), dtype=bool)
         if count.sentences == "common":
-            counted &= np.isin(scores.sentence, self.common)
+            mask &= np.isin(scores.sentence, self.common)
         if count.words == "known":
-            counted &= self._known(scores)
+            mask &= self._known(scores)
         return replace(
-            scores,
-            log_prob=scores.log_prob[counted],
-            sentence=scores.sentence[counted],
-            position=scores.position[counted],
+            scores, log_prob=scores.log_prob[mask], sentence=scores.sentence[mask], position=scores.position[mask]
         )
 
     def _known(self, scores: TokenScores) -> np.ndarray[Any, np.dtype[np.bool_]]:

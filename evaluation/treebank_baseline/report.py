@@ -112,7 +112,7 @@ def baseline_table(
         rows=rows,
         title=title,
         text=tuple(range(len(heads))),
-        note="95% intervals, from resampling sentences. Numbers are over sentences possible in the grammar and all models,"
+        note="95% intervals, from resampling sentences. Numbers are over sentences possible for grammar and models,"
         " unless the column says all. On real text the grammar's perplexity is a reference, not a bound.",
     )
 
@@ -135,18 +135,16 @@ def coverage_line(counts: Mapping[str, Any], names: Mapping[str, str] | None = N
     """Describe how many sentences of a text are possible in the grammar and the models.
 
     Args:
-        counts: ``n_sentences``, ``impossible`` by side, ``common``, ``lacking``.
+        counts: ``given``, ``impossible`` by side, ``common``, ``lacking``.
         names: names of models, by name in the counts.
     """
-    n_sentences, lost = counts["given"], dict(counts["impossible"])
+    total, lost = counts["given"], dict(counts["impossible"])
     parts = []
     if GRAMMAR in lost:
-        possible = n_sentences - lost.pop(GRAMMAR)
+        possible = total - lost.pop(GRAMMAR)
         lacking = counts.get("lacking", 0)
         unknown = f", {lacking:,} of them with words that it lacks, read as <unk>" if lacking else ""
-        parts.append(
-            f"the grammar can make {possible:,} of {n_sentences:,} sentences ({possible / n_sentences:.1%}){unknown}"
-        )
+        parts.append(f"the grammar can make {possible:,} of {total:,} sentences ({possible / total:.1%}){unknown}")
     parts += [f"{(names or {}).get(name, name)} cannot make {number:,}" for name, number in lost.items() if number]
     return "; ".join([*parts, f"{counts['common']:,} are common to all"])
 

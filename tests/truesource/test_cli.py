@@ -166,7 +166,7 @@ BAD = [
         ["training.max_steps", "expected a whole number, not 'few'"],
     ),
     ("train text.txt -o new --set training.max_steps=[1", ["not YAML"]),
-    ("train text.txt -o new --set depth=3", ["as model.KEY=VALUE or training.KEY=VALUE, not as 'depth=3'"]),
+    ("train text.txt -o new --set depth=3", ["--set needs model.KEY=VALUE or training.KEY=VALUE, got 'depth=3'"]),
     ("score folder text.txt --oracle toy.npz --frame odd", ["unknown frame 'odd'; there are default, paper"]),
     ("report missing", ["no such run folder", "missing"]),
     ("report folder", ["not the folder of a run"]),

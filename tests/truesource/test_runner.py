@@ -225,7 +225,7 @@ def test_a_file_where_the_run_should_be(fresh: Path) -> None:
     (fresh / "runs" / "toy").write_text("precious", encoding="utf-8")
     with pytest.raises(InputError, match="exists and is not a run"):
         run(fresh)
-    with pytest.raises(InputError, match="cannot make the run folder"):
+    with pytest.raises(InputError, match="cannot create the run folder"):
         run(fresh, force=True)
     assert (fresh / "runs" / "toy").read_text(encoding="utf-8") == "precious"
 
