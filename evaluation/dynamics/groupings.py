@@ -278,8 +278,8 @@ def _near_median(values: FloatArray, group: Members, row: IntArray, n: int) -> _
     start, stop = (int(i) for i in np.searchsorted(reached, (half - spread, half + spread)))
     window = slice(max(0, start - 1), stop + 2)
     below = _sums(whole.row[: window.start], whole.share[: window.start], n)
-    values, share, rows = (each[window].copy() for each in (whole.values, whole.share, whole.row))
-    return _Window(values, share, rows, below, whole.total)
+    share, rows = whole.share[window].copy(), whole.row[window].copy()
+    return _Window(whole.values[window].copy(), share, rows, below, whole.total)
 
 
 def _medians(values: FloatArray, reached: FloatArray, half: FloatArray) -> FloatArray:

@@ -141,7 +141,7 @@ def test_the_first_sentences_are_the_same_for_score_bound_and_compare(here: Path
     assert command("score", "toy/models/counts_2", *ON, "--json", "all.json").code == 0
     assert numbers("all.json")["counts_2", "bound"]["value"] != kept["value"]
     refused = command("compare", "toy", *few, "no.json")
-    assert refused.code == 2 and "--sentences is for models" in refused.err
+    assert refused.code == 2 and "--sentences applies to models" in refused.err
 
 
 def test_a_model_below_the_truth_is_warned_of(here: Path, command: Command) -> None:
@@ -384,7 +384,7 @@ def test_seeds_of_two_runs_come_together_and_other_texts_stay_apart(home: Path, 
         (("own.py:table", "own.py:only_b", *ON), "own.py:only_b: no position is left to compare: of 30 sentences"),
         (("own.py:table", "own.py:table", *ON), "own.py:table is given twice"),
         (("oracle=own.py:table", "own.py:no_b", *ON), "oracle is the name of the truth"),
-        (("own.py:table", "toy", *ON), "toy is the folder of a run; compare runs only with runs"),
+        (("own.py:table", "toy", *ON), "toy is the folder of a run; compare it with runs"),
         (
             ("own.py:table", "own.py:no_b"),
             "own.py:table is not the folder of a run; to compare models, name their corpus last",
@@ -392,7 +392,7 @@ def test_seeds_of_two_runs_come_together_and_other_texts_stay_apart(home: Path, 
         (("own.py:table", "own.py:no_b", "nowhere", *ON[1:]), "the last argument is the corpus or text"),
         (("own.py:table", "nothing", *ON), "there is no model 'nothing'"),
         (("toy", "toy"), "a run is repeated"),
-        (("toy", "--split", "eval"), "--split is for models"),
+        (("toy", "--split", "eval"), "--split applies to models"),
         (("toy", "--columns", "kl,speed"), "there is no column 'speed'; there are seeds, ppl"),
         (("toy", "--columns", "kl,kl"), "name each column once"),
     ],

@@ -242,9 +242,9 @@ def test_nothing_is_guessed_where_no_key_is_similar(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "part"),
     [
-        ("seed", "as key.subkey=value"),
-        ("=3", "as key.subkey=value"),
-        ("corpus..lengths=3", "as key.subkey=value"),
+        ("seed", "needs key.subkey=value"),
+        ("=3", "needs key.subkey=value"),
+        ("corpus..lengths=3", "needs key.subkey=value"),
         ("seed=[1", "not YAML"),
         ("name.first=a", "name is a single value"),
         ("models.first.name=a", "models is a list, so models.first.name cannot be set; name an entry by its number"),

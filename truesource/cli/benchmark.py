@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -128,8 +128,8 @@ def command(
     else:
         share = Share() if shard is None else Share.parse(shard)
         results = _measure(selection, output, _workers(workers, scheduler), share) if model else None
-        shown_standings = _show(chosen, results, join or [], baseline, output, files, seed)
-        _compare_with(fail_above, shown_standings, [each.name for each in selection.candidates])
+        ranks = _show(chosen, results, join or [], baseline, output, files, seed)
+        _compare_with(fail_above, ranks, [each.name for each in selection.candidates])
 
 
 def _check_modes(modes: Mapping[str, bool], *, cell: bool, corpora: bool, models: bool, threshold: bool) -> None:
@@ -237,26 +237,25 @@ def _show(
     from truesource.terminal.tables import show
 
     results, mine = with_baselines(suite, measured, files)
-    shown_standings = with_models(standings(results, list(suite.languages), seed=seed))
-    tables = [headline_table(each, suite, own=mine) for each in shown_standings]
-    differences = differences_of(results, shown_standings, own=mine, baseline=baseline)
-    tables_of_differences = difference_tables(differences)
-    for table in [*tables, *tables_of_differences]:
+    ranks = with_models(standings(results, list(suite.languages), seed=seed))
+    tables = [headline_table(each, suite, own=mine) for each in ranks]
+    differences = differences_of(results, ranks, own=mine, baseline=baseline)
+    changes = difference_tables(differences)
+    for table in [*tables, *changes]:
         show(table, width=190)
     written = None
     if output is not None:
         written = output / PAGE
-        parts: dict[str, Any] = {"found": shown_standings, "differences": tables_of_differences, "own": mine}
-        _write(written, lambda file: write_page(results, suite, file, **parts))
+        _write(written, lambda file: write_page(results, suite, file, found=ranks, differences=changes, own=mine))
     outputs.finish(
         "open the page in a browser" if written else "truesource benchmark --model NAME -o results/",
         folder=written,
-        json=json_of(standing_records(shown_standings, differences, own=mine)),
+        json=json_of(standing_records(ranks, differences, own=mine)),
     )
-    return shown_standings
+    return ranks
 
 
-def _compare_with(most: float | None, shown_standings: Sequence[Standings], candidates: Sequence[str]) -> None:
+def _compare_with(most: float | None, ranks: Sequence[Standings], candidates: Sequence[str]) -> None:
     """Print the relative perplexities above the threshold; exit with code 3 if there are any."""
     from truesource.studies.benchmark.standings import is_reference
 
@@ -264,7 +263,7 @@ def _compare_with(most: float | None, shown_standings: Sequence[Standings], cand
         return
     above = [
         f"{row.name} on {language} {standing.relative_ppl:.4f}"
-        for each in shown_standings
+        for each in ranks
         for row in each.rows
         if row.name in candidates and not is_reference(row)
         for language, standing in row.languages.items()

@@ -47,7 +47,7 @@ VocabularyKind = Annotated[
     Literal["common", "full", "own"] | None,
     typer.Option(
         "--vocabulary",
-        help="Vocabulary to compare in: common, full or own, which is never ranked (default: common, else full).",
+        help="Words to compare in: common, full or own, never ranked (default: common, else full).",
     ),
 ]
 Seed = Annotated[
@@ -130,7 +130,7 @@ def command(
     requested = {key: value for key, value in options.items() if value is not None}
     request = Scored.of(requested, DEFAULT_SEED if seed is None else seed)
     if (treebank := text_of_file(Path(models[-1]))) is not None:
-        further: dict[str, Any] = {**requested, "columns": columns, "figure": figure}
+        further = {**requested, "columns": columns, "figure": None if figure is None else str(figure)}
         of_text = score_real_text(*models_on_real_text(models, treebank.lengths, oracle, request, further, baseline))
         files.finish("truesource cite", json=json_of(of_text.records))
         return
