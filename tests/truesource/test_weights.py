@@ -65,7 +65,7 @@ def test_a_run_trains_again_when_the_weights_change(command: Command, tmp_path: 
 def test_settings_that_do_not_go_with_weights_are_refused(tmp_path: Path) -> None:
     folder = prepare(tmp_path, CONFIG, GRAMMAR)
     counted = ["models=[{name: n, model: {architecture: ngram}, weights: first}]"]
-    with pytest.raises(InputError, match="weights: ngram is counted"):
+    with pytest.raises(InputError, match="weights: ngram is an n-gram model"):
         load_config(folder / "toy.yaml", counted)
     with pytest.raises(InputError, match="load uses a model unchanged, without weights"):
         load_config(folder / "toy.yaml", ["models=[{name: n, load: x, weights: first}]"])
