@@ -59,9 +59,10 @@ TABLE = """\
 
 One configuration, `data/gallery.yaml`, with each language in its default settings: 97,000 training strings, a GPT-2
 with two layers of width 128, 2,000 steps (about two minutes on two cores). *Entropy* is the entropy of
-derivations, and of strings if each string has one derivation. *Bound* is the perplexity of the truth itself on the 1,000 strings
-of the split eval, per token with the end of the string; no model has a lower one in the long run. *GPT-2* is the
-model's perplexity on the same strings. *KL* is the exact divergence of its next-token distributions from the true ones
+derivations, and of strings if each string has one derivation. *Bound* is the perplexity of the truth on the 1,000
+strings of the split eval, per token with the end of the string; no model has a lower one in the long run. *GPT-2* is
+the model's perplexity on the same strings. *KL* is the exact divergence of its next-token distributions from the
+true ones
 at all positions of 300 of them, with a 95% interval: zero for a model that has learned the language.
 """
 

@@ -130,7 +130,7 @@ def _call(
     return result
 
 
-def evaluator_named(name: str) -> Evaluator:
+def evaluator_named(name: object) -> Evaluator:
     """Return the evaluator of a name.
 
     Raises:

@@ -184,7 +184,7 @@ def real_numbers(values: Any, what: str, dtype: Any = np.float64) -> Any:
     return array.astype(dtype, copy=False)
 
 
-def model_line(model: LanguageModel) -> str:
+def model_line(model: Any) -> str:
     """Return one line about a model: its class, name, objective and number of words."""
     words = "" if model.vocabulary is None else f", {len(model.vocabulary):,} words"
     return brief(f"{type(model).__name__}({model.name}, {model.objective}{words})")

@@ -5,7 +5,7 @@
 >>> round(grammar.next_token(["a"]).stop, 2)
 0.7
 
-``__init__.pyi`` lists the nouns and where they are; each is imported when it is first used, so that the command's help
+``__init__.pyi`` lists the nouns and their modules; each is imported when it is first used, so that the command's help
 needs no heavy library.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from truesource.cli.app import GROUPS, VERBS, load
-from truesource.terminal.help import Described, folded, verb_help
+from truesource.terminal.help import OptionHelp, folded, verb_help
 
 WIDTH = 96
 ROOT = """\
@@ -79,7 +79,7 @@ def _page(verb: Any, path: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _row(each: Described) -> str:
+def _row(each: OptionHelp) -> str:
     return f"| {'<br>'.join(f'`{_cell(name, code=True)}`' for name in each.names)} | {_cell(each.text)} |"
 
 

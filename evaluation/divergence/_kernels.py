@@ -1,4 +1,4 @@
-"""Kernels: two distributions over the same events compared, row by row, in one pass over the events."""
+"""Kernels: comparison of two distributions over the same events, row by row, in one pass."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from truesource.grammar._kernels.kernel import kernel
 
-TIE = 1e-9  #: nats; log probabilities nearer to each other than this are equal but for rounding
+TIE = 1e-9  #: nats; smaller differences of log probabilities are rounding
 
 
 @kernel
 def _insert(values, places, k, value, place):
-    """Keep the k largest values, largest first; of equal ones those that came first."""
+    """Keep the k largest values, largest first; of equal values, the first ones."""
     at = k - 1
     while at > 0 and value > values[at - 1]:
         values[at] = values[at - 1]
@@ -25,7 +25,7 @@ def _insert(values, places, k, value, place):
 
 @kernel
 def _mixed(p, log_p, q, log_q):
-    """Share of one event in the Jensen-Shannon divergence, nats."""
+    """Compute the share of one event in the Jensen-Shannon divergence, nats."""
     if log_p == log_q or p + q == 0.0:
         return 0.0
     middle = math.log(0.5 * (p + q))
@@ -39,7 +39,7 @@ def _mixed(p, log_p, q, log_q):
 
 @kernel
 def _agreement(log_p, log_q, highest_p, highest_q):
-    """Share of the events that the model finds most probable that the truth finds most probable, too; (E,) each."""
+    """Compute the share of the most probable events of the model that are most probable in truth; (E,) each."""
     chosen, right = 0, 0
     for e in range(len(log_q)):
         if log_q[e] >= highest_q - TIE:
@@ -51,12 +51,12 @@ def _agreement(log_p, log_q, highest_p, highest_q):
 
 @kernel
 def _overlap(log_p, top_p, place_q, few):
-    """Share of the model's ``few`` best that are among those of the truth, which breaks its ties in their favour."""
+    """Compute the share of the model's ``few`` best that are among the true best; ties count in its favour."""
     least = top_p[few - 1]
     above, tied, spots = 0, 0, few
     for x in range(few):
         if top_p[x] > least + TIE:
-            spots -= 1  # this one is in every set of the truth's best, so that fewer places are left to tied ones
+            spots -= 1  # this event is in every set of the true best, so fewer places are left for ties
         if place_q[x] >= 0:
             if log_p[place_q[x]] > least + TIE:
                 above += 1
@@ -67,14 +67,14 @@ def _overlap(log_p, top_p, place_q, few):
 
 @kernel
 def measure(truth, model, top, group, n_groups, weight, low, step, bins):
-    """All measures of each row; see `truesource.evaluation.divergence.contexts.NAMES` for the columns.
+    """Compute all measures of each row; see `truesource.evaluation.divergence.contexts.NAMES` for the columns.
 
     Args:
         truth: (W, E) ln P, -inf where impossible.
         model: (W, E) ln Q.
         top: size of the sets of most probable events.
         group: (E,) group of each event, 0 to ``n_groups`` - 1.
-        n_groups: how many groups.
+        n_groups: number of groups.
         weight: (W,) how often a row counts in ``bins``.
         low: ln Q at the lower end of the first bin.
         step: width of a bin, nats.
@@ -130,7 +130,7 @@ def measure(truth, model, top, group, n_groups, weight, low, step, bins):
             bins[at, 0] += weight[w]
             bins[at, 1] += weight[w] * q
             bins[at, 2] += weight[w] * p
-        # what either side gives to no event is one more event
+        # the mass that either side gives to no event is another event
         rest_p, rest_q = max(1.0 - mass_p, 0.0), max(1.0 - mass_q, 0.0)
         mixed += _mixed(
             rest_p,
@@ -158,15 +158,15 @@ def measure(truth, model, top, group, n_groups, weight, low, step, bins):
 
 @kernel
 def divide(truth, model, floors):
-    """Both sides of each row, divided among its events by their true probability.
+    """Divide both sides of each row among bands of true probability.
 
     Args:
         truth: (W, E) ln P, -inf where impossible.
         model: (W, E) ln Q.
-        floors: (B,) lowest ln P of each band, falling. One more band has what is rarer, the last what is impossible.
+        floors: (B,) minimum ln P of each band, descending. One more band has rarer events, the last impossible ones.
 
     Returns:
-        share (W, B+2), the sum of P over each band; part (W, B+2), that of P (ln P - ln Q); mass (W, B+2), that of Q.
+        Share (W, B+2), part (W, B+2) and mass (W, B+2): sums of P, P (ln P - ln Q) and Q over each band.
     """
     width, n_events = truth.shape
     n_floors = len(floors)

@@ -1,7 +1,7 @@
-"""Distributions of model and truth side by side, position by position: groups of their events, and the likeliest words.
+"""Paired distributions of model and truth by position: groups of their events, and the most likely words.
 
 Groups are frequency bands of words, bands of the true probability in a context, and classes of the part-of-speech tags
-that words come from: the one table that all measures by class use (`PENN`), or a mapping file in its place.
+that words come from: all measures by class use one table (`PENN`), or a mapping file instead.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _CLASSES = {
     "punctuation": ". , : `` '' ( ) -LRB- -RRB- ? ! # $ HYPH NFP",
     "pronouns": "PRP PRP$ WP WP$ EX",
 }  #: the seven of Jumelet & Zuidema (2023, Figure 6), who do not say where numbers, interjections and foreign words go
-CELLS = 2**22  #: most numbers in a block of one position (32 MiB); some ten such blocks stand in memory at once
+CELLS = 2**22  #: maximum size of a block of one position (32 MiB); some ten such blocks are in memory at once
 END = "(end)"  #: the group of sentence ends in records; tables and figures say "sentence ends"
-FLOORS = (0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)  #: lowest true probability of each band
+FLOORS = (0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)  #: minimum true probability of each band
 PROBABILITIES = (
     *("0.1 to 1", "0.01 to 0.1", "0.001 to 0.01", "1e-4 to 0.001", "1e-5 to 1e-4", "1e-6 to 1e-5"),
     "below 1e-6",
     "impossible",
-)  #: names of these, of what is rarer, and of what cannot follow
-TOP = 10  #: words of each side
+)  #: names of these bands, of rarer events, and of impossible ones
+TOP = 10  #: number of words of each side
 COLUMNS: dict[str, Kind] = {
     "sentence": "int",
     "position": "int",
@@ -65,14 +65,14 @@ COLUMNS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class TagClasses:
-    """Class of each tag."""
+    """The mapping of tags to classes."""
 
     of_tag: Mapping[str, str]
-    origin: str  #: for signatures
-    complete: bool  #: a tag without a class is refused; otherwise it is a class of its own
+    origin: str  #: origin, for signatures
+    complete: bool  #: True: a tag without a class is refused; False: it is a separate class
 
     def table(self, labels: Sequence[str]) -> tuple[tuple[str, ...], FloatArray]:
-        """The classes of some tags, in the order of the mapping, and 1 where a tag is in a class, (L, C).
+        """Return the classes of tags, in the order of the mapping, and a table (L, C) with 1 if a tag is in a class.
 
         Raises:
             InputError: a tag has no class, and the mapping is complete.
@@ -80,32 +80,32 @@ class TagClasses:
         missing = sorted({label for label in labels if label not in self.of_tag})
         if missing and self.complete:
             more = f" (and {len(missing) - 1} more of the grammar's tags)" if len(missing) > 1 else ""
-            raise InputError(f"the classes miss the tag {missing[0]!r}{more}; give it a class")
+            raise InputError(f"the classes miss the tag {missing[0]!r}{more}; add a class for it")
         of_label = [self.of_tag.get(label, label) for label in labels]
-        known = [name for name in dict.fromkeys(self.of_tag.values()) if name in of_label]
-        names = (*known, *sorted(set(of_label) - set(known)))
+        mapped = [name for name in dict.fromkeys(self.of_tag.values()) if name in of_label]
+        names = (*mapped, *sorted(set(of_label) - set(mapped)))
         table = np.zeros((len(labels), len(names)))
         table[np.arange(len(labels)), [names.index(name) for name in of_label]] = 1.0
         return names, table
 
 
-#: Penn Treebank tags in seven classes; other labels are classes of their own
+#: Penn Treebank tags in seven classes; other labels are separate classes
 PENN = TagClasses({tag: name for name, tags in _CLASSES.items() for tag in tags.split()}, "penn", complete=False)
 
 
 def tags_of(pcfg: PCFG) -> tuple[str, ...]:
-    """Labels of the symbols that make words, each once."""
+    """Return the labels of preterminals, each once."""
     return tuple(dict.fromkeys(pcfg.labels[symbol] for symbol in np.unique(pcfg.lexical[:, 0]).tolist()))
 
 
 def read_classes(path: str | Path) -> TagClasses:
     """Read a mapping from tags to classes: a JSON or YAML mapping by its suffix, else lines ``tag TAB class``.
 
-    Empty lines are passed over; there are no comments, as ``#`` is a tag.
+    Empty lines are ignored; comments are not possible, as ``#`` is a tag.
 
     Raises:
         InputError: the file cannot be read, a line or entry is malformed, or a tag has two classes (in a mapping:
-            stands twice).
+            is repeated).
     """
     path = Path(path)
     data = read_bytes(path, limit=RECORD_LIMIT, line_limit=None)
@@ -114,7 +114,7 @@ def read_classes(path: str | Path) -> TagClasses:
     else:
         of_tag = _lines(read_text(path, not_text="the classes are not UTF-8 text"), path)
     if not of_tag:
-        raise InputError("there are no classes in this file; expecting lines of a tag, a tab and a class", path)
+        raise InputError("this file has no classes; expecting lines of a tag, a tab and a class", path)
     return TagClasses(of_tag, f"file/{hashlib.sha256(data).hexdigest()[:8]}", complete=True)
 
 
@@ -151,21 +151,21 @@ class TruthBlock:
     """The exact distributions at one position of W sentences of one length, in the columns of a model."""
 
     position: int  #: 0 to n; n is the end of the sentence
-    members: tuple[tuple[int, ...], ...]  #: for each row, the input sentences that it stands for
+    members: tuple[tuple[int, ...], ...]  #: input sentences of each row
     log_prob: NDArray[np.floating]  #: (W, E) ln P, nats
-    observed: IntArray  #: (W,) column of what stands there; -1 where the truth knows no such word
-    whole: BoolArray  #: (W,) whether the truth can make the whole sentence
-    states: FloatArray  #: (W, S) weight of each symbol that the next word may come from
+    observed: IntArray  #: (W,) column of the observed event; -1 if the truth has no such word
+    whole: BoolArray  #: (W,) True if the whole sentence is possible under the truth
+    states: FloatArray  #: (W, S) weight of each nonterminal that the next word may come from
 
-    def rows(self, kept: IntArray) -> TruthBlock:
-        """Some rows of the block."""
+    def rows(self, numbers: IntArray) -> TruthBlock:
+        """Select rows of the block."""
         return TruthBlock(
             self.position,
-            tuple(self.members[row] for row in kept),
-            self.log_prob[kept],
-            self.observed[kept],
-            self.whole[kept],
-            self.states[kept],
+            tuple(self.members[row] for row in numbers),
+            self.log_prob[numbers],
+            self.observed[numbers],
+            self.whole[numbers],
+            self.states[numbers],
         )
 
 
@@ -183,21 +183,21 @@ class Events:
 
 
 def events_of(model: LanguageModel, oracle: Oracle) -> Events:
-    """The events that model and truth share.
+    """Return the events that model and truth share.
 
     Raises:
-        InputError: the two do not tell the same words apart.
+        InputError: the two have different vocabularies.
     """
     words = oracle.words if model.vocabulary is None else tuple(model.vocabulary)
     source = oracle.columns(words)
     target = oracle.targets_of(source)
     if (target < 0).any():
-        raise InputError("the truth tells words apart that the model does not; give the oracle the model's vocabulary")
+        raise InputError("the truth has words that the model lacks; give the oracle the model's vocabulary")
     return Events(words, oracle.objective == "causal", source, target)
 
 
 def truth_blocks(oracle: Oracle, batch: Batch, events: Events) -> Iterator[TruthBlock]:
-    """The truth about one of the oracle's batches, positions in order."""
+    """Yield the truth about one of the oracle's batches, positions in order."""
     for block in oracle.blocks(batch):
         yield TruthBlock(
             block.position,
@@ -210,7 +210,7 @@ def truth_blocks(oracle: Oracle, batch: Batch, events: Events) -> Iterator[Truth
 
 
 def batches_of(oracle: Oracle, sentences: Sequence[Sequence[str]], n_events: int) -> list[Batch]:
-    """The oracle's batches, cut so that a block of one position holds at most `CELLS` numbers."""
+    """Return the oracle's batches, split so that a block of one position has at most `CELLS` numbers."""
     most = max(1, CELLS // n_events)
     return [batch.part(at, most) for batch in oracle.batches(sentences) for at in range(0, len(batch.members), most)]
 
@@ -218,12 +218,12 @@ def batches_of(oracle: Oracle, sentences: Sequence[Sequence[str]], n_events: int
 def paired_blocks(
     model: DistributionModel, oracle: Oracle, sentences: Sequence[Sequence[str]], events: Events, description: str
 ) -> Iterator[tuple[TruthBlock, FloatArray]]:
-    """Truth and model, (W, E) ln Q, at every position of some sentences; longest sentences first.
+    """Yield truth and model, (W, E) ln Q, at every position of sentences; longest sentences first.
 
-    Sentences that read the same are one row. Charts and networks run once for each different sentence.
+    Equal sentences are one row. Charts and networks run once for each distinct sentence.
 
     Raises:
-        InputError: as the two sides' own, or the model's distributions have other columns.
+        InputError: see the two sides, or the model's distributions have other columns.
     """
     with meter(description, len(sentences)) as progress:
         for batch in batches_of(oracle, sentences, len(events)):
@@ -236,25 +236,23 @@ def paired_blocks(
 def matched(
     truth: Iterator[TruthBlock], model: Iterator[LogDistributions], n_events: int
 ) -> Iterator[tuple[TruthBlock, FloatArray]]:
-    """Blocks of both sides that belong together.
+    """Yield corresponding blocks of both sides.
 
     Raises:
-        InputError: the model's have other positions or columns, or hold NaN or more than probability 1.
+        InputError: blocks of the model have other positions or columns, NaN, or more than probability 1.
     """
     for block, expected in zip(truth, model, strict=True):
         if expected.position != block.position or expected.log_prob.shape != (len(block.members), n_events):
-            raise InputError(
-                f"the model's distributions are not those of position {block.position} over {n_events} events"
-            )
+            raise InputError(f"the model's distributions are not of position {block.position} over {n_events} events")
         if not (expected.log_prob <= 1e-9).all():
-            raise InputError("the model's distributions hold values that are no log probabilities")
+            raise InputError("the model's distributions have values that are not log probabilities")
         yield block, np.ascontiguousarray(expected.log_prob, dtype=np.float64)
 
 
 def frequency_bands(oracle: Oracle, events: Events) -> tuple[IntArray, tuple[str, ...]]:
-    """Group of each event by its exact probability among all tokens, ends of sentences included, and their names.
+    """Group events by their exact probability among all tokens, including sentence ends; return also names.
 
-    A band is a power of ten. ``<unk>`` and the end are groups of their own.
+    A band is a power of ten. ``<unk>`` and the end are separate groups.
 
     Raises:
         InputError: expected counts are infinite (spectral radius 1 or more, and no length range).
@@ -270,11 +268,11 @@ def frequency_bands(oracle: Oracle, events: Events) -> tuple[IntArray, tuple[str
 
 
 def divide_by_probability(truth: FloatArray, model: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """P, P (ln P - ln Q) and Q of each band of the true probability in each context, (W, B) each.
+    """Compute P, P (ln P - ln Q) and Q of each band of true probability in each context, (W, B) each.
 
-    Bands are `PROBABILITIES` (LeBrun et al. 2022): the model gives too little to the tail where its Q is below P there,
-    and the Q of the last is what it gives to invalid continuations. Parts sum to KL(P || Q) over the bands, and are inf
-    where the model gives no probability to an event of the band.
+    Bands are `PROBABILITIES` (LeBrun et al. 2022): the model underestimates the tail if its Q is below P there,
+    and its Q in the last band is on invalid continuations. Parts sum to KL(P || Q) over the bands, and are inf
+    if the model gives probability 0 to an event of the band.
 
     Args:
         truth: (W, E) ln P, nats; -inf where impossible.
@@ -288,17 +286,17 @@ def divide_by_probability(truth: FloatArray, model: FloatArray) -> tuple[FloatAr
 
 @dataclass(frozen=True, eq=False)
 class PreterminalClasses:
-    """Classes of the preterminals of a grammar."""
+    """The classes of the preterminals of a grammar."""
 
     names: tuple[str, ...]  #: (C,) the end of a sentence is the last, if causal
-    of_state: FloatArray  #: (S, C) 1 where a symbol is in a class
+    of_state: FloatArray  #: (S, C) 1 if a nonterminal is in a class
 
     def divide(self, oracle: Oracle, events: Events, block: TruthBlock, model: FloatArray) -> tuple[FloatArray, ...]:
-        """P of each class at the next token, and its part of KL(P || Q), (W, C) each.
+        """Compute P of each class at the next token, and its part of KL(P || Q), (W, C) each.
 
-        The class is that of the symbol that makes the word, whose posterior given the left context and the word is
-        exact: summed over the words, so that nothing of the divergence is left to the token that was drawn. Parts are
-        inf where the model gives no probability to a word of the class.
+        The class of a word is the class of its preterminal, whose posterior given the left context and the word is
+        exact: it is summed over the words, so the divergence does not depend on the sampled token. Parts are
+        inf if the model gives probability 0 to a word of the class.
         """
         gap = np.zeros(block.log_prob.shape)
         np.subtract(block.log_prob, model, out=gap, where=block.log_prob > -np.inf)
@@ -318,15 +316,13 @@ class PreterminalClasses:
 
 
 def word_classes(oracle: Oracle, classes: TagClasses = PENN) -> PreterminalClasses:
-    """The classes of an oracle's grammar.
+    """Return the classes of an oracle's grammar.
 
     Raises:
         InputError: ``classes`` miss one of its tags; or words become known in any order.
     """
     if oracle.objective == "any-order":
-        raise NothingToMeasureError(
-            "word classes are not told apart for words that become known in any order; leave class out", "any-order"
-        )
+        raise NothingToMeasureError("word classes are not available for words in any order; remove class", "any-order")
     grammar = oracle.grammar
     tags = tags_of(grammar)
     names, of_tag = classes.table(tags)
@@ -343,18 +339,18 @@ def next_words(
     *,
     top: int = TOP,
 ) -> list[dict[str, Any]]:
-    """The most likely words of truth and model at every position, most likely first.
+    """List the most likely words of truth and model at every position, in descending order.
 
-    The truth tells apart the words that the model does. A model without full distributions has no rows of its own.
+    The truth uses the vocabulary of the model. A model without full distributions has no rows.
 
     Args:
-        model: any.
-        setting: text and truth; sentences that the grammar cannot make have no rows.
-        top: how many words of each side.
+        model: any model.
+        setting: text and truth; sentences of probability 0 have no rows.
+        top: number of words of each side.
 
     Returns:
-        A row a word with the columns `COLUMNS`, in the order of sentences, positions, sides and ranks; the truth is the
-        side before the model. ``class`` is the most probable class of the word that stands there, given its context:
+        A row for each word with the columns `COLUMNS`, in the order of sentences, positions, sides and ranks; the truth
+        is the side before the model. ``class`` is the most probable class of the observed word, given its context:
         of Penn tags one of seven, else the label itself; empty at the end of a sentence.
 
     Raises:
@@ -366,11 +362,11 @@ def next_words(
     names = np.array([*events.words, UNKNOWN, *([SENTENCE_END] if events.causal else [])], dtype=object)
     rows: list[dict[str, Any]] = []
     for block, of_model in _blocks(model, oracle, setting.sentences, events):
-        kept = np.flatnonzero(block.whole)
+        possible_rows = np.flatnonzero(block.whole)
         classes = _classes(oracle, events, block)
         sides: dict[str, Any] = {"truth": block.log_prob} | ({} if of_model is None else {"model": of_model})
         for side, table in sides.items():
-            for row in kept.tolist():
+            for row in possible_rows.tolist():
                 for rank, column in enumerate(_most(table[row], top), start=1):
                     likely = {"side": side, "rank": rank, "word": names[column], "log_prob": float(table[row, column])}
                     for sentence in block.members[row]:
@@ -391,16 +387,16 @@ def _blocks(
 
 
 def _most(row: FloatArray, top: int) -> list[int]:
-    """Columns of the largest entries, largest first, without impossible ones."""
+    """Return columns of the largest entries in descending order, without impossible ones."""
     few = np.argpartition(-row, min(top, len(row) - 1))[:top] if len(row) > top else np.arange(len(row))
     ordered = few[np.lexsort((few, -row[few]))]
     return [column for column in ordered.tolist() if np.isfinite(row[column])]
 
 
 def _classes(oracle: Oracle, events: Events, block: TruthBlock) -> list[str]:
-    """The most probable class of the word that stands there, for each row.
+    """Return the most probable class of the observed word, for each row.
 
-    Empty for an end, for a process, and where words become known in any order.
+    It is empty for an end, for a process, and for words in any order.
     """
     if oracle.objective == "any-order" or not offers(oracle.language, "parses"):
         return [""] * len(block.observed)
@@ -418,18 +414,18 @@ def _classes(oracle: Oracle, events: Events, block: TruthBlock) -> list[str]:
 
 
 def write_next_words(path: str | Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Write rows of `next_words` as Parquet, all digits of numbers kept."""
+    """Write rows of `next_words` as Parquet, with full precision."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     kinds = {"text": pa.string(), "int": pa.int32(), "float": pa.float64()}
-    made = {name: pa.array([row[name] for row in rows], kinds[kind]) for name, kind in COLUMNS.items()}
+    columns = {name: pa.array([row[name] for row in rows], kinds[kind]) for name, kind in COLUMNS.items()}
     with atomic_path(path) as temporary:
-        pq.write_table(pa.table(made), temporary, compression="zstd")
+        pq.write_table(pa.table(columns), temporary, compression="zstd")
 
 
 def read_next_words(path: str | Path) -> list[dict[str, Any]]:
-    """Rows that `write_next_words` wrote.
+    """Read the rows that `write_next_words` wrote.
 
     Raises:
         InputError: the file is missing or damaged.

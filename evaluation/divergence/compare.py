@@ -1,6 +1,6 @@
-"""One model against the exact truth by full distributions: every divergence, with tables and signatures.
+"""Comparison of a model with the exact truth by full distributions: divergences, tables and signatures.
 
-`compare_distributions` takes the contexts of given sentences, `reverse_divergence` those that the model itself makes.
+`compare_distributions` uses the contexts of input sentences, `reverse_divergence` contexts sampled from the model.
 """
 
 from __future__ import annotations
@@ -56,27 +56,27 @@ _PLAIN = ("js", "tv", "entropy_truth", "entropy_model", "agreement", "special_ma
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One measure of the T contexts, and how it is signed."""
+    """One measure of the T contexts, with parts of its signature."""
 
     values: FloatArray  #: (T,) may hold inf, or NaN where undefined, not both
-    parts: Mapping[str, object]  #: of the signature, besides those that all share
+    parts: Mapping[str, object]  #: parts of the signature in addition to the common ones
 
 
 def mean_scores(
     columns: Mapping[str, Column], sentence: IntArray, shared: Mapping[str, object], seed: int
 ) -> dict[str, Score]:
-    """Mean over contexts of each measure, with its interval.
+    """Compute the mean over contexts of each measure, with its interval.
 
     A measure that is infinite in some contexts has no mean. Then ``<name>_where_finite`` is the mean over the others,
-    whose number stands in its signature, if there are any; ``<name>_infinite`` is the share of infinite contexts, and
-    is there, 0, for a measure that could have been infinite. Contexts where a measure is undefined (NaN) do not count;
+    whose number is in its signature, if there are any; ``<name>_infinite`` is the share of infinite contexts, and
+    is 0 for a measure that could have been infinite. Contexts with an undefined measure (NaN) do not count;
     the signature has the number of the others.
 
     Args:
         columns: the measures.
         sentence: (T,) sentence of each context, ascending.
         shared: parts of every signature.
-        seed: of the bootstrap.
+        seed: seed of the bootstrap.
     """
     starts = np.flatnonzero(np.diff(sentence, prepend=-1))
     names: list[str] = []
@@ -99,17 +99,17 @@ def mean_scores(
             add(name, np.where(undefined, 0.0, column.values), (~undefined).astype(np.float64), parts)
             continue
         finite = np.isfinite(column.values)
-        known = np.where(finite, column.values, 0.0)
+        finite_values = np.where(finite, column.values, 0.0)
         if finite.all():
-            add(name, known, np.ones(len(known)), column.parts)
+            add(name, finite_values, np.ones(len(finite_values)), column.parts)
         elif finite.any():
             parts = {**column.parts, "contexts": f"{int(finite.sum())}/{len(finite)}"}
-            add(f"{name}_where_finite", known, finite.astype(np.float64), parts)
+            add(f"{name}_where_finite", finite_values, finite.astype(np.float64), parts)
         if column.parts.get("may") == "infinite":
-            add(f"{name}_infinite", (~finite).astype(np.float64), np.ones(len(known)), {"unit": "share"})
+            add(f"{name}_infinite", (~finite).astype(np.float64), np.ones(len(finite_values)), {"unit": "share"})
     total, count = np.stack(totals, axis=1), np.stack(counts, axis=1)
     intervals = resampled_ratios(total, count, seed=seed)
-    intervals = np.clip(intervals, *np.array([bounds(own) for own in signed]).T)
+    intervals = np.clip(intervals, *np.array([bounds(column_parts) for column_parts in signed]).T)
     value = total.sum(axis=0) / count.sum(axis=0)
     return {
         name: Score(
@@ -123,13 +123,13 @@ def mean_scores(
 
 
 def rows_kl(log_p: FloatArray, log_q: FloatArray) -> FloatArray:
-    """KL(P || Q) of each row of two tables (T, E) of logarithms, (T,) nats; inf where Q lacks an event of P."""
+    """Compute KL(P || Q) of each row of two tables (T, E) of logarithms, (T,) nats; inf if Q lacks an event of P."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(log_p > -np.inf, np.exp(log_p) * (log_p - log_q), 0.0).sum(axis=1))
 
 
 def share_of(name: str, there: BoolArray, parts: Mapping[str, object]) -> Score:
-    """The share of independent samples in which something is there, with the interval of Wilson (1927)."""
+    """Compute the share of True in independent samples, with the interval of Wilson (1927)."""
     share = proportion(there.astype(np.float64), np.ones(len(there)))
     assert share is not None
     how = {"unit": "share", "samples": len(there), "ci": ci_part(len(there), 0, method="wilson")}
@@ -137,15 +137,15 @@ def share_of(name: str, there: BoolArray, parts: Mapping[str, object]) -> Score:
 
 
 def bounds(parts: Mapping[str, object]) -> tuple[float, float]:
-    """Between which values a measure lies: shares, and what is a divergence or an entropy in every context."""
+    """Return the range of a measure: of shares, and of divergences and entropies in every context."""
     low = -math.inf if parts.get("estimator") == "paired" or parts.get("may") == "negative" else 0.0
     return low, 1.0 if parts.get("unit") == "share" else math.inf
 
 
 def variance_ratio(plain: FloatArray, exact: FloatArray, counts: FloatArray) -> float | None:
-    """Variance of the mean of one estimator over that of another, from per-sentence totals (N,) and contexts (N,).
+    """Compute the variance ratio of the means of two estimators, from totals (N,) and contexts (N,) per sentence.
 
-    By the linearised variance of a ratio. None where the second does not vary.
+    It uses the linearised variance of a ratio. None if the second does not vary.
     """
     spread = [
         float(np.square(total - total.sum() / counts.sum() * counts).sum() / counts.sum() ** 2)
@@ -156,19 +156,19 @@ def variance_ratio(plain: FloatArray, exact: FloatArray, counts: FloatArray) -> 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ModelDivergence(ResultRecords):
-    """Result of `compare_distributions` for one model."""
+    """The result of `compare_distributions` for one model."""
 
     model: str
     objective: str
     scores: dict[str, Score]
-    tables: dict[str, list[BreakdownRow]]  #: by what was asked for
+    tables: dict[str, list[BreakdownRow]]  #: tables by name
     reliability: Reliability
-    contexts: int  #: that were compared
-    impossible: IntArray  #: sentences that the truth cannot make
+    contexts: int  #: number of compared contexts
+    impossible: IntArray  #: sentences with probability 0 under the truth
 
     @property
     def excluded(self) -> int:
-        """Sentences that are left out."""
+        """Number of excluded sentences."""
         return len(self.impossible)
 
     @override
@@ -190,30 +190,30 @@ def compare_distributions(
     truth: CachedTruth | None = None,
     signed: Mapping[str, object] | None = None,
 ) -> ModelDivergence:
-    """Compare what a model expects with what the truth expects, in every context of some sentences.
+    """Compare the distributions of a model and of the truth in every context of sentences.
 
     ``kl`` is the mean over contexts of the exact KL(P || Q), which is what the mean of ln P - ln Q over tokens
     (``kl_paired``) estimates too: conditional expectation of the token given its context takes its variance away
-    (Rao-Blackwell). ``variance_ratio`` says how much. Every position counts, unknown words as the token ``<unk>``.
+    (Rao-Blackwell). ``variance_ratio`` says by how much. Every position counts, unknown words as the token ``<unk>``.
 
     Args:
         model: a model of whole words with full distributions; the oracle itself is one.
-        setting: text and truth. Every position counts, whatever the frame. Full distributions stay those of the grammar
-            where the text leaves sentences out, and every signature says ``disjoint:uncorrected``. Of transformed text
-            only masked models have any.
+        setting: text and truth. Every position counts, whatever the frame. Full distributions always come from the
+            grammar, even if the text excludes sentences, and every signature says ``disjoint:uncorrected``. Of
+            transformed text only masked models have them.
         top: k of ``top_k_overlap``.
         by: tables to make: ``position``, ``length`` of the sentence, ``class`` of the next word, its ``frequency``;
-            ``phrase``, ``ambiguity`` of the sentence and ``distance`` of what the truth depends on, see
+            ``phrase``, ``ambiguity`` of the sentence and ``distance`` of relevant words, see
             `truesource.evaluation.divergence.groups`; true ``probability`` of the next word, see
             `truesource.evaluation.divergence.blocks.divide_by_probability`.
-        classes: of the table by ``class``.
-        truth: kept for such a model, with its states for the table by ``class``, about these very sentences
+        classes: classes of the table by ``class``.
+        truth: cached truth for such a model, with its states for the table by ``class``, on the same sentences
             (``truth.inputs``); None: computed here.
-        signed: further parts of every signature.
+        signed: additional parts of every signature.
 
     Raises:
         InputError: sentences are strings, an unknown ``by``, a ``truth`` about other sentences, a table needs the rules
-            of a grammar and the truth is a process (``missing-ability``), or as
+            of a grammar and the truth is a process (``missing-ability``), or see
             `truesource.evaluation.divergence.contexts.measure_contexts`.
         NothingToMeasureError: by ``distance`` of a masked model (``masked``).
     """
@@ -221,9 +221,9 @@ def compare_distributions(
     check_sentences(sentences)
     unknown = [name for name in by if name not in BY]
     if unknown or top < 1:
-        raise InputError(f"tables are by {', '.join(BY)}, and top is at least 1; got {', '.join(unknown) or top}")
+        raise InputError(f"tables are by {', '.join(BY)}, and top must be at least 1; got {', '.join(unknown) or top}")
     if truth is not None and tuple(map(tuple, sentences)) != truth.inputs:
-        raise InputError("the truth was kept about other sentences; compare on those")
+        raise InputError("the truth was cached for other sentences; compare on the same sentences")
     require_tokens(setting.transform, model.objective, "a divergence from the truth")
     require_groups(by, setting, model)
     oracle = setting.full_oracle(model) if truth is None else truth.oracle
@@ -255,7 +255,7 @@ def compare_distributions(
 
 
 def signed_parts(oracle: Oracle, setting: Setting, *, contexts: int, excluded: int) -> dict[str, object]:
-    """Parts of signatures of what is measured in so many contexts: all of the sentences that the truth can make."""
+    """Build parts of signatures for measures in the given number of contexts of all possible sentences."""
     sentences = len(setting.sentences) - excluded
     return {
         "objective": oracle.objective,
@@ -292,7 +292,7 @@ def _table(
 
 
 def _scores(measured: Contexts, shared: Mapping[str, object], top: int, seed: int) -> dict[str, Score]:
-    """Scores of all that is measured over the whole corpus."""
+    """Compute all scores over the whole corpus."""
     nats, share = {"unit": "nats/token"}, {"unit": "share"}
     exact = {**nats, "contexts-of": "truth", "estimator": "rao-blackwell", "may": "infinite"}
     within = {**exact, "q": "renormalised"}
@@ -333,36 +333,36 @@ def reverse_divergence(
     lengths: LengthRange | None,
     seed: int = DEFAULT_SEED,
 ) -> dict[str, Score]:
-    """Compare model and truth in the contexts that the model itself makes.
+    """Compare model and truth in contexts sampled from the model.
 
-    Q is over the events that sentences consist of, made to sum to one. A sentence that the truth cannot make has an
+    Q is over the events of sentences, normalised to sum to one. A sentence of true probability 0 has an
     infinite ln Q - ln P, and KL(Q || P) with it. Such samples are counted (``samples_impossible``), and all other
-    values are of the possible ones, whose number stands in their signatures:
+    values are of the possible ones, whose number is in their signatures:
 
-    * ``samples_reverse_kl_paired``: mean of ln Q - ln P over tokens; only where every sample is possible.
+    * ``samples_reverse_kl_paired``: mean of ln Q - ln P over tokens; only if every sample is possible.
     * ``samples_reverse_kl_of_possible``: KL(Q given that the sentence is possible || P) per token, the mean of
-      ln Q - ln P less ln of the share of possible samples once a sentence; the same where every sample is possible.
+      ln Q - ln P less ln of the share of possible samples once a sentence; the same if every sample is possible.
     * ``samples_reverse_kl``: the mean over contexts of the exact KL(Q || P), which has the expectation of the first
-      and less variance. Where the model gives any probability to what the truth forbids it is infinite: see
-      `truesource.evaluation.divergence.compare.mean_scores` for what is then reported.
-    * ``samples_reverse_kl_possible``: of Q restricted in each context to what the truth allows next.
-    * ``samples_impossible_mass``: what Q gives to what the truth forbids, in these contexts.
+      and less variance. If the model gives probability to impossible events, it is infinite: see
+      `truesource.evaluation.divergence.compare.mean_scores` for the scores then reported.
+    * ``samples_reverse_kl_possible``: the same with Q restricted in each context to possible events.
+    * ``samples_impossible_mass``: Q of impossible events, in these contexts.
 
     Args:
         model: a causal model with full distributions.
         truth: the grammar or process.
-        samples: drawn from the model by ancestral sampling, each ended by the model itself; one without words is one
-            that the truth cannot make.
+        samples: ancestral samples from the model, each ended by the model itself; an empty sentence counts as
+            impossible.
         lengths: the length condition of the truth.
-        seed: of the bootstrap.
+        seed: seed of the bootstrap.
 
     Raises:
         InputError: the model is masked, or there are no samples.
     """
     if model.objective != "causal":
-        raise InputError("a masked model has no sentences of its own, so it has no reverse divergence on samples")
+        raise InputError("a masked model cannot sample sentences, so it has no reverse divergence; use a causal model")
     if not samples:
-        raise InputError("there are no sentences of the model to compare")
+        raise InputError("there are no sentences of the model to compare; add samples")
     oracle = oracle_for(model, truth, lengths)
     shared = _parts_of_samples(oracle, samples, seed)
     possible = np.array([len(sample) > 0 for sample in samples])
@@ -375,12 +375,12 @@ def reverse_divergence(
     scores = {"samples_impossible": Score("samples_impossible", float(bad.mean()), signature(parts), *ends(*interval))}
     if not possible.any():
         return scores
-    kept = [sample for sample, fine in zip(samples, possible, strict=True) if fine]
-    measured = measure_contexts(model, oracle, kept)
+    possible_samples = [sample for sample, fine in zip(samples, possible, strict=True) if fine]
+    measured = measure_contexts(model, oracle, possible_samples)
     paired = measured.model - np.log1p(-measured.column("special_mass")) - measured.truth
-    nats = {"unit": "nats/token", "q": "renormalised", "possible": len(kept)}
+    nats = {"unit": "nats/token", "q": "renormalised", "possible": len(possible_samples)}
     columns = _columns_of_samples(measured, nats)
-    if len(kept) == len(samples):
+    if len(possible_samples) == len(samples):
         columns["samples_reverse_kl_paired"] = Column(paired, {**nats, "estimator": "paired"})
     scores |= mean_scores(columns, measured.sentence, shared, seed)
     parts = {**shared, **nats, "q": "given-possible-sentence", "estimator": "paired"}
@@ -414,7 +414,7 @@ def _parts_of_samples(oracle: Oracle, samples: Sequence[Sequence[str]], seed: in
 
 
 def _columns_of_samples(measured: Contexts, nats: Mapping[str, object]) -> dict[str, Column]:
-    """Columns that `mean_scores` takes the means of."""
+    """Return the columns whose means `mean_scores` computes."""
     exact = {**nats, "estimator": "rao-blackwell", "may": "infinite"}
     share = {"unit": "share", "possible": nats["possible"], "estimator": "rao-blackwell"}
     return {
@@ -425,14 +425,14 @@ def _columns_of_samples(measured: Contexts, nats: Mapping[str, object]) -> dict[
 
 
 def _of_possible(gap: FloatArray, tokens: FloatArray, n_samples: int, parts: Mapping[str, object], seed: int) -> Score:
-    """The divergence of the possible sentences, from ln Q - ln P and the tokens of each possible sample, (K,)."""
+    """Compute the divergence of possible sentences from ln Q - ln P and tokens of each possible sample, (K,)."""
     rows = np.zeros((n_samples, 4))
     rows[:, 3] = 1.0
     rows[: len(gap), :3] = np.stack([gap, np.ones(len(gap)), tokens], axis=1)
 
     def per_token(sums: NDArray[Any]) -> NDArray[Any]:
-        total, possible, counted, drawn = sums.T
-        return np.asarray((total - possible * np.log(possible / drawn)) / counted)[:, None]
+        total, possible, counted, n_sampled = sums.T
+        return np.asarray((total - possible * np.log(possible / n_sampled)) / counted)[:, None]
 
     with np.errstate(invalid="ignore", divide="ignore"):  # resamples without a possible sample have no value
         interval = resampled_measures(per_token, rows, seed=seed)[:, 0]

@@ -1,7 +1,7 @@
-"""Every context of some sentences measured once, and the truth about a fixed set of sentences kept.
+"""Measures of every context of sentences, and a cache of the truth about a fixed set of sentences.
 
-All estimates and tables are made from `Contexts`; with `CachedTruth` a model in training is compared again and again.
-`Reliability` compares a model's probabilities with the true ones: exact, where others only have outcomes.
+All estimates and tables come from `Contexts`; `CachedTruth` allows repeated comparisons during training.
+`Reliability` compares a model's probabilities with the exact true ones, not with outcomes.
 """
 
 from __future__ import annotations
@@ -38,38 +38,38 @@ from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import meter
 
 LOW = -24.0  #: ln Q below which all events share the first bin
-BINS = 96  #: a quarter of a nat each
-TOP_BINS = 15  #: equally wide ones, as Guo et al. (2017) use
-#: Columns of `DivergenceRows.values`; P is the truth, Q the model. What a model gives to tokens that no sentence has
-#: (``special_mass``) counts against it in ``kl``, and is one more event in ``js`` and ``tv``, where the truth has
-#: probability 0. ``reverse_kl`` and ``entropy_model`` are of Q over the events alone, made to sum to one: what
-#: sampling draws from.
+BINS = 96  #: number of bins, a quarter of a nat each
+TOP_BINS = 15  #: number of bins of equal width, as in Guo et al. (2017)
+#: Columns of `DivergenceRows.values`; P is the truth, Q the model. The mass of tokens that no sentence has
+#: (``special_mass``) counts against the model in ``kl``, and is another event in ``js`` and ``tv``, where the truth has
+#: probability 0. ``reverse_kl`` and ``entropy_model`` are of Q over the events only, normalised to sum to one, as
+#: in sampling.
 NAMES = (
-    "kl",  # KL(P || Q), nats; inf where Q is 0 and P is not
-    "reverse_kl",  # KL(Q || P), nats; inf where P is 0 and Q is not
+    "kl",  # KL(P || Q), nats; inf if Q is 0 and P is not
+    "reverse_kl",  # KL(Q || P), nats; inf if P is 0 and Q is not
     "reverse_kl_possible",  # KL(Q given that the truth allows the event || P), nats
     "js",  # Jensen-Shannon divergence, nats, 0 to ln 2
     "tv",  # total variation, 0 to 1
     "entropy_truth",  # nats
-    "entropy_model",  # nats; NaN where Q gives no event any probability
-    # share of the most probable events of Q, one unless some are tied, that are most probable under P: 1 where Q picks
-    # any of those that P ties, 1/2 where Q ties two of which P prefers one. Within 1e-9 nats is a tie
+    "entropy_model",  # nats; NaN if Q gives all events probability 0
+    # share of the most probable events of Q, one unless some are tied, that are most probable under P: 1 if Q picks
+    # any of the events that P ties, 1/2 if Q ties two of which P prefers one. Ties are within 1e-9 nats
     "agreement",
-    # share of the k most probable events of Q (no more than P allows) that are among those of P; where P ties for the
-    # last places, any of the tied will do
+    # share of the k most probable events of Q (no more than P allows) that are among the k best of P; if P ties for the
+    # last places, any of the tied events counts
     "top_k_overlap",
-    "special_mass",  # what Q gives to no event
-    "impossible_mass",  # what Q gives to events where P is 0
+    "special_mass",  # mass of Q outside the events
+    "impossible_mass",  # Q of events with P = 0
     "confidence",  # Q of its most probable event
     "confidence_truth",  # P of that event
 )
-CONTEXTS = 2000  #: kept unless more are asked for
+CONTEXTS = 2000  #: default number of contexts
 _KEPT = ("kl", "js", "tv")
 
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Histograms that events are added to as they stream by; they do not grow."""
+    """Streaming histograms of events, of constant size."""
 
     low: float = LOW  #: ln Q at the lower end of the first bin, nats
     step: float = -LOW / BINS  #: width of a bin, nats
@@ -77,40 +77,40 @@ class Reliability:
     top: FloatArray = field(default_factory=lambda: np.zeros((TOP_BINS, 3)))  #: (T, 3) contexts by the largest Q
 
     def add_top(self, confidence: FloatArray, truth: FloatArray, weight: FloatArray) -> None:
-        """Add contexts by Q of the model's most probable event, with the true probability of that event."""
+        """Add contexts by Q of the model's most probable event, with its true probability."""
         at = np.minimum((confidence * len(self.top)).astype(np.int64), len(self.top) - 1)
         for column, values in enumerate((weight, weight * confidence, weight * truth)):
             np.add.at(self.top[:, column], at, values)
 
     @property
     def contexts(self) -> float:
-        """Contexts that were added."""
+        """Number of added contexts."""
         return float(self.top[:, 0].sum())
 
     def curve(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Mean Q, mean P and number of events of each bin that has any, (B',) each."""
-        kept = self.bins[self.bins[:, 0] > 0.0]
-        return kept[:, 1] / kept[:, 0], kept[:, 2] / kept[:, 0], kept[:, 0]
+        """Return mean Q, mean P and number of events of each non-empty bin, (B',) each."""
+        nonempty = self.bins[self.bins[:, 0] > 0.0]
+        return nonempty[:, 1] / nonempty[:, 0], nonempty[:, 2] / nonempty[:, 0], nonempty[:, 0]
 
     @property
     def error(self) -> float:
-        """Expected calibration error over all events: half the sum of ``|mass of Q - mass of P|`` of the bins, 0 to 1.
+        """Compute the expected calibration error over all events: half the summed ``|mass of Q - mass of P|``, 0 to 1.
 
-        Per context, so it is at most the mean total variation: the part of it that bins of equal Q show.
+        It is per context, so at most the mean total variation: its part that is visible in bins of equal Q.
         """
         return float(0.5 * np.abs(self.bins[:, 1] - self.bins[:, 2]).sum() / self.contexts)
 
     @property
     def top_error(self) -> float:
-        """Expected calibration error of the most probable event, 0 to 1.
+        """Compute the expected calibration error of the most probable event, 0 to 1.
 
-        Guo et al. (2017), equation 3, with the true probability in place of outcomes.
+        Guo et al. (2017), equation 3, with true probabilities instead of outcomes.
         """
         return float(np.abs(self.top[:, 1] - self.top[:, 2]).sum() / self.contexts)
 
 
 class DivergenceRows(NamedTuple):
-    """Measures in W contexts."""
+    """The measures in W contexts."""
 
     values: FloatArray  #: (W, 13) columns are `NAMES`
     share: FloatArray  #: (W, G) P of each group of events
@@ -133,7 +133,7 @@ def measure_rows(
         model: (W, E) ln Q, nats; rows may sum to less than one.
         top: size of the sets of most probable events, at least 1; ties of the model go to the first.
         groups: (E,) group of each event, 0 and up; None: all are one group.
-        weight: (W,) how often each row counts in ``reliability``.
+        weight: weight of each row in ``reliability``, (W,).
         reliability: histogram to add the events to.
     """
     from truesource.evaluation.divergence._kernels import measure
@@ -162,53 +162,53 @@ def measure_rows(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Contexts:
-    """Measures of the T contexts of N sentences, in sentence order, then position order."""
+    """The measures of the T contexts of N sentences, in order of sentence, then position."""
 
     values: FloatArray  #: (T, M) columns are `truesource.evaluation.divergence.contexts.NAMES`
-    truth: FloatArray  #: (T,) ln P of what stands there, nats
-    model: FloatArray  #: (T,) ln Q of what stands there, nats; -inf where the model gives it no probability
-    sentence: IntArray  #: (T,) number of the sentence in the input; those of `excluded` do not occur
+    truth: FloatArray  #: (T,) ln P of the observed event, nats
+    model: FloatArray  #: (T,) ln Q of the observed event, nats; -inf if the model gives it probability 0
+    sentence: IntArray  #: (T,) number of the sentence in the input; sentences in `excluded` do not occur
     position: IntArray  #: (T,) 0 to n; n is the end of the sentence
     length: IntArray  #: (T,) words of the sentence
-    excluded: IntArray  #: sentences that the truth cannot make
-    n_sentences: int  #: sentences given, the excluded ones too
+    excluded: IntArray  #: sentences with probability 0 under the truth
+    n_sentences: int  #: number of input sentences, including excluded ones
     reliability: Reliability
-    divided: dict[str, DividedDivergence]  #: by ``class``, ``frequency`` and ``probability``, where asked for
+    divided: dict[str, DividedDivergence]  #: by ``class``, ``frequency`` and ``probability``, if requested
 
     def column(self, name: str) -> FloatArray:
-        """One measure, (T,)."""
+        """Return one measure, (T,)."""
         return self.values[:, NAMES.index(name)]
 
     @property
     def starts(self) -> IntArray:
-        """Index of the beginning of each kept sentence, (K,)."""
+        """Index of the first context of each possible sentence, (K,)."""
         return np.flatnonzero(np.diff(self.sentence, prepend=-1))
 
     def per_sentence(self, values: FloatArray) -> FloatArray:
-        """Sums over the contexts of each kept sentence, (K, ...)."""
+        """Sum over the contexts of each possible sentence, (K, ...)."""
         return np.add.reduceat(values, self.starts, axis=0)
 
 
 @dataclass(frozen=True, eq=False)
 class DividedDivergence:
-    """KL(P || Q) divided among groups of what comes next, summed over the contexts of each kept sentence."""
+    """KL(P || Q) divided among groups of the next event, summed over the contexts of each possible sentence."""
 
     names: tuple[str, ...]  #: (G,)
     share: FloatArray  #: (K, G) expected number of tokens of the group
-    part: FloatArray  #: (K, G) sum of P (ln P - ln Q) over the group, nats, where it is finite
-    infinite: IntArray  #: (G,) contexts in which it is infinite; they count in neither of the two
+    part: FloatArray  #: (K, G) sum of P (ln P - ln Q) over the group, nats, if finite
+    infinite: IntArray  #: (G,) contexts with an infinite part; they do not count in share and part
     tokens: FloatArray  #: (G,) expected number of tokens of the group in all contexts
-    masses: GroupMasses | None = None  #: where both sides' probability of the groups was asked for
+    masses: GroupMasses | None = None  #: if the mass of groups on both sides was requested
     of_contexts: bool = False  #: parts are shares of divergences of whole contexts, which are never negative
 
 
 @dataclass(frozen=True, eq=False)
 class GroupMasses:
-    """Probability of groups of what comes next, summed over the contexts of each kept sentence."""
+    """The probabilities of groups of the next event, summed over the contexts of each possible sentence."""
 
-    truth: FloatArray  #: (K, G) of P
-    model: FloatArray  #: (K, G) of Q
-    contexts: FloatArray  #: (K,) all of them
+    truth: FloatArray  #: (K, G) sums of P
+    model: FloatArray  #: (K, G) sums of Q
+    contexts: FloatArray  #: (K,) number of contexts
 
 
 def measure_contexts(
@@ -221,23 +221,23 @@ def measure_contexts(
     classes: TagClasses = PENN,
     blocks: Iterable[tuple[TruthBlock, FloatArray]] | None = None,
 ) -> Contexts:
-    """Compare the full distributions of model and truth in every context of some sentences.
+    """Compare the full distributions of model and truth in every context of sentences.
 
-    Charts and networks run once for each different sentence. Memory holds a few blocks of one position, and some 120
-    bytes a context.
+    Charts and networks run once for each distinct sentence. Memory holds a few blocks of one position, and some 120
+    bytes per context.
 
     Args:
-        model: its distributions have the oracle's words.
-        oracle: as `truesource.evaluation.core.setting.oracle_for` makes it.
-        sentences: at least one token each.
+        model: model whose distributions have the vocabulary of the oracle.
+        oracle: result of `truesource.evaluation.core.setting.oracle_for`.
+        sentences: sentences of at least one token.
         top: size of the sets of most probable events.
         by: ``class``, ``frequency`` and ``probability`` divide the divergence among groups of words.
-        classes: of ``class``.
-        blocks: both sides at every position of these very sentences, if they are at hand; None: computed here.
+        classes: classes for ``class``.
+        blocks: both sides at every position of these sentences, if already computed; None: computed here.
 
     Raises:
-        InputError: a sentence is empty or too long for the model, the truth can make none of them, or the two sides
-            do not share their words.
+        InputError: a sentence is empty or too long for the model, all have true probability 0, or the two sides
+            have different vocabularies.
     """
     events = events_of(model, oracle)
     table = _ContextTable(np.array([len(s) + events.causal for s in sentences], dtype=np.int64))
@@ -252,21 +252,21 @@ def measure_contexts(
     if blocks is None:
         blocks = paired_blocks(model, oracle, sentences, events, "divergence from the truth, by sentence")
     for block, q in blocks:
-        kept = np.flatnonzero(block.whole)
-        if len(kept) == 0:
+        whole = np.flatnonzero(block.whole)
+        if len(whole) == 0:
             continue
-        members = [block.members[row] for row in kept]
+        members = [block.members[row] for row in whole]
         repeats = np.array([len(m) for m in members])
         which = np.concatenate([np.asarray(m, dtype=np.int64) for m in members])
-        rows = np.repeat(np.arange(len(kept)), repeats)
-        p, q, observed = np.asarray(block.log_prob[kept], dtype=np.float64), q[kept], block.observed[kept]
+        rows = np.repeat(np.arange(len(whole)), repeats)
+        p, q, observed = np.asarray(block.log_prob[whole], dtype=np.float64), q[whole], block.observed[whole]
         measured = measure_rows(p, q, top=top, groups=bands, weight=repeats.astype(np.float64), reliability=reliability)
-        truth, modelled = (side[np.arange(len(kept)), observed][rows] for side in (p, q))
+        truth, modelled = (side[np.arange(len(whole)), observed][rows] for side in (p, q))
         table.add(which, block.position, measured.values[rows], truth, modelled)
         if "frequency" in by:
             collect["frequency"].add(which, measured.share[rows], measured.grouped[rows])
         if divider is not None:
-            share, part = divider.divide(oracle, events, block.rows(kept), q)
+            share, part = divider.divide(oracle, events, block.rows(whole), q)
             collect["class"].add(which, share[rows], part[rows])
         if "probability" in by:
             share, part, mass = divide_by_probability(p, q)
@@ -275,10 +275,10 @@ def measure_contexts(
 
 
 class _ContextTable:
-    """Measures of every context, sentence after sentence, filled as blocks of one position come in.
+    """The measures of every context, sentence after sentence, filled block by block.
 
     Args:
-        sizes: contexts of each sentence, (S,).
+        sizes: number of contexts of each sentence, (S,).
     """
 
     def __init__(self, sizes: IntArray) -> None:
@@ -288,14 +288,14 @@ class _ContextTable:
         self._possible = np.zeros(len(sizes), dtype=bool)
 
     def add(self, sentence: IntArray, position: int, values: FloatArray, truth: FloatArray, model: FloatArray) -> None:
-        """Take in one position of some sentences."""
+        """Add one position of sentences."""
         at = self._first[sentence] + position
         self._values[at] = values
         self._log_prob[0, at], self._log_prob[1, at] = truth, model
         self._possible[sentence] = True
 
     def contexts(self, ends: int, reliability: Reliability, collect: Mapping[str, _Collect]) -> Contexts:
-        """Contexts of all sentences that the truth can make; ``ends``: contexts of a sentence beyond its words."""
+        """Return contexts of all possible sentences; ``ends``: contexts of a sentence beyond its words."""
         n = len(self._sizes)
         if not self._possible.any():
             raise NothingToMeasureError(
@@ -303,14 +303,14 @@ class _ContextTable:
                 "no-possible-sentence",
             )
         sentence = np.repeat(np.arange(n), self._sizes)
-        kept = self._possible[sentence]
+        is_possible = self._possible[sentence]
         return Contexts(
-            values=self._values[kept],
-            truth=self._log_prob[0, kept],
-            model=self._log_prob[1, kept],
-            sentence=sentence[kept],
-            position=(np.arange(len(sentence)) - self._first[sentence])[kept],
-            length=(self._sizes - ends)[sentence][kept],
+            values=self._values[is_possible],
+            truth=self._log_prob[0, is_possible],
+            model=self._log_prob[1, is_possible],
+            sentence=sentence[is_possible],
+            position=(np.arange(len(sentence)) - self._first[sentence])[is_possible],
+            length=(self._sizes - ends)[sentence][is_possible],
             excluded=np.flatnonzero(~self._possible),
             n_sentences=n,
             reliability=reliability,
@@ -319,7 +319,7 @@ class _ContextTable:
 
 
 class _Collect:
-    """Sums of groups by sentence."""
+    """The sums of groups by sentence."""
 
     def __init__(self, names: Sequence[str], n_sentences: int) -> None:
         self._names = tuple(names)
@@ -342,53 +342,54 @@ class _Collect:
                 np.add.at(sums, sentence, values)
             np.add.at(self._contexts, sentence, 1.0)
 
-    def of(self, kept: BoolArray) -> DividedDivergence:
+    def of(self, possible: BoolArray) -> DividedDivergence:
         masses = None
         if self._masses is not None:
-            truth, model = self._masses[:, kept]
-            masses = GroupMasses(truth, model, self._contexts[kept])
-        return DividedDivergence(self._names, self._share[kept], self._part[kept], self._infinite, self._tokens, masses)
+            truth, model = self._masses[:, possible]
+            masses = GroupMasses(truth, model, self._contexts[possible])
+        share, part = self._share[possible], self._part[possible]
+        return DividedDivergence(self._names, share, part, self._infinite, self._tokens, masses)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CachedTruth:
-    """Exact distributions of some sentences in the columns of one model; made by `cache_truth`."""
+    """The exact distributions of sentences in the columns of one model, from `cache_truth`."""
 
     objective: str
-    words: tuple[str, ...] | None  #: of the model that it was made for; None: every word of the grammar
-    sentences: int  #: that are kept
-    contexts: int  #: their positions
+    words: tuple[str, ...] | None  #: vocabulary of the model; None: every word of the grammar
+    sentences: int  #: number of cached sentences
+    contexts: int  #: number of their positions
     groups: tuple[tuple[tuple[tuple[str, ...], ...], tuple[TruthBlock, ...]], ...]  #: sentences (W,), their blocks
     events: Events
     oracle: Oracle
-    inputs: tuple[tuple[str, ...], ...]  #: the sentences that were looked at, the impossible ones too
+    inputs: tuple[tuple[str, ...], ...]  #: all input sentences, including impossible ones
 
     @property
     def memory(self) -> int:
-        """Bytes of the probabilities that are kept."""
+        """Number of bytes of the cached probabilities."""
         return sum(block.log_prob.nbytes + block.states.nbytes for _, blocks in self.groups for block in blocks)
 
     def blocks(self, model: DistributionModel) -> Iterator[tuple[TruthBlock, FloatArray]]:
-        """Truth and model, (W, E) ln Q, at every position that is kept.
+        """Yield truth and model, (W, E) ln Q, at every cached position.
 
         Raises:
-            InputError: the model has another objective or other words than the one that this was made for.
+            InputError: the model has another objective or vocabulary than the model of the cache.
         """
         if model.objective != self.objective or model.vocabulary != self.words:
-            raise InputError("the truth was kept for a model of another objective or other words; keep it anew")
+            raise InputError("the truth was cached for another objective or vocabulary; cache it for this model")
         for rows, blocks in self.groups:
             yield from matched(iter(blocks), checked_distributions(model, rows, len(self.events)), len(self.events))
 
     def compare(self, model: DistributionModel) -> dict[str, float]:
-        """Measure where a model stands now.
+        """Measure the distance of a model.
 
         Returns:
             ``relative_ppl``, exp of the mean of ln P - ln Q over tokens; ``kl``, the mean over contexts of the exact
-            KL(P || Q); ``js`` and ``tv`` likewise; nats. What is infinite is left out, and ``infinite`` is then the
-            number of contexts in which KL is.
+            KL(P || Q); ``js`` and ``tv`` likewise; nats. Infinite values are excluded, and ``infinite`` is then the
+            number of contexts with infinite KL.
 
         Raises:
-            InputError: the model has another objective or other words than the one that this was made for.
+            InputError: the model has another objective or vocabulary than the model of the cache.
         """
         totals, gap, infinite = np.zeros(len(_KEPT)), 0.0, 0
         columns = [NAMES.index(name) for name in _KEPT]
@@ -416,31 +417,31 @@ def cache_truth(
     dtype: DTypeLike = np.float32,
     states: bool = False,
 ) -> CachedTruth:
-    """Compute and keep the exact distributions of the first sentences.
+    """Compute and cache the exact distributions of the first sentences.
 
-    Memory is contexts times words times 4 bytes (float32, which moves a divergence by less than 1e-5 nats a token) or
+    It takes contexts times words times 4 bytes (float32, which changes a divergence by under 1e-5 nats per token) or
     8 (float64): 190 MB for 2,000 contexts of 24,000 words.
 
     Args:
-        model: one with the objective and the words that later ones will have.
-        setting: truth and text, of which as many sentences are kept, in order, as have ``contexts`` positions
+        model: a model with the objective and the vocabulary of later models.
+        setting: truth and text, of which the first sentences are cached that have up to ``contexts`` positions
             together, and at least one.
-        contexts: at most so many positions, but for the first sentence.
+        contexts: maximum number of positions, unless the first sentence is longer.
         dtype: float32 or float64.
-        states: keep what the symbols of the next word weigh too, which classes of words need.
+        states: also cache the weights of nonterminals of the next word, which classes of words need.
 
     Raises:
         InputError: one of these sentences is empty.
-        NothingToMeasureError: the truth can make none of them.
+        NothingToMeasureError: all have true probability 0.
     """
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise InputError(f"the truth is kept in float32 or float64, not {np.dtype(dtype)}")
+        raise InputError(f"the truth is cached in float32 or float64, not {np.dtype(dtype)}")
     oracle = setting.full_oracle(model)
     events = events_of(model, oracle)
     ends = np.cumsum([len(sentence) + events.causal for sentence in setting.sentences])
     some = list(setting.sentences[: max(1, int(np.searchsorted(ends, contexts, side="right")))])
     groups = []
-    kept = positions = 0
+    n_cached = positions = 0
     with meter("exact distributions of sentences, to compare with", len(some)) as progress:
         for batch in batches_of(oracle, some, len(events)):
             blocks = []
@@ -452,7 +453,7 @@ def cache_truth(
             members = blocks[0].members
             if members:
                 groups.append((tuple(tuple(some[m[0]]) for m in members), tuple(blocks)))
-                kept += sum(map(len, members))
+                n_cached += sum(map(len, members))
                 positions += sum(map(len, members)) * len(blocks)
     if not groups:
         raise NothingToMeasureError(
@@ -462,7 +463,7 @@ def cache_truth(
     return CachedTruth(
         objective=oracle.objective,
         words=model.vocabulary,
-        sentences=kept,
+        sentences=n_cached,
         contexts=positions,
         groups=tuple(groups),
         events=events,

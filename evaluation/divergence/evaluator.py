@@ -1,4 +1,4 @@
-"""The evaluator `divergence`: all next-token probabilities of a model against the true ones."""
+"""The evaluator `divergence`: comparison of all next-token probabilities with the true ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.core.run_view import RunRequest
 
 MEASURES = (
-    Measure("kl", "KL(P‖Q)", meaning="mean over contexts of Σ P ln P/Q, nats a token; 0 is perfect"),
+    Measure("kl", "KL(P‖Q)", meaning="mean over contexts of Σ P ln P/Q, nats per token; 0 is perfect"),
     Measure(
         "kl_paired",
         "KL(P‖Q), sampled",
@@ -26,18 +26,18 @@ MEASURES = (
     Measure(
         "reverse_kl_possible",
         "KL(Q‖P), possible tokens",
-        meaning="nats a token, Q restricted to what the grammar allows",
+        meaning="nats per token, Q restricted to what the grammar allows",
     ),
     Measure("js", "Jensen-Shannon", meaning="divergence, nats, 0 to 0.693"),
     Measure("tv", "total variation", meaning="probability that would have to move, 0 to 1"),
-    Measure("entropy_truth", "entropy of P", meaning="nats a token"),
+    Measure("entropy_truth", "entropy of P", meaning="nats per token"),
     Measure(
         "entropy_model",
         "entropy of Q",
-        meaning="nats a token; above the entropy of P, the model is vaguer than the truth",
+        meaning="nats per token; above the entropy of P, the model is vaguer than the truth",
     ),
     Measure("agreement", "same most probable token", meaning="share of contexts"),
-    Measure("top_k_overlap", "most probable tokens shared", meaning="share of the set of k"),
+    Measure("top_k_overlap", "most probable tokens shared", meaning="share of the top-k set"),
     Measure("impossible_mass", "Q of the impossible", meaning="probability on tokens that cannot follow"),
     Measure("special_mass", "Q of no token", meaning="probability on special tokens, or missing to 1"),
     Measure(
@@ -47,18 +47,18 @@ MEASURES = (
     ),
     Measure(
         "calibration_error_top",
-        "calibration error, first guess",
+        "calibration error, top token",
         meaning="the same for the model's most probable token",
     ),
 )
 
 
 class DivergenceSettings(Settings):
-    """All next-token probabilities of a model compared with the true ones; see docs/howto/models.md."""
+    """The settings of a comparison of all next-token probabilities with the true ones; see docs/howto/models.md."""
 
     advanced: ClassVar = frozenset({"top_k", "classes"})
-    sentences: int | None = Field(300, ge=2, description="Number of sentences to use, from the first.")
-    top_k: int = Field(10, ge=1, description="Number of most probable tokens that are compared as a set.")
+    sentences: int | None = Field(300, ge=2, description="Number of sentences to use, in their order.")
+    top_k: int = Field(10, ge=1, description="Number of most probable tokens to compare as a set.")
     by: tuple[By, ...] | None = Field(
         None,
         description="Breakdown: position, length, class, frequency, phrase, ambiguity, distance, probability.",
@@ -70,10 +70,10 @@ class DivergenceSettings(Settings):
 
 
 def check(config: RunRequest) -> None:
-    """Refuse a configuration with samples that cannot be those of each of its models, by a ValueError."""
+    """Raise `ValueError` if samples of one model are configured for several models."""
     models = [model for model in config.entries if model.of_words]
     if config.evaluation.of(DivergenceSettings).model_samples is not None and len(models) > 1:
-        raise ValueError("evaluation.divergence.model_samples are of one model, and there are several; leave it out")
+        raise ValueError("evaluation.divergence.model_samples belong to one model, but there are several; remove it")
 
 
 DIVERGENCE = Evaluator(
@@ -84,7 +84,7 @@ DIVERGENCE = Evaluator(
     code=f"{__package__}.report",
     help="""Compare all next-token probabilities of a model with the true ones, in every context of a corpus.
 
-    The result does not depend on which words were sampled. Intervals are for other sentences from the same source.
+    The result does not depend on which words were sampled. Intervals cover other sentences from the same source.
 
     Example: truesource evaluate divergence model/ corpus/ --json divergence.json
     """,

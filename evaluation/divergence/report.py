@@ -34,21 +34,21 @@ from truesource.grammar.support.records import STRICT, Count
 
 OF_SAMPLES = (
     Measure("samples_impossible", "impossible sentences", meaning="share of the model's sentences"),
-    Measure("samples_reverse_kl", "KL(Q‖P)", meaning="nats a token; infinite if the model expects the impossible"),
+    Measure("samples_reverse_kl", "KL(Q‖P)", meaning="nats per token; infinite if the model expects the impossible"),
     Measure(
         "samples_reverse_kl_paired", "KL(Q‖P), sampled", meaning="estimated from the tokens of the model's sentences"
     ),
     Measure(
         "samples_reverse_kl_of_possible",
         "KL(Q‖P), possible sentences",
-        meaning="nats a token, without the impossible sentences",
+        meaning="nats per token, without the impossible sentences",
     ),
     Measure(
         "samples_reverse_kl_possible",
         "KL(Q‖P), possible tokens",
         meaning="Q restricted, word by word, to what the grammar allows",
     ),
-    Measure("samples_impossible_mass", "Q of the impossible", meaning="probability, in the model's own contexts"),
+    Measure("samples_impossible_mass", "Q of the impossible", meaning="probability, in sampled contexts"),
 )
 TITLES = {
     "position": "position",
@@ -60,14 +60,14 @@ TITLES = {
     "distance": "words back that matter",
     "probability": "true probability in the context",
 }
-#: what the groups, or their tokens where these are not counted, are
+#: meanings of the groups, or of tokens that are expected instead of counted
 MEANINGS = {
-    "class": "; tokens are those expected under the truth",
-    "frequency": "; tokens are those expected under the truth",
-    "phrase": "; tokens are those expected under the truth, given the sentences",
+    "class": "; tokens are expected under the truth",
+    "frequency": "; tokens are expected under the truth",
+    "phrase": "; tokens are expected under the truth, given the sentences",
     "ambiguity": "; ambiguity is the entropy of the trees of a sentence, nats",
     "distance": "; words back are the fewest from which the next word can be predicted nearly as well as from all",
-    "probability": "; tokens are those expected under the truth, parts of KL and masses are those of a mean context",
+    "probability": "; tokens are expected under the truth; parts of KL and masses are means over contexts",
 }
 OF_GROUPS = {
     "kl": "KL(P‖Q)",
@@ -78,21 +78,21 @@ OF_GROUPS = {
     "tv": "TV",
     "agreement": "same first",
 }
-OF_SEVERAL = {"probability": ("kl_part", "true_mass", "model_mass")}  #: shown of several models, if it is not KL
-MASSES = ("true_mass", "model_mass")  #: those of rare words are small
+OF_SEVERAL = {"probability": ("kl_part", "true_mass", "model_mass")}  #: measures shown for several models, if not KL
+MASSES = ("true_mass", "model_mass")  #: masses of rare words are small
 LEAST_TOKENS = 0.5  #: expected tokens of a group; tables would print fewer as 0
-_IN_FILES = ("position", "length", "frequency")  #: tables that the report leaves to the files; two have figures
-LEAST_SENTENCES = 10  #: positions and lengths of fewer are not drawn
+_IN_FILES = ("position", "length", "frequency")  #: tables that are only in files; two have figures
+LEAST_SENTENCES = 10  #: positions and lengths of fewer sentences are not drawn
 LEAST = 1e-8  #: lower end of the axes of the reliability diagram
 
 
 def measure(model: DistributionModel, setting: Setting, settings: DivergenceSettings) -> EvaluatorOutput:
-    """Compare distributions, and those in the contexts of the model's own sentences where these are given.
+    """Compare distributions, also in contexts of sentences sampled from the model if given.
 
     Raises:
-        InputError: samples cannot be used; or as `truesource.evaluation.divergence.compare.compare_distributions`.
+        InputError: samples cannot be used; or see `truesource.evaluation.divergence.compare.compare_distributions`.
     """
-    own, notes = (None, []) if settings.model_samples is None else read_samples(settings.model_samples)
+    samples, notes = (None, []) if settings.model_samples is None else read_samples(settings.model_samples)
     compared = compare_distributions(
         model,
         setting,
@@ -101,8 +101,8 @@ def measure(model: DistributionModel, setting: Setting, settings: DivergenceSett
         classes=PENN if settings.classes is None else read_classes(settings.classes),
     )
     reverse = {}
-    if own is not None:
-        reverse = reverse_divergence(model, setting.known, own, lengths=setting.lengths, seed=setting.seed)
+    if samples is not None:
+        reverse = reverse_divergence(model, setting.known, samples, lengths=setting.lengths, seed=setting.seed)
     main = compared.scores.get("kl") or compared.scores["kl_infinite"]
     return EvaluatorOutput(
         scores=[*compared.as_scores(), *keyed(reverse.values(), model=compared.model, objective=compared.objective)],
@@ -110,7 +110,7 @@ def measure(model: DistributionModel, setting: Setting, settings: DivergenceSett
             "contexts": compared.contexts,
             "excluded": compared.excluded,
             "reliability": [column.tolist() for column in compared.reliability.curve()],
-            **({} if own is None else {"samples": len(own)}),
+            **({} if samples is None else {"samples": len(samples)}),
         },
         impossible=((), compared.impossible.tolist()),
         notes=notes,
@@ -120,16 +120,16 @@ def measure(model: DistributionModel, setting: Setting, settings: DivergenceSett
 
 
 def usual(setting: Setting) -> list[By]:
-    """The tables that are made if none is named: those that the truth and the text have groups for."""
+    """Return the default tables: all for which the truth and the text have groups."""
     rules = offers(setting.known, "parses")
     missing = {"class": not rules, "phrase": not rules or setting.transform is not None}
     return [by for by in USUAL if not missing.get(by)]
 
 
 def read_samples(path: Path) -> tuple[list[list[str]], list[str]]:
-    """Sentences of a model: a folder that `truesource generate` made, or text with one tokenised sentence a line.
+    """Read sentences of a model: a folder from `truesource generate`, or text with one sentence per line.
 
-    Sentences of a folder that were cut before the model ended them are left out; a note says so.
+    Truncated sentences of a folder are excluded, with a note.
 
     Raises:
         InputError: the folder has no samples, no finished sentence, or samples by another decoding scheme.
@@ -143,9 +143,9 @@ def read_samples(path: Path) -> tuple[list[list[str]], list[str]]:
     folder = SampleFolder.load(path)
     how = folder.decoding
     if how.scheme != "ancestral" or how.temperature not in (None, 1.0):
-        raise InputError(f"these were drawn by {how}, not from the model's own distribution: use ancestral ones", path)
+        raise InputError(f"these were sampled by {how}, not from the model's own distribution; sample again", path)
     cut = folder.n_sentences - folder.n_finished
-    notes = [f"{cut:,} of {folder.n_sentences:,} sentences of the model were cut and are left out"] if cut else []
+    notes = [f"{cut:,} of {folder.n_sentences:,} sentences of the model were truncated and are excluded"] if cut else []
     sentences = folder.sentences(cut=False)
     if not sentences:
         raise InputError("the model ended none of these sentences, so there is nothing to compare", path)
@@ -153,18 +153,18 @@ def read_samples(path: Path) -> tuple[list[list[str]], list[str]]:
 
 
 def measures_table(models: Mapping[str, Record], title: str = "") -> ReportTable:
-    """A row for each measure, a column for each model; of an infinite one, in what share of the contexts it is.
+    """Build a row for each measure and a column for each model; infinite measures show a share of contexts.
 
     Args:
-        models: what a run keeps of each, by the heading of its column.
-        title: of the table.
+        models: stored results of each model, by heading of its column.
+        title: title of the table.
     """
     note = "P: the truth, Q: the model; 95% intervals from resampling sentences"
     return table_of(DIVERGENCE, models, title, note, _cell)
 
 
 def _cell(measure: Measure, record: Record) -> Cell | None:
-    """The value of a measure, or in what share of the contexts it is infinite; None where it was not measured."""
+    """Build the cell of a value, or of the share of contexts in which it is infinite; None if unmeasured."""
     name, scores = measure.name, plain(record)
     if name in scores:
         return score_cell(scores[name], measure.format)
@@ -179,7 +179,7 @@ def _cell(measure: Measure, record: Record) -> Cell | None:
 
 
 def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
-    """A row for each group: all measures of one model, KL of several."""
+    """Build a row for each group: all measures of one model, or the KL of several."""
     names = OF_GROUPS if len(models) == 1 else {name: OF_GROUPS[name] for name in OF_SEVERAL.get(by, ("kl",))}
     scores = {
         (name, record["name"], record["group"]): record
@@ -192,7 +192,7 @@ def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
     massive = {group for (_, name, group), record in scores.items() if name in MASSES and record["value"] > 0.0}
     every = list(dict.fromkeys(group for _, _, group in scores))
     groups = [group for group in every if tokens[group] >= LEAST_TOKENS or group in massive]
-    few = f"; groups with fewer than {LEAST_TOKENS} expected tokens are left out" if len(groups) < len(every) else ""
+    few = f"; groups with fewer than {LEAST_TOKENS} expected tokens are excluded" if len(groups) < len(every) else ""
     return ReportTable(
         title=f"By {TITLES[by]}",
         columns=(
@@ -213,20 +213,20 @@ def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
             )
             for group in groups
         ],
-        note=f"nats a token, and shares of contexts{MEANINGS.get(by, '')}{few}",
+        note=f"nats per token, and shares of contexts{MEANINGS.get(by, '')}{few}",
     )
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:
-    """All tables of one model."""
+    """Build all tables of one model."""
     model = {record["model"]: record}
-    asked = [by for by in TITLES if any(each.get("by") == by for each in record["records"])]
-    made = [measures_table(model, title), *(group_table(by, model) for by in asked)]
+    groupings = [by for by in TITLES if any(each.get("by") == by for each in record["records"])]
+    results = [measures_table(model, title), *(group_table(by, model) for by in groupings)]
     if "samples" in record:
         of_samples = replace(DIVERGENCE, measures=OF_SAMPLES)
         note = "P: the truth, Q: the model; 95% intervals from resampling sentences"
-        made.append(table_of(of_samples, model, f"{record['samples']:,} sentences of {record['model']}", note))
-    return made
+        results.append(table_of(of_samples, model, f"{record['samples']:,} sentences of {record['model']}", note))
+    return results
 
 
 @with_config(STRICT)
@@ -238,16 +238,16 @@ class DivergenceRecord(TypedDict):
     contexts: Count
     excluded: Count
     reliability: list[list[float]]  #: of bins of Q: mean Q, mean P, number of events
-    samples: NotRequired[Count]  #: sentences of the model that were given
+    samples: NotRequired[Count]  #: number of input sentences from the model
     records: list[ScoreRecord]
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables and figures for the template; None where no full distributions were compared."""
+    """Return tables and figures for the template; None if no full distributions were compared."""
     models = run.of_models("divergence", DivergenceRecord)
     if not models:
         return None
-    drawn = [group_table(by, models) for by in TITLES if by not in _IN_FILES]
+    group_tables = [group_table(by, models) for by in TITLES if by not in _IN_FILES]
     signed = {name: plain(record) for name, record in models.items()}
     return {
         "opening": [sentence for record in nearest(list(models.values())) if (sentence := constructions(record))],
@@ -256,13 +256,13 @@ def section(run: MeasuredRun) -> dict[str, Any] | None:
             for name, record in models.items()
         ],
         "measures": measures_table(models),
-        "groups": [table for table in drawn if table.rows],
+        "groups": [table for table in group_tables if table.rows],
         "figures": [(name, figure(record, f"divergence-{name}")) for name, record in models.items()],
     }
 
 
 def nearest(records: Sequence[Record]) -> list[Record]:
-    """Select the nearest model to the truth of each objective and vocabulary; none whose divergence is infinite."""
+    """Select the nearest model to the truth of each objective and vocabulary, if its divergence is finite."""
     selected: dict[tuple[str, str], Record] = {}
     for record in records:
         kl = plain(record).get("kl")
@@ -276,7 +276,7 @@ def nearest(records: Sequence[Record]) -> list[Record]:
 
 
 def constructions(record: Record) -> str:
-    """A sentence on the phrase and the class of words with the largest parts of a model's divergence; empty if unknown.
+    """Describe the phrase and the word class with the largest parts of a model's divergence; empty if unknown.
 
     The part of a group is its KL times its expected number of tokens.
     """
@@ -289,30 +289,30 @@ def constructions(record: Record) -> str:
         most = max(rows, key=lambda r: r["value"] * r["tokens"])
         share = most["value"] * most["tokens"] / whole
         ends = "" if most.get("low") is None else f" [{most['low']:.3f}, {most['high']:.3f}]"
-        parts.append(f"{what.format(most['group'])} ({share:.0%} of it, {most['value']:.3f}{ends} nats a token)")
+        parts.append(f"{what.format(most['group'])} ({share:.0%} of it, {most['value']:.3f}{ends} nats per token)")
     return f"The largest parts of the divergence of {record['model']} are {listed(parts)}." if parts else ""
 
 
 def figure(record: Record, salt: str) -> str:
-    """The reliability diagram, and where it is finite the divergence by position and sentence length, as ``<svg>``."""
+    """Draw the reliability diagram, and a finite divergence by position and sentence length, as ``<svg>``."""
     tables = [(by, [row for row in record["records"] if _drawn(record, by, row)]) for by in ("position", "length")]
     tables = [(by, rows) for by, rows in tables if rows]
-    with new_figure(9.4 if tables else 4.8, 4.2, salt) as drawn:
+    with new_figure(9.4 if tables else 4.8, 4.2, salt) as canvas:
         if tables:
-            parts: Any = drawn.subfigures(1, 2, width_ratios=(1.0, 1.05))
+            parts: Any = canvas.subfigures(1, 2, width_ratios=(1.0, 1.05))
             _reliability(parts[0], record)
             _places(parts[1], record, tables)
         else:
-            _reliability(drawn, record)
-        return to_svg(drawn, salt, f"Divergence of {record['model']} from the truth")
+            _reliability(canvas, record)
+        return to_svg(canvas, salt, f"Divergence of {record['model']} from the truth")
 
 
-def _reliability(drawn: Any, record: Record) -> None:
+def _reliability(canvas: Any, record: Record) -> None:
     q, p, number = (np.array(column, dtype=np.float64) for column in record["reliability"])
     contexts, error = record["contexts"], plain(record)["calibration_error"]["value"]
-    kept = q >= LEAST
-    q, p, number = q[kept], p[kept], number[kept]
-    axes, below = drawn.subplots(2, 1, sharex=True, height_ratios=(3.2, 1.0))
+    visible = q >= LEAST
+    q, p, number = q[visible], p[visible], number[visible]
+    axes, below = canvas.subplots(2, 1, sharex=True, height_ratios=(3.2, 1.0))
     axes.plot([LEAST, 1], [LEAST, 1], color=TRUTH, linewidth=1.3, label="calibrated")
     seen = p >= LEAST
     axes.plot(q[seen], p[seen], color=MODEL, linestyle="none", marker="o", markersize=4, label="model")
@@ -346,10 +346,10 @@ def _reliability(drawn: Any, record: Record) -> None:
     axes.set_title(f"calibration error {error:.4f}", fontsize=9, color=QUIET)
 
 
-def _places(drawn: Any, record: Record, tables: Sequence[tuple[str, Sequence[Record]]]) -> None:
+def _places(canvas: Any, record: Record, tables: Sequence[tuple[str, Sequence[Record]]]) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    panels = drawn.subplots(len(tables), 1, squeeze=False)[:, 0]
+    panels = canvas.subplots(len(tables), 1, squeeze=False)[:, 0]
     scores = plain(record)
     whole = scores.get("kl") or scores.get("kl_where_finite")
     for axes, (by, rows) in zip(panels, tables, strict=True):
@@ -363,7 +363,7 @@ def _places(drawn: Any, record: Record, tables: Sequence[tuple[str, Sequence[Rec
         axes.set_ylim(bottom=0.0)
         axes.set_xlim(x[0] - 0.5, x[-1] + 0.5)
         axes.set_xlabel("position in the sentence" if by == "position" else "words in the sentence")
-        axes.set_ylabel("KL, nats a token")
+        axes.set_ylabel("KL, nats per token")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(axis="y")
     if whole is not None:
@@ -371,9 +371,9 @@ def _places(drawn: Any, record: Record, tables: Sequence[tuple[str, Sequence[Rec
 
 
 def _drawn(record: Record, by: str, row: Record) -> bool:
-    """True if a record is a divergence at a position or length, in so many sentences that it has an interval.
+    """Return True if a record is a divergence at a position or length with enough sentences for an interval.
 
-    A sentence has one context at a position, and one a word (and one for its end, if the model is causal) in all.
+    A sentence has one context per position, and in total one per word (plus its end, if the model is causal).
     """
     if row.get("by") != by or row["name"] != "kl":
         return False

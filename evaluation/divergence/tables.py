@@ -1,4 +1,4 @@
-"""Tables of a divergence: means over groups of contexts, and parts of groups of what comes next."""
+"""Tables of a divergence: means over groups of contexts, and parts of groups of next events."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.printable import few_code, too_few
 
 MEASURES = ("kl", "js", "tv", "entropy_truth", "agreement")
-SHARES = ("tv", "agreement")  #: those that are at most 1
+SHARES = ("tv", "agreement")  #: measures that are at most 1
 
 
 @dataclass(frozen=True)
 class BreakdownRow:
-    """One row of a table."""
+    """One row of a breakdown table."""
 
     group: str
-    tokens: float  #: contexts, or expected tokens of a group of words
-    infinite: int  #: contexts in which KL(P || Q) is infinite; they are left out of ``kl``
-    scores: dict[str, Score]  #: no ``kl`` of a group where nothing is finite, or that the truth never expects
+    tokens: float  #: number of contexts, or of expected tokens of a group of words
+    infinite: int  #: contexts in which KL(P || Q) is infinite; they are excluded from ``kl``
+    scores: dict[str, Score]  #: without ``kl`` if a group has no finite value, or is never expected
 
 
 def by_context(
     measured: Contexts, key: IntArray, shared: Mapping[str, object], seed: int, names: Sequence[str] = ()
 ) -> list[BreakdownRow]:
-    """Means over the contexts of each value of ``key`` (T,), with intervals where enough sentences have some.
+    """Compute means over the contexts of each value of ``key`` (T,), with intervals for enough sentences.
 
     Args:
         measured: all contexts.
-        key: group of each, (T,).
+        key: group of each context, (T,).
         shared: parts of every signature.
-        seed: of the bootstrap.
-        names: of the groups, by key; none: keys are their own names.
+        seed: seed of the bootstrap.
+        names: names of the groups, by key; empty: the keys are names.
     """
     values = np.stack([measured.column(name) for name in MEASURES], axis=1)
     finite = np.isfinite(values)
@@ -72,9 +72,9 @@ def by_context(
 
 
 def by_group(divided: DividedDivergence, shared: Mapping[str, object], seed: int) -> list[BreakdownRow]:
-    """Mean of ln P - ln Q over the tokens of each group of words, expected under the truth, with intervals.
+    """Compute the mean of ln P - ln Q over tokens of each group of words, under the truth, with intervals.
 
-    Groups that neither side ever expects are left out. Their means times their tokens sum to KL(P || Q).
+    Groups that neither side ever expects are excluded. Their means times their tokens sum to KL(P || Q).
     """
     intervals = resampled_ratios(divided.part, divided.share, seed=seed)
     if divided.of_contexts:
@@ -109,18 +109,18 @@ def _masses(
         "true_mass": (masses.truth, "share", (0.0, 1.0)),
         "model_mass": (masses.model, "share", (0.0, 1.0)),
     }
-    found: list[dict[str, Score]] = [{} for _ in divided.names]
+    groups: list[dict[str, Score]] = [{} for _ in divided.names]
     for name, (total, unit, (low, high)) in columns.items():
         intervals = np.clip(resampled_ratios(total, every, seed=seed), low, high)
         parts = {**shared, "contexts": number, "estimator": "rao-blackwell", "unit": unit, **few(masses.contexts)}
         for g, group in enumerate(divided.names):
             if name != "kl_part" or not divided.infinite[g]:
                 value = float(total[:, g].sum() / number)
-                found[g][name] = Score(name, value, signature({**parts, "group": group}), *ends(*intervals[:, g]))
-    return found
+                groups[g][name] = Score(name, value, signature({**parts, "group": group}), *ends(*intervals[:, g]))
+    return groups
 
 
 def few(count: FloatArray) -> dict[str, object]:
-    """The part of a signature that says why there is no interval, if in too few sentences (N,) something counts."""
+    """Return the part of a signature that explains a missing interval, if too few sentences (N,) count."""
     sentences = int((count > 0.0).sum())
     return {"ci": f"none/{few_code()}"} if too_few(sentences) else {}

@@ -1,4 +1,4 @@
-"""Learning dynamics: how far the checkpoints of a model are from the truth, by kinds of words and of places."""
+"""Learning dynamics: distance of a model's checkpoints from the truth, by kinds of words and of places."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pydantic import Field
 
 from truesource.grammar.support.settings import Settings
 
-#: ``expected``: a word is shared out among tags by its exact posterior given the whole sentence. ``paper``: the tags
-#: of the derivation that the sentence was sampled with (Jumelet & Zuidema 2023). ``drawn``: of one drawn from the
-#: posterior.
+#: ``expected``: a word is divided among tags by its exact posterior given the whole sentence. ``paper``: the tags
+#: of the derivation that the sentence was sampled with (Jumelet & Zuidema 2023). ``drawn``: the tags of a sample from
+#: the posterior.
 Tags = Literal["expected", "paper", "drawn"]
 CurvesBy = Literal["class", "length", "position", "frequency", "depth"]
 
 
 class CurveSettings(Settings):
-    """Settings: the curves, and when a group counts as learned."""
+    """The settings of the curves, and when a group counts as learned."""
 
     advanced: ClassVar = frozenset({"tags", "threshold", "contexts"})
     by: tuple[CurvesBy, ...] = Field(
@@ -30,7 +30,7 @@ class CurveSettings(Settings):
     threshold: float = Field(
         0.2, gt=0.0, allow_inf_nan=False, description="Distance from the truth, nats a token, that counts as learned."
     )
-    lines: int = Field(3, ge=0, le=20, description="Lines of the best predictors that see 0, 1, ..., N - 1 words.")
+    lines: int = Field(3, ge=0, le=20, description="Also show the optimal k-word predictors for k = 0, ..., N - 1.")
     contexts: int = Field(
-        2000, ge=0, description="Approximate number of positions for the exact KL divergence; 0: none."
+        2000, ge=0, description="Approximate number of positions for the exact KL divergence; 0: no KL."
     )

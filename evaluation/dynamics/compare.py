@@ -1,13 +1,13 @@
-"""The checkpoints of a model against the truth: how far from it each is, by kinds of words and of places.
+"""Comparison of the checkpoints of a model with the truth, by kinds of words and of places.
 
-* ``log_ratio``: mean of ln Q - ln P over the tokens of a group, which is minus what they add to KL(P || Q). A token
-  that is in a class by half counts half.
-* ``log_ratio_median``: the median, which the published curves show (a token by half has half a weight).
+* ``log_ratio``: mean of ln Q - ln P over the tokens of a group, which is minus their part of KL(P || Q). A token
+  that is half in a class counts half.
+* ``log_ratio_median``: the median, which the published curves show (a half token has half the weight).
 * ``kl``: the exact KL(P || Q) of a group in about the first ``settings.contexts`` positions, of models of whole
-  words; see `evaluation.divergence.compare.compare_distributions`. By class, it asks for the symbol of the next
-  word given its left context (or, masked, given all others). By class and by frequency it is the part of the
-  divergence that the words of a group make, per token of them, which may be below 0. There is none by depth, and
-  none in a frame other than the default one, as it is of all positions.
+  words; see `evaluation.divergence.compare.compare_distributions`. By class, the class is of the symbol of the next
+  word given its left context (or, masked, given all others). By class and by frequency, it is the part of the
+  divergence due to the words of a group, per token of the group, which may be below 0. It is missing by depth, and
+  in frames other than the default, as it covers all positions.
 """
 
 from __future__ import annotations
@@ -66,31 +66,31 @@ from truesource.grammar.tree import Tree
 
 @dataclass(frozen=True, eq=False)
 class ExactTable:
-    """The exact divergence of some groups."""
+    """The exact divergence by group."""
 
     scores: dict[str, Score]
-    infinite: dict[str, int]  #: contexts in which it is infinite, which the score leaves out
+    infinite: dict[str, int]  #: contexts with infinite divergence, which the score excludes
     tokens: dict[str, float]  #: contexts, or expected tokens of a group of words
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OracleScores:
-    """Scores of the truth for all models of one objective and vocabulary; made by `oracle_scores`."""
+    """Scores of the truth for all models of one objective and vocabulary; built by `oracle_scores`."""
 
     setting: Setting
     objective: str
     vocabulary: tuple[str, ...] | None
     oracle: Oracle
     events: Events
-    scores: TokenScores  #: of the truth
-    #: full distributions, which leave nothing out; None: models have none, or they are not wanted
+    scores: TokenScores  #: scores of the truth
+    #: full distributions without exclusions; None: models have none, or they are not requested
     cached: CachedTruth | None
 
     def score(self, step: int, model: LanguageModel) -> ScorePair:
         """A checkpoint and the truth on the same positions.
 
         Raises:
-            InputError: it has another objective or vocabulary, or no sentence is possible for both.
+            InputError: the checkpoint has another objective or vocabulary, or no sentence is possible for both.
         """
         if (model.objective, model.vocabulary) != (self.objective, self.vocabulary):
             raise InputError(f"the checkpoint of step {step} has another objective or vocabulary than the first one")
@@ -104,14 +104,14 @@ class OracleScores:
         classes: TagClasses,
         signed: Mapping[str, object],
     ) -> dict[str, ExactTable]:
-        """The exact divergence of a checkpoint, of all tokens and by what is asked for; nothing without a cache.
+        """Compute the exact divergence of a checkpoint, in total and by requested groups; empty without a cache.
 
-        Sentence lengths and positions that too few sentences have get no interval.
+        Sentence lengths and positions of too few sentences have no interval.
         """
         if self.cached is None:
             return {}
         divergence = compare_distributions(
-            cast("DistributionModel", model),  # a truth is kept only for such models
+            cast("DistributionModel", model),  # a truth is cached only for such models
             replace(self.setting, sentences=self.cached.inputs),
             by=by,
             classes=classes,
@@ -136,7 +136,7 @@ class OracleScores:
 
     @cached_property
     def _sizes(self) -> IntArray:
-        """Words of each sentence that the exact divergence is of."""
+        """Return the number of words of each sentence in the exact divergence."""
         assert self.cached is not None
         sizes = [
             len(words)
@@ -147,7 +147,7 @@ class OracleScores:
         return np.array(sizes, dtype=np.int64)
 
     def _having(self, by: str, group: str) -> IntArray:
-        """Lengths of the sentences with a context in the group; of all, for groups of words."""
+        """Return the lengths of sentences with a context in the group; for groups of words, of all sentences."""
         sizes: IntArray = self._sizes
         if by == "length":
             return np.extract(sizes == int(group), sizes)
@@ -163,10 +163,10 @@ class OracleScores:
 
 
 def oracle_scores(model: LanguageModel, setting: Setting, *, contexts: int, states: bool) -> OracleScores:
-    """Score the truth for models like this one, and keep its distributions in about so many contexts.
+    """Score the truth for models like this one, and cache its distributions in about this many contexts.
 
     Raises:
-        InputError: the truth can make none of the sentences.
+        InputError: the truth gives all sentences probability 0.
     """
     oracle = setting.full_oracle(model)
     scores = setting.truth(model)
@@ -187,7 +187,7 @@ def oracle_scores(model: LanguageModel, setting: Setting, *, contexts: int, stat
 
 @dataclass(frozen=True, eq=False)
 class _Scored:
-    """All checkpoints of a model."""
+    """The scores of all checkpoints of a model."""
 
     truth: OracleScores
     groups: _Groups
@@ -208,13 +208,13 @@ def learning_dynamics(
     """Measure every checkpoint of one model against the exact truth, which is computed once; one model is in memory.
 
     Args:
-        checkpoints: steps, rising, with models of one objective and one vocabulary.
-        setting: text and truth; its seed is also that of the derivations for the tags ``drawn``. What the sentences
-            leave out, the truth leaves out too, except for ``kl`` (``disjoint:uncorrected``).
-        name: of the model.
-        settings: None: the default ones.
-        classes: of tags.
-        trees: derivation of each sentence with treebank labels, for the tags ``paper``.
+        checkpoints: ascending steps, with models of one objective and one vocabulary.
+        setting: text and truth; its seed also samples the derivations for the tags ``drawn``. What the sentences
+            exclude, the truth excludes too, except for ``kl`` (``disjoint:uncorrected``).
+        name: name of the model.
+        settings: None: the default settings.
+        classes: classes of tags.
+        trees: derivations of the sentences with treebank labels, for the tags ``paper``.
 
     Raises:
         InputError: derivations are missing, the classes miss a tag; there are no checkpoints, their steps do not rise,
@@ -222,7 +222,7 @@ def learning_dynamics(
     """
     settings = settings or CurveSettings()
     if settings.tags == "paper" and (trees is None or len(trees) != len(setting.sentences)):
-        raise InputError("tags 'paper' are those of the sampled derivations, one a sentence; give them, or 'drawn'")
+        raise InputError("tags 'paper' need the derivations that sentences were sampled with; add them, or use 'drawn'")
     if "class" in settings.by:
         classes.table(tags_of(setting.grammar))
     scored = None
@@ -236,7 +236,7 @@ def learning_dynamics(
             )
             scored = _Scored(truth, _Groups.of(truth, settings, classes, trees))
         elif step <= scored.steps[-1]:
-            raise InputError(f"the steps of checkpoints rise, but {step} comes after {scored.steps[-1]}")
+            raise InputError(f"the steps of checkpoints must be ascending, but {step} comes after {scored.steps[-1]}")
         scored.steps.append(step)
         scored.both.append(scored.truth.score(step, model))
         by = [name for name in get_args(ExactBy) if name in settings.by]
@@ -252,7 +252,7 @@ def _dynamics(scored: _Scored, name: str, settings: CurveSettings) -> Dynamics:
     sentences = truth.setting.sentences
     places, gaps = _together([both.paired for both in scored.both], sentences)
     left_out = len(places.paired.excluded)
-    own = {
+    group_sizes = {
         "sentences": len(sentences) - left_out,
         "excluded": left_out,
         "tokens": places.paired.tokens,
@@ -278,17 +278,17 @@ def _dynamics(scored: _Scored, name: str, settings: CurveSettings) -> Dynamics:
         impossible_model=places.paired.impossible_model,
         impossible_truth=places.paired.impossible_oracle,
         seed=seed,
-        parts={**scored.both[-1].parts, **own},
+        parts={**scored.both[-1].parts, **group_sizes},
     )
 
 
 def _lines(
     truth: OracleScores, number: int, steps: Sequence[int], gaps: FloatArray, places: Places
 ) -> tuple[Line, ...]:
-    """Lines of 0 to ``number`` - 1 words beside ln Q - ln P, (T, C), of a causal model.
+    """Compare optimal predictors of 0 to ``number`` - 1 words with ln Q - ln P, (T, C), of a causal model.
 
-    They leave out no sentences of earlier splits. There are none in a frame that skips unknown words, or where the
-    expected length of a sentence is infinite, or for a process.
+    They do not exclude sentences of earlier splits. The list is empty in a frame that skips unknown words, if the
+    expected sentence length is infinite, and for a process.
     """
     setting, frame = truth.setting, truth.scores.frame
     if truth.objective != "causal" or not number or frame.unk != "token" or not offers(setting.known, "windows"):
@@ -296,46 +296,46 @@ def _lines(
     if setting.lengths is None and setting.grammar.exact.spectral_radius >= 1.0 - CRITICAL:
         return ()
     best = BestWithin(setting.grammar, 0, lengths=setting.lengths, vocabulary=truth.vocabulary)
-    kept, paired = [setting.sentences[i] for i in places.kept.tolist()], places.paired
-    rows = [best.with_words(k).score(kept, frame).log_prob - paired.oracle for k in range(number)]
+    sentences, paired = [setting.sentences[i] for i in places.numbers.tolist()], places.paired
+    rows = [best.with_words(k).score(sentences, frame).log_prob - paired.oracle for k in range(number)]
     row = np.unique(paired.sentence, return_inverse=True)[1]
     counts = np.bincount(row).astype(np.float64)
     sums = np.stack([np.bincount(row, column) for column in (*gaps.T, *rows)], axis=1).astype(np.float64)
     mean, c = sums.sum(axis=0) / counts.sum(), len(steps)
-    drawn = resampled_sums(np.column_stack([sums, counts]), seed=setting.seed)
-    drawn = drawn[:, :-1] / drawn[:, -1:]
-    there = np.full((len(drawn), 1), enough_sentences(counts))
+    resampled = resampled_sums(np.column_stack([sums, counts]), seed=setting.seed)
+    resampled = resampled[:, :-1] / resampled[:, -1:]
+    there = np.full((len(resampled), 1), enough_sentences(counts))
     lines = []
     for k in range(number):
         crossed = stays_below(steps, -mean[None, :c], -mean[None, c + k])
-        again = stays_below(steps, -drawn[:, None, :c], -drawn[:, c + k, None])
+        again = stays_below(steps, -resampled[:, None, :c], -resampled[:, c + k, None])
         low, high = ends(*resampled_ratio(sums[:, c + k], counts, seed=setting.seed))
         lines.append(Line(k, *Interval(float(mean[c + k]), low, high), milestones(crossed, again, there)[0]))
     return tuple(lines)
 
 
 def _all_of(numbers: Sequence[Int32Array]) -> Int32Array:
-    """The sentences that occur in any of the arrays, each once, ascending."""
+    """Return the sentences that occur in any of the arrays, each once, ascending."""
     return np.unique(np.concatenate(numbers))
 
 
 def _together(checkpoints: Sequence[Paired], sentences: Sequence[Sequence[str]]) -> tuple[Places, FloatArray]:
-    """The positions that count at every checkpoint, and ln Q - ln P of each, (T, C)."""
+    """Return the positions that count at every checkpoint, and their ln Q - ln P, (T, C)."""
     excluded = _all_of([paired.excluded for paired in checkpoints])
-    kept = [~np.isin(paired.sentence, excluded) for paired in checkpoints]
-    if not kept[0].any():
+    masks = [~np.isin(paired.sentence, excluded) for paired in checkpoints]
+    if not masks[0].any():
         raise NothingToMeasureError(
             f"none of the {len(sentences)} sentences is possible for all checkpoints and the truth",
             "no-common-sentence",
         )
-    gaps = np.stack([(p.model - p.oracle)[own] for p, own in zip(checkpoints, kept, strict=True)], axis=1)
-    first, own = checkpoints[0], kept[0]
+    gaps = np.stack([(p.model - p.oracle)[mask] for p, mask in zip(checkpoints, masks, strict=True)], axis=1)
+    first, mask = checkpoints[0], masks[0]
     paired = replace(
         first,
-        model=first.model[own],
-        oracle=first.oracle[own],
-        sentence=first.sentence[own],
-        position=first.position[own],
+        model=first.model[mask],
+        oracle=first.oracle[mask],
+        sentence=first.sentence[mask],
+        position=first.position[mask],
         impossible_model=_all_of([paired.impossible_model for paired in checkpoints]),
         impossible_oracle=_all_of([paired.impossible_oracle for paired in checkpoints]),
     )
@@ -344,12 +344,12 @@ def _together(checkpoints: Sequence[Paired], sentences: Sequence[Sequence[str]])
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """Classes, structure and bands that groups need, found before any model is scored."""
+    """The classes, structure and bands of groups, computed before any model is scored."""
 
     classes: TagClasses
-    structure: Structure | None  #: of the words of the sentences that the truth can make
-    first: IntArray  #: (N,) number of each given sentence's first word in it
-    bands: tuple[IntArray, tuple[str, ...]] | None  #: of word frequency
+    structure: Structure | None  #: of the words of sentences that are possible under the truth
+    first: IntArray  #: (N,) number of each sentence's first word in the structure
+    bands: tuple[IntArray, tuple[str, ...]] | None  #: bands of word frequency
 
     @classmethod
     def of(
@@ -359,7 +359,7 @@ class _Groups:
         classes: TagClasses,
         trees: Sequence[Tree] | None,
     ) -> _Groups:
-        """Find those that the settings ask for."""
+        """Compute the groups that the settings request."""
         sentences = truth.setting.sentences
         possible = np.ones(len(sentences), dtype=bool)
         possible[truth.scores.impossible] = False
@@ -367,35 +367,35 @@ class _Groups:
         structure = None
         if {"class", "depth"} & set(settings.by) and possible.any():
             numbers = np.flatnonzero(possible).tolist()
-            own = [sentences[i] for i in numbers]
+            possible_sentences = [sentences[i] for i in numbers]
             if settings.tags == "paper" and trees is not None:
                 structure = tree_structure(trees[i] for i in numbers)
             elif settings.tags == "drawn":
-                structure = drawn_structure(truth.oracle, own, truth.setting.seed)
+                structure = drawn_structure(truth.oracle, possible_sentences, truth.setting.seed)
             else:
-                structure = expected_structure(truth.oracle, own)
+                structure = expected_structure(truth.oracle, possible_sentences)
             if "class" in settings.by:
                 classes.table(structure.labels)
         bands = frequency_bands(truth.oracle, truth.events) if "frequency" in settings.by else None
         return cls(classes, structure, np.cumsum(sizes) - sizes, bands)
 
-    def of_places(self, places: Places, truth: OracleScores, wanted: Collection[str]) -> Iterator[Grouping]:
-        """All tokens, then the groups wanted; one at a time, as each is as large as the positions."""
+    def of_places(self, places: Places, truth: OracleScores, requested: Collection[str]) -> Iterator[Grouping]:
+        """Yield all tokens, then the requested groups, one at a time, as each has the size of all positions."""
         structure = None
         if self.structure is not None:
-            kept = places.kept.tolist()
-            own = np.concatenate([self.first[i] + np.arange(len(places.sentences[i])) for i in kept])
-            structure = Structure(self.structure.labels, self.structure.tags[own], self.structure.depth[own])
+            numbers = places.numbers.tolist()
+            words = np.concatenate([self.first[i] + np.arange(len(places.sentences[i])) for i in numbers])
+            structure = Structure(self.structure.labels, self.structure.tags[words], self.structure.depth[words])
         yield groupings.by_all(places)
-        if "class" in wanted and structure is not None:
+        if "class" in requested and structure is not None:
             yield groupings.by_class(places, structure, self.classes)
-        if "length" in wanted:
+        if "length" in requested:
             yield groupings.by_length(places)
-        if "position" in wanted:
+        if "position" in requested:
             yield groupings.by_position(places)
         if self.bands is not None:
             yield groupings.by_frequency(places, truth.events, *self.bands)
-        if "depth" in wanted and structure is not None:
+        if "depth" in requested and structure is not None:
             yield groupings.by_depth(places, structure)
 
 
@@ -418,7 +418,7 @@ def _curves(
         halves.append(crossings(steps, resampled, None))
         half += milestones(crossings(steps, value, None), halves[-1], there)
         reached += milestones(crossings(steps, value, threshold), crossings(steps, resampled, threshold), there)
-        means.append(some._replace(resampled=some.resampled[:0]))  # is large
+        means.append(some._replace(resampled=some.resampled[:0]))  # resamples are large
     with meter(f"medians by {grouping.by}", gaps.shape[1]) as progress:
         rows = []
         for column in gaps.T:
@@ -428,7 +428,7 @@ def _curves(
     return LearningCurves(
         by=grouping.by,
         names=grouping.names,
-        tokens=np.array([own.share.sum() for own in members]),
+        tokens=np.array([each.share.sum() for each in members]),
         mean=np.concatenate([some.value for some in means], axis=1),
         low=np.concatenate([some.low for some in means], axis=1),
         high=np.concatenate([some.high for some in means], axis=1),

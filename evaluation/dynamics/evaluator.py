@@ -18,40 +18,40 @@ CurveMeasure = Literal["mean", "median", "kl"]
 
 
 class DynamicsSettings(CurveSettings):
-    """Learning curves of models with snapshots; see docs/howto/dynamics.md."""
+    """The settings of learning curves of models with snapshots; see docs/howto/dynamics.md."""
 
     advanced: ClassVar = frozenset({"classes", "only"})
     repeated: ClassVar = frozenset({"only"})
     classes: Path | None = Field(None, description="File that maps tags to classes (default: Penn Treebank tags).")
     only: tuple[str, ...] = Field((), description="Classes to show in tables and figures (default: all).")
     measure: CurveMeasure = Field(
-        "mean", description="What figures show: mean or median of ln Q - ln P, or the exact KL divergence."
+        "mean", description="Measure in figures: mean or median of ln Q - ln P, or the exact KL divergence."
     )
-    sentences: int | None = Field(None, ge=2, description="Number of sentences to use, from the first (default: all).")
+    sentences: int | None = Field(None, ge=2, description="Number of sentences to use, in their order (default: all).")
 
     @model_validator(mode="after")
     def _measured(self) -> Self:
         if self.measure == "kl" and not self.contexts:
-            raise ValueError("measure: there is no exact KL divergence with contexts 0")
+            raise ValueError("measure: contexts 0 gives no exact KL divergence; raise contexts")
         return self
 
 
 def check(config: RunRequest) -> None:
-    """Refuse a configuration without what the evaluator needs, by a ValueError."""
+    """Raise `ValueError` if a configuration lacks what the evaluator needs."""
     if not any(model.keeps_snapshots for model in config.models):
         raise ValueError("evaluation.dynamics needs a model with snapshots; set its training.snapshots to log")
     settings, frame = config.evaluation.of(DynamicsSettings), config.evaluation.frame
     if settings.tags == "paper" and config.corpus.trees == "none":
-        raise ValueError("evaluation.dynamics.tags: paper needs corpus.trees; or take tags: drawn")
+        raise ValueError("evaluation.dynamics.tags: paper needs corpus.trees; or use tags: drawn")
     if settings.measure == "kl" and frame != "default":
         raise ValueError(f"evaluation.dynamics.measure: there is no exact KL divergence in the frame {frame}")
 
 
 def check_call(settings: DynamicsSettings, *, model: str, **_: object) -> None:
-    """Refuse a model without snapshots before anything is computed.
+    """Refuse a model without snapshots before any work is done.
 
     Raises:
-        InputError: it has none, or networks cannot be opened here.
+        InputError: it has no snapshots, or the libraries of networks are not installed.
     """
     from truesource.grammar.support.errors import require_extras
     from truesource.lmtrain.references import model_reference
@@ -64,7 +64,7 @@ def check_call(settings: DynamicsSettings, *, model: str, **_: object) -> None:
 
 
 def uncorrected(settings: DynamicsSettings, frame: str) -> str:
-    """The numbers whose truth does not leave out what the text leaves out."""
+    """Name the numbers whose truth does not exclude the sentences that the text excludes."""
     return "exact divergences (kl)" if settings.contexts and frame == "default" else ""
 
 
@@ -74,9 +74,9 @@ DYNAMICS = Evaluator(
     summary="Compare the snapshots of a model with the truth.",
     settings=DynamicsSettings,
     code=f"{__package__}.report",
-    help="""Compare every snapshot of a model with the exact truth: what it learns first, and where it still fails.
+    help="""Compare every snapshot of a model with the exact truth: what it learns first, and what it still lacks.
 
-    The measure is ln Q - ln P of each token; 0 is perfect. `--set training.snapshots=log` in training keeps snapshots.
+    The measure is ln Q - ln P of each token; 0 is perfect. `--set training.snapshots=log` in training saves snapshots.
 
     Example: truesource evaluate dynamics model/ corpus/ --figure dynamics.svg
     """,

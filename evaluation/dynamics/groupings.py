@@ -1,6 +1,6 @@
-"""Groups of scored positions: how much a token counts towards each, and their means and medians with intervals.
+"""Groups of scored positions: shares of tokens, and means and medians of groups with intervals.
 
-Classes of words and depths are those of derivations: expected ones, drawn ones, or those of given trees.
+Classes of words and depths come from derivations: expected, sampled or input trees.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import FEWEST, meter
 from truesource.grammar.tree import Tree
 
-CELLS = 2**20  #: numbers that an array of a resampling holds, unless a single resample has more
+CELLS = 2**20  #: maximum size of an array of resamples, unless a single resample is larger
 WINDOW = 6.0  #: standard deviations of a resampled median on either side of the median
 By = Literal["all", "class", "length", "position", "frequency", "depth"]
 BY: tuple[By, ...] = get_args(By)
 ALL = "all tokens"
-DEEPEST = 15  #: words under so many constituents or more are one group
+DEEPEST = 15  #: words under this many constituents or more are one group
 
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """Tags and depths of the T words of some sentences, one sentence after the other."""
+    """The tags and depths of the T words of concatenated sentences."""
 
-    labels: tuple[str, ...]  #: (L,) of symbols that make words
-    tags: FloatArray  #: (T, L) share of each label in the symbol that makes the word; rows sum to one
-    #: (T,) constituents above that symbol, the root included; nodes that binarisation made (``@``) do not count
+    labels: tuple[str, ...]  #: (L,) labels of preterminals
+    tags: FloatArray  #: (T, L) share of each label in the preterminal of the word; rows sum to one
+    #: (T,) constituents above the preterminal, including the root; nodes from binarisation (``@``) do not count
     depth: FloatArray
 
 
 def expected_structure(oracle: Oracle, sentences: Sequence[Sequence[str]]) -> Structure:
-    """Posterior tags and expected depths given whole sentences, exact.
+    """Compute exact posterior tags and expected depths given whole sentences.
 
-    The grammar reads every word. Only a sentence that it cannot make, or that has a word which it does not have, is
-    read as the model reads it, with ``<unk>``.
+    The grammar reads every word. Only sentences of probability 0, or with words that the grammar lacks, are
+    read as the model reads them, with ``<unk>``.
 
     Raises:
-        InputError: the grammar cannot make one of the sentences in either way.
+        InputError: the grammar gives a sentence probability 0 in both readings.
     """
-    known: dict[tuple[str, ...], tuple[FloatArray, FloatArray]] = {}
+    posteriors: dict[tuple[str, ...], tuple[FloatArray, FloatArray]] = {}
     labels = tags_of(require(oracle.truth, "parses", "a structure of sentences"))
     structures = []
     with meter("exact posterior of word classes in sentences", len(sentences)) as progress:
         for sentence in map(tuple, sentences):
-            if sentence not in known:
-                known[sentence] = _expected(_posterior(oracle, sentence), labels)
-            structures.append(known[sentence])
+            if sentence not in posteriors:
+                posteriors[sentence] = _expected(_posterior(oracle, sentence), labels)
+            structures.append(posteriors[sentence])
             progress.advance(1)
     return Structure(
         labels, np.concatenate([tags for tags, _ in structures]), np.concatenate([depth for _, depth in structures])
@@ -64,7 +64,7 @@ def expected_structure(oracle: Oracle, sentences: Sequence[Sequence[str]]) -> St
 
 
 def drawn_structure(oracle: Oracle, sentences: Sequence[Sequence[str]], seed: int) -> Structure:
-    """Tags and depths of one derivation of each sentence, drawn from its exact posterior; words as above."""
+    """Sample one derivation of each sentence from its exact posterior, and return its tags and depths."""
     rng = np.random.default_rng(seed)
     label_of = dict(zip(oracle.truth.symbols, oracle.truth.labels, strict=True))
 
@@ -78,7 +78,7 @@ def drawn_structure(oracle: Oracle, sentences: Sequence[Sequence[str]], seed: in
 
 
 def tree_structure(trees: Iterable[Tree], label_of: Mapping[str, str] | None = None) -> Structure:
-    """Tags and depths of given derivations; ``label_of`` names the label of each node, None: nodes have labels."""
+    """Return tags and depths of derivations; ``label_of`` names the label of each node, None: nodes have labels."""
     tags: list[str] = []
     depth: list[float] = []
     for tree in trees:
@@ -103,7 +103,7 @@ def _posterior(oracle: Oracle, sentence: Sequence[str]) -> Posterior:
     if unknown is None:
         try:
             return posterior(require(oracle.truth, "parses", "a structure of sentences"), sentence)
-        except InputError:  # impossible, unless rare words stand for others
+        except InputError:  # impossible, unless rare words are replaced
             if not oracle.collapsed:
                 raise
     elif not oracle.collapsed:
@@ -125,19 +125,19 @@ def _expected(posterior: Posterior, labels: Sequence[str]) -> tuple[FloatArray, 
 
 
 class Members(NamedTuple):
-    """The tokens of a group."""
+    """The member tokens of a group."""
 
     token: IntArray  #: (n,) numbers of tokens, ascending, at least one
-    share: FloatArray  #: (n,) how much of each is in the group, above 0
+    share: FloatArray  #: (n,) share of each token in the group, above 0
 
 
 class Means(NamedTuple):
-    """Means of C columns in G groups; those that stand in too few sentences are NaN but for ``value``."""
+    """The means of C columns in G groups; groups in too few sentences only have ``value``, the rest is NaN."""
 
     value: FloatArray  #: (C, G)
     low: FloatArray  #: (C, G) lower end of the 95% interval
     high: FloatArray  #: (C, G)
-    resampled: FloatArray  #: (R, C, G) of each resample; NaN where the group does not occur in it
+    resampled: FloatArray  #: (R, C, G) means of each resample; NaN if the group does not occur in it
     total: FloatArray  #: (G, N) sum of the last column in each sentence
     tokens: FloatArray  #: (G, N) tokens of each sentence in the group
 
@@ -145,8 +145,8 @@ class Means(NamedTuple):
 def enough_sentences(share: FloatArray) -> bool:
     """Return True if a group is in enough sentences for an interval: their effective number is `FEWEST` or more.
 
-    It is ``(sum of s)^2 / sum of s^2`` (Kish 1965), the number of sentences where all have the same share s of tokens
-    in the group; a sentence that is in it by a hair hardly counts.
+    It is ``(sum of s)^2 / sum of s^2`` (Kish 1965), the number of sentences if all have the same share s of tokens
+    in the group; a sentence with a tiny share hardly counts.
 
     Args:
         share: (N,) tokens of each sentence in the group.
@@ -155,25 +155,25 @@ def enough_sentences(share: FloatArray) -> bool:
 
 
 def group_means(values: FloatArray, groups: Sequence[Members], sentence: Int32Array, *, seed: int) -> Iterator[Means]:
-    """Weighted means, a few groups at once, in order; all groups and columns share their resamples.
+    """Yield weighted means of several groups at a time, in order, with common resamples for all.
 
     Args:
-        values: (T, C), finite.
-        groups: of the tokens.
+        values: finite values, (T, C).
+        groups: groups of the tokens.
         sentence: (T,) sentence of each token, ascending.
-        seed: of the bootstrap.
+        seed: seed of the bootstrap.
     """
     row = _rows(sentence)
     n, columns = int(row[-1]) + 1, values.shape[1]
     step = max(1, CELLS // (5 * columns * max(n, REPLICATES)))
     for start in range(0, len(groups), step):
         some = groups[start : start + step]
-        sums = np.empty((n, columns + 1, len(some)))  # of each sentence; the last column counts tokens
+        sums = np.empty((n, columns + 1, len(some)))  # sums by sentence; the last column counts tokens
         for g, (token, share) in enumerate(some):
-            own = row[token]
-            sums[:, columns, g] = _sums(own, share, n)
+            row_of_token = row[token]
+            sums[:, columns, g] = _sums(row_of_token, share, n)
             for c in range(columns):
-                sums[:, c, g] = _sums(own, share * values[token, c], n)
+                sums[:, c, g] = _sums(row_of_token, share * values[token, c], n)
         few = [not enough_sentences(share) for share in sums[:, columns].T]
         total = sums[:, :columns].reshape(n, -1)
         count = np.tile(sums[:, columns], columns)
@@ -187,11 +187,11 @@ def group_means(values: FloatArray, groups: Sequence[Members], sentence: Int32Ar
 
 
 def group_medians(values: FloatArray, groups: Sequence[Members]) -> FloatArray:
-    """Weighted median of each group, (G,): of equal weights the median, the middle of the two values if two are.
+    """Compute the weighted median of each group, (G,), or the middle of two medians.
 
     Args:
-        values: (T,) finite.
-        groups: of the tokens.
+        values: finite values, (T,).
+        groups: groups of the tokens.
     """
     medians = np.empty(len(groups))
     for g, (token, share) in enumerate(groups):
@@ -202,38 +202,38 @@ def group_medians(values: FloatArray, groups: Sequence[Members]) -> FloatArray:
 
 
 def median_intervals(values: FloatArray, groups: Sequence[Members], sentence: Int32Array, *, seed: int) -> FloatArray:
-    """Their 95% intervals, (2, G), NaN where a group stands in too few sentences.
+    """Compute 95% intervals of weighted medians, (2, G); NaN for groups in too few sentences.
 
-    Values are sorted once. A resample counts how often each sentence is drawn, and only the few values near the median
-    of all are looked at one by one; those below them count in sums by sentence. Where the median of a resample lies
-    elsewhere, all values are looked at, so that intervals are exact.
+    Values are sorted once. A resample counts how often each sentence is sampled, and only the few values near the
+    median of all are compared one by one; smaller values count in sums by sentence. If the median of a resample is
+    elsewhere, all values are compared, so intervals are exact.
 
     Args:
-        values: (T,) finite.
-        groups: of the tokens.
+        values: finite values, (T,).
+        groups: groups of the tokens.
         sentence: (T,) sentence of each token, ascending.
-        seed: of the bootstrap.
+        seed: seed of the bootstrap.
     """
     row = _rows(sentence)
     n = int(row[-1]) + 1
-    near = [_near_median(values, own, row, n) for own in groups]
-    drawn = np.full((REPLICATES, len(groups)), np.nan)
+    near = [_near_median(values, group, row, n) for group in groups]
+    resampled = np.full((REPLICATES, len(groups)), np.nan)
     done = 0
     for times in resampled_times(n, seed=seed):
-        for g, (window, own) in enumerate(zip(near, groups, strict=True)):
+        for g, (window, group) in enumerate(zip(near, groups, strict=True)):
             if window is None:
                 continue
-            medians, known = window.medians(times)
-            if not known.all():
-                medians[~known] = _sorted(values, own, row, n).medians(times[~known])[0]
-            drawn[done : done + len(times), g] = medians
+            medians, inside = window.medians(times)
+            if not inside.all():
+                medians[~inside] = _sorted(values, group, row, n).medians(times[~inside])[0]
+            resampled[done : done + len(times), g] = medians
         done += len(times)
-    return np.stack(_ends(drawn))
+    return np.stack(_ends(resampled))
 
 
 @dataclass(frozen=True, eq=False)
 class _Window:
-    """Some neighbouring values of a group, rising, with the group's weight in every sentence."""
+    """A window of neighbouring values of a group, ascending, with the group's weight in every sentence."""
 
     values: FloatArray  #: (M,)
     share: FloatArray  #: (M,)
@@ -242,8 +242,8 @@ class _Window:
     total: FloatArray  #: (N,) weight of all values in each sentence
 
     def medians(self, times: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """The median where sentence i is drawn ``times[r, i]`` times, and whether it lies in the window, (R,) each."""
-        medians, known = np.full(len(times), np.nan), np.ones(len(times), dtype=bool)
+        """Compute medians if sentence i is sampled ``times[r, i]`` times; also True if inside the window, (R,) each."""
+        medians, inside = np.full(len(times), np.nan), np.ones(len(times), dtype=bool)
         step = max(1, CELLS // len(self.values))
         for start in range(0, len(times), step):
             part = times[start : start + step]
@@ -253,21 +253,21 @@ class _Window:
             np.cumsum(reached, axis=1, out=reached)
             reached += before[:, None]
             slack = _slack(half)
-            known[start : start + step] = ((before < half - slack) & (reached[:, -1] > half + slack)) | (half == 0.0)
+            inside[start : start + step] = ((before < half - slack) & (reached[:, -1] > half + slack)) | (half == 0.0)
             medians[start : start + step] = _medians(self.values, reached, half)
-        return medians, known
+        return medians, inside
 
 
-def _sorted(values: FloatArray, own: Members, row: IntArray, n: int) -> _Window:
-    """All values of a group."""
-    order = np.argsort(values[own.token], kind="stable")
-    at, share = row[own.token][order], own.share[order]
-    return _Window(values[own.token][order], share, at, np.zeros(n), _sums(at, share, n))
+def _sorted(values: FloatArray, group: Members, row: IntArray, n: int) -> _Window:
+    """Return all values of a group."""
+    order = np.argsort(values[group.token], kind="stable")
+    at, share = row[group.token][order], group.share[order]
+    return _Window(values[group.token][order], share, at, np.zeros(n), _sums(at, share, n))
 
 
-def _near_median(values: FloatArray, own: Members, row: IntArray, n: int) -> _Window | None:
-    """The values among which nearly every resampled median is; None: too few sentences."""
-    whole = _sorted(values, own, row, n)
+def _near_median(values: FloatArray, group: Members, row: IntArray, n: int) -> _Window | None:
+    """Return the values that include nearly every resampled median; None for too few sentences."""
+    whole = _sorted(values, group, row, n)
     if not enough_sentences(whole.total):
         return None
     reached = np.cumsum(whole.share)
@@ -276,13 +276,14 @@ def _near_median(values: FloatArray, own: Members, row: IntArray, n: int) -> _Wi
     lower = _sums(whole.row[:middle], whole.share[:middle], n)
     spread = WINDOW * float(np.sqrt(np.square(lower - whole.total / 2.0).sum()))
     start, stop = (int(i) for i in np.searchsorted(reached, (half - spread, half + spread)))
-    kept = slice(max(0, start - 1), stop + 2)
-    below = _sums(whole.row[: kept.start], whole.share[: kept.start], n)
-    return _Window(whole.values[kept].copy(), whole.share[kept].copy(), whole.row[kept].copy(), below, whole.total)
+    window = slice(max(0, start - 1), stop + 2)
+    below = _sums(whole.row[: window.start], whole.share[: window.start], n)
+    share, rows = whole.share[window].copy(), whole.row[window].copy()
+    return _Window(whole.values[window].copy(), share, rows, below, whole.total)
 
 
 def _medians(values: FloatArray, reached: FloatArray, half: FloatArray) -> FloatArray:
-    """Values where cumulated weights (R, M) of rising values (M,) reach half (R,), and pass it; NaN for none."""
+    """Find values (M,) at which cumulative weights (R, M) reach and pass half (R,); NaN if none does."""
     slack = _slack(half)
     low = np.argmax(reached >= (half - slack)[:, None], axis=1)
     high = np.argmax(reached > (half + slack)[:, None], axis=1)
@@ -290,7 +291,7 @@ def _medians(values: FloatArray, reached: FloatArray, half: FloatArray) -> Float
 
 
 def _sums(row: IntArray, values: FloatArray, n: int) -> FloatArray:
-    """Sum of values in each of n sentences, (n,)."""
+    """Sum values in each of n sentences, (n,)."""
     return np.bincount(row, values, minlength=n).astype(np.float64, copy=False)
 
 
@@ -299,24 +300,24 @@ def _slack(half: FloatArray) -> FloatArray:
 
 
 def _rows(sentence: Int32Array) -> IntArray:
-    """Sentences numbered from 0 without gaps, (T,)."""
+    """Number sentences from 0 without gaps, (T,)."""
     return np.asarray(np.cumsum(np.diff(sentence, prepend=-1) != 0) - 1, dtype=np.int64)
 
 
-def _ends(drawn: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Quantiles over resamples (R, ...) that are not NaN; NaN where all are."""
-    low, high = np.full((2, *drawn.shape[1:]), np.nan)
-    missing = np.isnan(drawn)
+def _ends(resampled: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Compute quantiles over resamples (R, ...) that are not NaN; NaN if all are NaN."""
+    low, high = np.full((2, *resampled.shape[1:]), np.nan)
+    missing = np.isnan(resampled)
     every, some = ~missing.any(axis=0), missing.any(axis=0) & ~missing.all(axis=0)
-    low[every], high[every] = np.quantile(drawn[:, every], TAILS, axis=0)
+    low[every], high[every] = np.quantile(resampled[:, every], TAILS, axis=0)
     if some.any():
-        low[some], high[some] = np.nanquantile(drawn[:, some], TAILS, axis=0)
+        low[some], high[some] = np.nanquantile(resampled[:, some], TAILS, axis=0)
     return low, high
 
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Shares of tokens in G groups; the shares of a token sum to one."""
+    """A grouping of tokens into G groups; the shares of a token sum to one."""
 
     by: By
     names: tuple[str, ...]  #: (G,)
@@ -325,27 +326,27 @@ class Grouping:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """The T scored positions of some sentences."""
+    """The T scored positions of sentences."""
 
     paired: Paired
-    sentences: Sequence[Sequence[str]]  #: all that were given
-    kept: IntArray  #: numbers of those that have a position
+    sentences: Sequence[Sequence[str]]  #: all input sentences
+    numbers: IntArray  #: numbers of the sentences with a scored position
 
     @property
     def is_end(self) -> BoolArray:
-        """Mask of the positions that are the end of their sentence, (T,)."""
+        """Mask of positions at the end of their sentence, (T,)."""
         return np.asarray(self.paired.position == self.length)
 
     @property
     def length(self) -> IntArray:
-        """Words of the sentence of each position, (T,)."""
+        """Number of words in the sentence of each position, (T,)."""
         return np.array([len(s) for s in self.sentences], dtype=np.int64)[self.paired.sentence]
 
     @property
     def word(self) -> IntArray:
-        """Number of each position's word among all words of the kept sentences, (T,); at an end that of the last."""
+        """Index of each position's word among the words of kept sentences, (T,); at an end, of the last word."""
         sizes = np.zeros(len(self.sentences), dtype=np.int64)
-        sizes[self.kept] = [len(self.sentences[i]) for i in self.kept.tolist()]
+        sizes[self.numbers] = [len(self.sentences[i]) for i in self.numbers.tolist()]
         first = np.cumsum(sizes) - sizes
         return np.asarray(first[self.paired.sentence] + np.minimum(self.paired.position, self.length - 1))
 
@@ -356,7 +357,7 @@ def by_all(places: Places) -> Grouping:
 
 
 def by_class(places: Places, structure: Structure, classes: TagClasses) -> Grouping:
-    """Group by class of tag; the end of a sentence is one of its own.
+    """Group by class of tag; sentence ends are a separate group.
 
     Raises:
         InputError: ``classes`` miss a tag.
@@ -367,9 +368,9 @@ def by_class(places: Places, structure: Structure, classes: TagClasses) -> Group
     is_word, word = np.flatnonzero(~places.is_end), places.word
     members = {}
     for name, share in zip(names, shares.T, strict=True):
-        own = share[word[is_word]]
-        if own.any():
-            members[name] = Members(is_word[own > 0.0], own[own > 0.0])
+        word_share = share[word[is_word]]
+        if word_share.any():
+            members[name] = Members(is_word[word_share > 0.0], word_share[word_share > 0.0])
     if len(end := np.flatnonzero(places.is_end)):
         members[END] = Members(end, np.ones(len(end)))
     return Grouping("class", tuple(members), tuple(members.values()))
@@ -388,18 +389,18 @@ def by_length(places: Places) -> Grouping:
 
 
 def by_position(places: Places) -> Grouping:
-    """Group by place in the sentence, from 1; the end of a sentence of n words stands at n + 1."""
+    """Group by place in the sentence, from 1; the end of a sentence of n words is at n + 1."""
     return _parted("position", places.paired.position.astype(np.int64) + 1)
 
 
 def by_frequency(places: Places, events: Events, bands: IntArray, names: Sequence[str]) -> Grouping:
-    """Group by the exact probability of the word among all tokens, as the model tells words apart.
+    """Group by the exact probability of the word among all tokens, in the vocabulary of the model.
 
-    ``bands`` and ``names`` are those of `truesource.evaluation.divergence.blocks.frequency_bands`.
+    ``bands`` and ``names`` come from `truesource.evaluation.divergence.blocks.frequency_bands`.
     """
     column = {word: i for i, word in enumerate(events.words)}
     unknown = len(events.words)
-    words = [word for i in places.kept.tolist() for word in places.sentences[i]]
+    words = [word for i in places.numbers.tolist() for word in places.sentences[i]]
     group = bands[[column.get(word, unknown) for word in words]][places.word]
     if events.causal:
         group = np.where(places.is_end, bands[unknown + 1], group)
@@ -407,8 +408,8 @@ def by_frequency(places: Places, events: Events, bands: IntArray, names: Sequenc
 
 
 def _parted(by: By, value: IntArray, names: Sequence[str] | None = None) -> Grouping:
-    """A group for each value, in rising order; ``names`` has that of each value from 0 on, None: the number itself."""
+    """Build a group for each value, ascending; ``names`` has a name for each value from 0; None: the number."""
     order = np.argsort(value, kind="stable")
     values, start = np.unique(value[order], return_index=True)
-    members = tuple(Members(own, np.ones(len(own))) for own in np.split(order, start[1:]))
+    members = tuple(Members(tokens, np.ones(len(tokens))) for tokens in np.split(order, start[1:]))
     return Grouping(by, tuple(str(v) if names is None else names[v] for v in values.tolist()), members)

@@ -1,4 +1,4 @@
-"""Distance of a model in training from the truth, measured on the same sentences again and again."""
+"""Distance of a model from the truth during training, measured repeatedly on the same sentences."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
 
 
-SENTENCES = 200  #: measured on unless more or fewer are asked for
-SPLIT = "dev"  #: they are the first of this split
+SENTENCES = 200  #: default number of sentences
+SPLIT = "dev"  #: split whose first sentences are used
 
 
 class OracleMonitor:
-    """Called with a model, it gives ``relative_ppl`` and, of models with distributions, ``kl``, ``js`` and ``tv``.
+    """A function of a model that returns ``relative_ppl`` and, with full distributions, ``kl``, ``js`` and ``tv``.
 
-    Of transformed text only masked models have the latter, see `truesource.evaluation.core.oracle.Oracle`.
+    For transformed text, only masked models have the latter, see `truesource.evaluation.core.oracle.Oracle`.
 
-    ``relative_ppl`` is perplexity over that of the truth, on the tokens of the sentences with their ends; the
-    divergences are means over the contexts there, exact in each, nats. The truth is computed at the first call, for
-    the words that the model tells apart, and kept. Where it is known exactly which sentences the text leaves out,
-    ``relative_ppl`` is that to the truth without them; the divergences stay those from the grammar.
+    ``relative_ppl`` is the perplexity over the true one, on the tokens of the sentences with their ends; the
+    divergences are means over these contexts, exact in each, nats. The truth is computed at the first call, in
+    the vocabulary of the model, and cached. If the sentences that the text excludes are known exactly,
+    ``relative_ppl`` is relative to the truth without them; divergences are always from the grammar.
 
     Args:
         setting: text and truth.
@@ -42,23 +42,23 @@ class OracleMonitor:
 
     def __init__(self, setting: Setting) -> None:
         if not setting.sentences:
-            raise InputError("there are no sentences to compare the model with the truth on")
+            raise InputError("there are no sentences on which to compare the model with the truth; add some")
         self.setting = setting
-        self._correction = 1.0  #: of ``relative_ppl``
+        self._correction = 1.0  #: correction of ``relative_ppl``
         self._truth: CachedTruth | None = None
 
     @classmethod
     def on_corpus(
         cls, truth: Truth, corpus: Corpus, *, split: str = SPLIT, sentences: int = SENTENCES
     ) -> OracleMonitor:
-        """One on the first ``sentences`` of a split, under the conditions that it was drawn under.
+        """Build a monitor on the first ``sentences`` of a split, with the conditions of its sampling.
 
         Raises:
             InputError: the corpus has no such split.
         """
         if split not in corpus.splits:
             raise InputError(
-                f"the corpus has no split {split!r} to compare the model with the truth on;"
+                f"the corpus has no split {split!r} on which to compare the model with the truth;"
                 f" it has {', '.join(corpus.splits)}"
             )
         truth, transform = text_grammar(truth, corpus.transform)
@@ -67,10 +67,10 @@ class OracleMonitor:
         return cls(Setting(truth, some, corpus.lengths, excluded=excluded, transform=transform))
 
     def __call__(self, model: LanguageModel) -> dict[str, float]:
-        """Measure where the model stands now; always a model of one kind with one vocabulary.
+        """Measure a model; all models must be of one kind with one vocabulary.
 
         Raises:
-            InputError: the grammar can make none of the sentences, or they are too long for the model.
+            InputError: the grammar gives all sentences probability 0, or they are too long for the model.
         """
         tokens = offers(model, "distributions") and not of_sentences(self.setting.transform, model.objective)
         if model.vocabulary is None or not tokens:
@@ -86,15 +86,15 @@ class OracleMonitor:
         return values
 
     def _corrected(self, model: LanguageModel) -> Sequence[Sequence[str]]:
-        """The sentences that the truth can make, once its perplexity of them is known without what they leave out."""
+        """Return possible sentences under the truth, after correcting its perplexity for excluded sentences."""
         setting = self.setting
         if setting.excluded is None or not setting.excluded.exact:
             return setting.sentences
         free = setting.full_oracle(model).score(setting.sentences, ScoringFrame())
-        kept = setting.truth(model)
-        if kept.log_prob.size:
-            self._correction = math.exp(float((kept.log_prob - at_positions_of(free, kept).log_prob).mean()))
-        impossible = set(kept.impossible.tolist())
+        exact = setting.truth(model)
+        if exact.log_prob.size:
+            self._correction = math.exp(float((exact.log_prob - at_positions_of(free, exact).log_prob).mean()))
+        impossible = set(exact.impossible.tolist())
         return [sentence for i, sentence in enumerate(setting.sentences) if i not in impossible]
 
     def _score(self, model: LanguageModel) -> dict[str, float]:

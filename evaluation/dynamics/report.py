@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from truesource.grammar.tree import Tree
     from truesource.lmtrain.references import ModelReference
 
-# Okabe & Ito (2008), and darker kin; one a class, in the order of the classes
+# Okabe & Ito (2008), and darker shades; one per class, in the order of the classes
 COLOURS = ("#E69F00", "#0066A6", "#00805F", "#8C4A73", "#56B4E9", "#7A5C00", "#D673AB", "#111827", "#5B3F8C")
 GAP = "ln Q \N{MINUS SIGN} ln P"
 MEASURES = {
-    "mean": f"mean of {GAP}, nats a token",
-    "median": f"median of {GAP}, nats a token",
-    "kl": "exact KL(P‖Q), nats a token",
+    "mean": f"mean of {GAP}, nats per token",
+    "median": f"median of {GAP}, nats per token",
+    "kl": "exact KL(P‖Q), nats per token",
 }
 PLACES = {
     "length": "words in the sentence",
@@ -47,8 +47,8 @@ PLACES = {
     "frequency": "frequency of the word",
     "depth": "constituents above the word",
 }
-IN_TREES = ("class", "depth")  #: groups that the rules of a grammar tell
-SMALL = 0.002  #: groups with a smaller share of the tokens are not drawn by place
+IN_TREES = ("class", "depth")  #: groups that need the rules of a grammar
+SMALL = 0.002  #: groups with a smaller share of the tokens are not drawn in figures by place
 HEADS = {
     "class": "class",
     "length": "words in sentence",
@@ -62,10 +62,10 @@ HEADS = {
 def measure(reference: ModelReference, setting: Setting, settings: DynamicsSettings) -> EvaluatorOutput:
     """Measure all snapshots of a model, the model itself last; see `evaluation.dynamics.compare.learning_dynamics`.
 
-    Tokens of a process have no class and no depth, so that there are no curves of these.
+    Tokens of a process have no class and no depth, so these curves are missing.
 
     Raises:
-        InputError: there is no class of a name in ``settings.only``, no exact divergence to show, or no derivations.
+        InputError: there is no class for a name in ``settings.only``, no exact divergence to show, or no derivations.
         NothingToMeasureError: the model has no snapshots, or its text is transformed.
     """
     from truesource.lmtrain.snapshots import checkpoints_of, snapshots  # torch, after the quick checks
@@ -78,12 +78,12 @@ def measure(reference: ModelReference, setting: Setting, settings: DynamicsSetti
     classes = PENN if settings.classes is None else read_classes(settings.classes)
     frame = setting.frame
     if settings.measure == "kl" and frame != "default":
-        raise InputError(f"there is no exact KL divergence in the frame {frame}, which leaves out positions")
+        raise InputError(f"there is no exact KL divergence in the frame {frame}, which excludes positions")
     if settings.only:
         names = (*classes.table(tags_of(setting.grammar))[0], END)
         unknown = [group for group in settings.only if group not in names]
         if unknown:
-            raise InputError(f"there is no class {unknown[0]!r}; there are {', '.join(names)}")
+            raise InputError(f"there is no class {unknown[0]!r}; choose from {', '.join(names)}")
     if reference.folder is not None and not snapshots(reference.folder):
         raise NothingToMeasureError(f"{reference.title} has no snapshots of its training", "no-snapshots")
     steps = checkpoints_of(reference, "evaluate dynamics")
@@ -95,20 +95,20 @@ def measure(reference: ModelReference, setting: Setting, settings: DynamicsSetti
         classes=classes,
         trees=sampled_trees(setting) if settings.tags == "paper" else None,
     )
-    told = findings(result)
+    sentences = findings(result)
     measured = "mean" if settings.measure == "kl" and not result.contexts else settings.measure
     without_kl = settings.contexts and frame != "default"
     return EvaluatorOutput(
         scores=result.as_scores(),
-        entries={**result.as_record(), "measure": measured, "only": list(settings.only), "findings": told},
+        entries={**result.as_record(), "measure": measured, "only": list(settings.only), "findings": sentences},
         impossible=(result.impossible_model.tolist(), result.impossible_truth.tolist()),
-        notes=[f"No exact KL divergence: the frame {frame} leaves out positions"] if without_kl else [],
-        line="\n".join([*told, str(result.score("all", 0, len(result.steps) - 1, "log_ratio"))]),
+        notes=[f"No exact KL divergence: the frame {frame} excludes positions"] if without_kl else [],
+        line="\n".join([*sentences, str(result.score("all", 0, len(result.steps) - 1, "log_ratio"))]),
     )
 
 
 def sampled_trees(setting: Setting) -> list[Tree]:
-    """The derivations that the sentences of a setting were sampled with.
+    """Read the derivations that the sentences of a setting were sampled with.
 
     Raises:
         InputError: this is not a corpus folder, it was sampled without trees, or its text is transformed: trees have
@@ -117,11 +117,11 @@ def sampled_trees(setting: Setting) -> list[Tree]:
     text = setting.text
     if text is None or text.corpus is None:
         path = None if text is None else text.path
-        raise InputError("there are no derivations in this text; take --tags drawn, or a corpus folder", path)
+        raise InputError("there are no derivations in this text; use --tags drawn, or a corpus folder", path)
     if text.corpus.transform is not None:
         raise InputError(
-            "trees of this corpus have the order of the original sentences, the text that of"
-            f" {text.corpus.transform}; take --tags expected or drawn",
+            "trees of this corpus have the order of the original sentences, but the text has the order of"
+            f" {text.corpus.transform}; use --tags expected or drawn",
             text.corpus.path,
             code="transformed",
         )
@@ -129,11 +129,11 @@ def sampled_trees(setting: Setting) -> list[Tree]:
 
 
 def figure(record: Record, salt: str) -> str:
-    """All panels in one ``<svg>``.
+    """Draw all panels in one ``<svg>``.
 
     Args:
-        record: of a model.
-        salt: of the identifiers in the figure.
+        record: record of a model.
+        salt: salt of the identifiers in the figure.
 
     Raises:
         InputError: there are no values of the measure.
@@ -149,44 +149,44 @@ def figure(record: Record, salt: str) -> str:
     if places:
         parts.append((2.9 * ((len(places) + 1) // 2), lambda part: _places(part, record, places)))
     heights = [height for height, _ in parts]
-    with new_figure(9.6, sum(heights), salt) as drawn:
-        rows: Any = drawn.subfigures(len(parts), 1, height_ratios=heights, squeeze=False)
+    with new_figure(9.6, sum(heights), salt) as canvas:
+        rows: Any = canvas.subfigures(len(parts), 1, height_ratios=heights, squeeze=False)
         for (_, draw), part in zip(parts, rows[:, 0], strict=True):
             draw(part)
-        return to_svg(drawn, salt, f"Learning dynamics of {record['model']}")
+        return to_svg(canvas, salt, f"Learning dynamics of {record['model']}")
 
 
 def curves_figure(number: int, record: Record) -> str:
-    """The curve of every class on a logarithmic axis of steps, as ``<svg>``."""
-    with new_figure(9.6, 4.3, f"learning{number}") as drawn:
-        _curves(drawn, record)
-        return to_svg(drawn, f"learning{number}", f"Divergence of {record['model']} from the truth while it learns")
+    """Draw the curve of every class on a logarithmic axis of steps, as ``<svg>``."""
+    with new_figure(9.6, 4.3, f"learning{number}") as canvas:
+        _curves(canvas, record)
+        return to_svg(canvas, f"learning{number}", f"Divergence of {record['model']} from the truth while it learns")
 
 
 def bars_figure(number: int, record: Record) -> str:
-    """Every class at the last checkpoint, with intervals, as ``<svg>``."""
-    with new_figure(9.6, 0.9 + 0.36 * len(_shown(record, curves_of(record))), f"classes{number}") as drawn:
-        _bars(drawn, record)
-        return to_svg(drawn, f"classes{number}", f"Divergence of {record['model']} by class of word at the end")
+    """Draw every class at the last checkpoint, with intervals, as ``<svg>``."""
+    with new_figure(9.6, 0.9 + 0.36 * len(_shown(record, curves_of(record))), f"classes{number}") as canvas:
+        _bars(canvas, record)
+        return to_svg(canvas, f"classes{number}", f"Divergence of {record['model']} by class of word at the end")
 
 
 def places_figure(number: int, record: Record) -> str | None:
-    """By length, position, frequency and depth at the last checkpoints, as ``<svg>``; None where none was measured."""
+    """Draw length, position, frequency and depth at the last checkpoints, as ``<svg>``; None if unmeasured."""
     places = _measured(record)
     if not places:
         return None
-    with new_figure(9.6, 2.9 * ((len(places) + 1) // 2), f"places{number}") as drawn:
-        _places(drawn, record, places)
-        return to_svg(drawn, f"places{number}", f"Divergence of {record['model']} by place and frequency")
+    with new_figure(9.6, 2.9 * ((len(places) + 1) // 2), f"places{number}") as canvas:
+        _places(canvas, record, places)
+        return to_svg(canvas, f"places{number}", f"Divergence of {record['model']} by place and frequency")
 
 
 def curves_of(record: Record) -> str:
-    """The grouping that curves and bars show: classes where measured, else all tokens; empty where neither was."""
+    """Return the grouping of curves and bars: classes if measured, else all tokens, else empty."""
     return next((by for by in ("class", "all") if by in record["curves"]), "")
 
 
 def _measure(record: Record) -> str:
-    """A key of `MEASURES`."""
+    """Return a key of `MEASURES`."""
     return str(record.get("measure", "mean"))
 
 
@@ -204,37 +204,37 @@ def _name(name: str) -> str:
 
 
 def _measured(record: Record) -> list[str]:
-    """The groups that have values at the last checkpoint."""
+    """Return the groups that have values at the last checkpoint."""
     measure = _measure(record)
-    found = {by: record["curves"][by] for by in PLACES if by in record["curves"]}
-    return [by for by, curves in found.items() if any(x is not None for x in curves[measure]["value"][-1])]
+    curves_by_place = {by: record["curves"][by] for by in PLACES if by in record["curves"]}
+    return [by for by, curves in curves_by_place.items() if any(x is not None for x in curves[measure]["value"][-1])]
 
 
 def _rows(values: Any) -> FloatArray:
-    """Lists with None where there is no number, as an array with NaN, which is not drawn."""
+    """Convert lists with None for missing numbers to an array with NaN, which is not drawn."""
     return np.array([[np.nan if x is None else x for x in row] for row in values], dtype=np.float64)
 
 
 def _ends(curves: Record, measure: str) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
-    """Values (C, G), and the ends of their intervals where every checkpoint can have them."""
-    found = curves[measure]
+    """Return values (C, G), and the ends of their intervals if every checkpoint can have them."""
+    values = curves[measure]
     if measure == "median":
-        return _rows(found["value"]), None, None
-    return _rows(found["value"]), _rows(found["low"]), _rows(found["high"])
+        return _rows(values["value"]), None, None
+    return _rows(values["value"]), _rows(values["low"]), _rows(values["high"])
 
 
-def _curves(drawn: Any, record: Record) -> None:
+def _curves(canvas: Any, record: Record) -> None:
     by, measure = curves_of(record), _measure(record)
     curves = record["curves"][by]
     steps = np.array(record["steps"], dtype=np.float64)
     x = np.log1p(steps)
     value, low, high = _ends(curves, measure)
-    shown = _shown(record, by)
+    groups = _shown(record, by)
     lines = record["lines"] if measure == "mean" else []
-    whole, near = drawn.subplots(1, 2, width_ratios=(1.0, 1.15))
+    whole, near = canvas.subplots(1, 2, width_ratios=(1.0, 1.15))
     for axes in (whole, near):
         axes.axhline(0.0, color=TRUTH, linewidth=1.5, zorder=1)
-        for g in shown:
+        for g in groups:
             name = curves["names"][g]
             colour, dash = _colour(name, g), (0, (4, 2)) if name == END else "solid"
             axes.plot(x, value[:, g], color=colour, linestyle=dash, linewidth=1.7, marker="o", markersize=2.6)
@@ -251,17 +251,17 @@ def _curves(drawn: Any, record: Record) -> None:
     start = int(np.searchsorted(x, 0.6 * x[-1])) if len(x) > 3 else 0
     start = min(start, max(0, len(x) - 2))
     late = min(int(np.searchsorted(x, 0.88 * x[-1])), max(0, len(x) - 2))
-    there = value[late:, shown]
+    there = value[late:, groups]
     there = there[np.isfinite(there)]
     if len(there):
-        # the last points fill the second panel; curves enter it from outside
+        # the last points fill the second panel; curves enter it from the left
         low_end, high_end = min(float(there.min()), 0.0), max(float(there.max()), 0.0)
         margin = 0.07 * max(high_end - low_end, 1e-3)
         near.set_ylim(low_end - margin, high_end + margin)
     near.set_xlim(x[start] - 0.02 * x[-1], x[-1] + 0.02 * x[-1])
     whole.set_title("the whole training", fontsize=9.5, color=QUIET)
     near.set_title("its end, enlarged", fontsize=9.5, color=QUIET)
-    labels = [(value[-1, g], _name(curves["names"][g]), _colour(curves["names"][g], g)) for g in shown]
+    labels = [(value[-1, g], _name(curves["names"][g]), _colour(curves["names"][g], g)) for g in groups]
     if by == "class" and "all" in record["curves"] and not record.get("only"):
         labels.append((_ends(record["curves"]["all"], measure)[0][-1, 0], "all tokens", "#111827"))
     labels.append((0.0, "the truth", TRUTH))
@@ -271,7 +271,7 @@ def _curves(drawn: Any, record: Record) -> None:
 
 
 def _label_ends(axes: Any, x: float, labels: Sequence[tuple[float, str, str]]) -> None:
-    """Names beside the last point of each curve, moved apart where they would overlap."""
+    """Write names next to the last point of each curve, moved apart if they overlap."""
     bottom, top = axes.get_ylim()
     apart = 0.062 * (top - bottom)
     order = sorted(labels)
@@ -296,14 +296,14 @@ def _label_ends(axes: Any, x: float, labels: Sequence[tuple[float, str, str]]) -
         )
 
 
-def _bars(drawn: Any, record: Record) -> None:
+def _bars(canvas: Any, record: Record) -> None:
     by = curves_of(record)
     curves = record["curves"][by]
     value, low, high = _ends(curves, "mean")
     median = _rows(curves["median"]["value"])[-1]
     exact = -_rows(curves["kl"]["value"])[-1]
     order = sorted(_shown(record, by), key=lambda g: value[-1, g])
-    axes = drawn.subplots()
+    axes = canvas.subplots()
     axes.axvline(0.0, color=TRUTH, linewidth=1.5)
     for y, g in enumerate(order):
         name = curves["names"][g]
@@ -325,25 +325,25 @@ def _bars(drawn: Any, record: Record) -> None:
     axes.set_yticks(at, [f"{_name(curves['names'][g])}, {share[g]:.0%} of tokens" for g in order])
     axes.tick_params(axis="y", length=0, labelcolor="#1f2937")
     axes.set_ylim(len(order) - 0.4, -0.6)
-    axes.set_xlabel(f"mean of {GAP} at step {record['steps'][-1]:,}, nats a token, with 95% interval")
+    axes.set_xlabel(f"mean of {GAP} at step {record['steps'][-1]:,}, nats per token, with 95% interval")
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x")
     axes.legend(loc="lower left", frameon=True, facecolor="white", edgecolor="none")
 
 
-def _places(drawn: Any, record: Record, places: Sequence[str]) -> None:
+def _places(canvas: Any, record: Record, places: Sequence[str]) -> None:
     measure = _measure(record)
-    panels = drawn.subplots((len(places) + 1) // 2, min(2, len(places)), squeeze=False).ravel()
+    panels = canvas.subplots((len(places) + 1) // 2, min(2, len(places)), squeeze=False).ravel()
     for axes in panels[len(places) :]:
         axes.set_visible(False)
     for number, (axes, by) in enumerate(zip(panels, places, strict=False)):
         curves = record["curves"][by]
         value, low, high = _ends(curves, measure)
         share = np.array(curves["tokens"]) / sum(curves["tokens"])
-        shown = [g for g, name in enumerate(curves["names"]) if share[g] >= SMALL and np.isfinite(value[-1, g])]
+        groups = [g for g, name in enumerate(curves["names"]) if share[g] >= SMALL and np.isfinite(value[-1, g])]
         if low is not None:  # groups in fewer than ten sentences have no interval
-            shown = [g for g in shown if np.isfinite(low[-1, g])]
-        inner = [g for g in shown if curves["names"][g] != END]
+            groups = [g for g in groups if np.isfinite(low[-1, g])]
+        inner = [g for g in groups if curves["names"][g] != END]
         x = np.arange(len(inner))
         axes.axhline(0.0, color=TRUTH, linewidth=1.5)
         earlier = [c for c in (len(record["steps"]) - 3, len(record["steps"]) - 2) if c >= 0]
@@ -364,7 +364,7 @@ def _places(drawn: Any, record: Record, places: Sequence[str]) -> None:
         if number % 2 == 0:
             axes.set_ylabel({"kl": "KL(P‖Q), or part of it"}.get(measure, f"{measure} {GAP}") + ", nats")
         if number == 0:
-            drawn.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+            canvas.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3)
 
 
 def _step_name(record: Record, c: int) -> str:
@@ -372,21 +372,21 @@ def _step_name(record: Record, c: int) -> str:
 
 
 def _short(name: str) -> str:
-    """``1/1,000 to 1/100`` on two lines."""
+    """Split names such as ``1/1,000 to 1/100`` into two lines."""
     return name.replace(" to ", "\nto ").replace("below ", "below\n")
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:
-    """All tables of one model: its groups, or else all tokens."""
+    """Build all tables of one model: its groups, or else all tokens."""
     return [groups_table(record, by) for by in [by for by in record["curves"] if by != "all"] or ["all"]]
 
 
 def groups_table(record: Record, by: str) -> ReportTable:
-    """The groups at the last checkpoint, classes in the order in which they were learned, all tokens last.
+    """Build a table of groups at the last checkpoint, classes in the order of learning, all tokens last.
 
     Args:
-        record: of `truesource.evaluation.dynamics.table.Dynamics.as_record`.
-        by: what the groups are.
+        record: result of `truesource.evaluation.dynamics.table.Dynamics.as_record`.
+        by: kind of groups.
     """
     curves, level = record["curves"][by], f"{record['threshold']:g}"
     only = record.get("only") or curves["names"]
@@ -435,7 +435,7 @@ def _row(curves: Record, g: int, signature: str = "") -> TableRow:
 
 
 def _reached(steps: Sequence[float | None]) -> Cell | None:
-    """A step with the checkpoints around it; None where the group is not there at the last checkpoint."""
+    """Build a cell of a step with the checkpoints around it; None if the group is missing at the last one."""
     step, low, high = steps
     if step is None:
         return None
@@ -467,7 +467,7 @@ class DynamicsRecord(TypedDict):
 
 
 def section(run: MeasuredRun) -> list[dict[str, Any]]:
-    """Findings, figures and a table of each model; empty where no snapshots were measured."""
+    """Return findings, figures and tables of each model; empty if no snapshots were measured."""
     return [
         {
             **record,

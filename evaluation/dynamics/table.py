@@ -1,4 +1,4 @@
-"""Results about a model in training: curves of every group, when each is learned, and sentences that say so."""
+"""Results about a model in training: learning curves, milestones of groups, and findings in words."""
 
 from __future__ import annotations
 
@@ -28,42 +28,42 @@ from truesource.evaluation.measures.contrast import (
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array
 from truesource.grammar.support.printable import ResultRecords, few_code, listed
 
-SMALL = 0.02  #: groups with a smaller share of the tokens are passed over
+SMALL = 0.02  #: groups with a smaller share of the tokens are ignored in findings
 
 
 @dataclass(frozen=True)
 class Milestone:
-    """A step, and the interval of it.
+    """A step with its interval.
 
-    The interval is of what is not known of the step: which sentences there are, and where it is between two
-    checkpoints. Other seeds of training are not in it.
+    The interval covers the sample of sentences and the place between two
+    checkpoints. It does not cover other seeds of training.
     """
 
-    step: float | None  #: None: the curve ends above the level, or there is no level
-    low: float | None  #: None: there is no interval
-    high: float | None  #: None: later than the last checkpoint, or there is no interval
+    step: float | None  #: None: the curve ends above the level, or has no level
+    low: float | None  #: None: no interval
+    high: float | None  #: None: later than the last checkpoint, or no interval
 
 
 class Crossings(NamedTuple):
-    """Steps at which curves come below a level for good; all inf where there is no level."""
+    """The steps from which curves stay below a level; all inf without a level."""
 
-    step: FloatArray  #: (...,) read off between the two checkpoints; inf where the curve ends above
+    step: FloatArray  #: (...,) interpolated between two checkpoints; inf if the curve ends above
     before: FloatArray  #: (...,) step of the last checkpoint that is not below; of the first one if all are below
-    at: FloatArray  #: (...,) step of the checkpoint after it; inf where the curve ends above
+    at: FloatArray  #: (...,) step of the checkpoint after it; inf if the curve ends above
 
 
 def stays_below(steps: Sequence[int], divergence: FloatArray, level: FloatArray) -> Crossings:
-    """The step from which each curve is nearer to 0 than its level, and remains so.
+    """Find the step from which each curve stays nearer to 0 than its level.
 
-    Between checkpoints a curve is a straight line over ln(1 + step): a logarithmic axis on which step 0 has a place.
+    Between checkpoints, a curve is linear in ln(1 + step), a logarithmic axis that includes step 0.
 
     Args:
-        steps: (C,) rising.
+        steps: ascending steps, (C,).
         divergence: (..., C) nats, of either sign; NaN is never below.
-        level: (...,) nats, above 0; NaN: there is none.
+        level: (...,) nats, above 0; NaN: no level.
     """
-    known = np.asarray(steps, dtype=np.float64)
-    x, last = np.log1p(known), len(known) - 1
+    step_numbers = np.asarray(steps, dtype=np.float64)
+    x, last = np.log1p(step_numbers), len(step_numbers) - 1
     above = ~(np.abs(divergence) < level[..., None])
     from_end = np.argmax(above[..., ::-1], axis=-1)
     after = np.where(above.any(axis=-1), last + 1 - from_end, 0)
@@ -72,11 +72,11 @@ def stays_below(steps: Sequence[int], divergence: FloatArray, level: FloatArray)
     between = (after > 0) & (after <= last) & np.isfinite(upper)
     part = np.divide(np.abs(upper) - level, np.abs(upper - lower), out=np.zeros_like(lower), where=between)
     ended = after > last
-    steps_at = np.where(after > 0, np.expm1(x[before] + part * (x[at] - x[before])), known[0])
+    steps_at = np.where(after > 0, np.expm1(x[before] + part * (x[at] - x[before])), step_numbers[0])
     return Crossings(
         np.where(ended, np.inf, steps_at),
-        np.where(np.isnan(level), np.inf, known[before]),
-        np.where(ended, np.inf, known[at]),
+        np.where(np.isnan(level), np.inf, step_numbers[before]),
+        np.where(ended, np.inf, step_numbers[at]),
     )
 
 
@@ -84,9 +84,9 @@ def crossings(steps: Sequence[int], divergence: FloatArray, threshold: float | N
     """Find where curves stay below ``threshold`` nats, or, if None, below half of their first value above 0.
 
     Args:
-        steps: (C,) rising.
+        steps: ascending steps, (C,).
         divergence: (..., C) nats.
-        threshold: nats a token.
+        threshold: nats per token.
     """
     first = divergence[..., 0]
     half = np.where(first > 0.0, first / 2.0, np.nan)
@@ -94,32 +94,32 @@ def crossings(steps: Sequence[int], divergence: FloatArray, threshold: float | N
 
 
 def milestones(crossed: Crossings, resampled: Crossings, there: BoolArray) -> list[Milestone]:
-    """Milestones of G curves with 95% intervals from resampled sentences.
+    """Compute milestones of G curves with 95% intervals from resampled sentences.
 
     An interval goes from the 2.5% quantile of the checkpoints before to the 97.5% quantile of the checkpoints after.
 
     Args:
-        crossed: of the curves, (G,).
-        resampled: of resampled sentences, (R, G).
-        there: (R, G) whether the group occurs in the resample; where it never does there is no interval.
+        crossed: crossings of the curves, (G,).
+        resampled: crossings in resamples of sentences, (R, G).
+        there: True if the group occurs in the resample, (R, G); without any such resample, the interval is missing.
     """
-    made = []
+    results = []
     for g, (step, before) in enumerate(zip(crossed.step.tolist(), crossed.before.tolist(), strict=True)):
-        own = there[:, g]
+        occurs = there[:, g]
         ends = [np.inf, np.inf]
-        if np.isfinite(before) and own.any():
-            # order statistics, as nothing lies between a finite step and an infinite one
+        if np.isfinite(before) and occurs.any():
+            # order statistics, since finite and infinite steps cannot be interpolated
             ends = [
-                float(np.sort(side[own, g])[min(int(tail * own.sum()), own.sum() - 1)])
+                float(np.sort(side[occurs, g])[min(int(tail * occurs.sum()), occurs.sum() - 1)])
                 for side, tail in zip((resampled.before, resampled.at), TAILS, strict=True)
             ]
-        made.append(Milestone(*(x if np.isfinite(x) else None for x in (step, *ends))))
-    return made
+        results.append(Milestone(*(x if np.isfinite(x) else None for x in (step, *ends))))
+    return results
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LearningCurves:
-    """G groups at C checkpoints; ends of intervals are NaN where a group stands in too few sentences."""
+    """The curves of G groups at C checkpoints; ends of intervals are NaN for groups in too few sentences."""
 
     by: By
     names: tuple[str, ...]  #: (G,)
@@ -130,58 +130,58 @@ class LearningCurves:
     median: FloatArray  #: (C, G) of ln Q - ln P, nats
     median_ends: FloatArray  #: (2, G) 95% interval of the last row
     kl: tuple[Mapping[str, Score], ...]  #: at each checkpoint, the exact KL(P || Q) of groups that have one
-    infinite: tuple[Mapping[str, int], ...]  #: at each checkpoint, contexts in which that of a group is infinite
-    kl_tokens: Mapping[str, float]  #: contexts that it is of, or expected tokens of a group of words
-    half: tuple[Milestone, ...]  #: (G,) for good below half of the first divergence, which is minus the mean
-    threshold: tuple[Milestone, ...]  #: (G,) for good nearer to 0 than the threshold
+    infinite: tuple[Mapping[str, int], ...]  #: at each checkpoint, contexts in which the KL of a group is infinite
+    kl_tokens: Mapping[str, float]  #: number of contexts, or expected tokens of a group of words
+    half: tuple[Milestone, ...]  #: (G,) stays below half of the first divergence, which is minus the mean
+    threshold: tuple[Milestone, ...]  #: (G,) stays nearer to 0 than the threshold
     total: FloatArray  #: (G, N) sum of ln Q - ln P in each sentence at the last checkpoint, nats
     count: FloatArray  #: (G, N) expected tokens of each sentence
-    resampled_half: Crossings  #: (R, G) where half of the first divergence is gone in each resample
+    resampled_half: Crossings  #: (R, G) half of the first divergence, in each resample
 
 
 @dataclass(frozen=True)
 class Line:
-    """The best predictor that sees k words, P_k, on the tokens of learning curves."""
+    """The optimal k-word predictor P_k, on the tokens of learning curves."""
 
     words: int  #: k
     log_ratio: float  #: mean of ln P_k - ln P over the tokens, nats
     low: float | None  #: lower end of its 95% interval; None: too few sentences
     high: float | None
-    passed: Milestone  #: the step from which the model is better, for good
+    passed: Milestone  #: the step from which the model stays better
 
     def as_record(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         passed = [self.passed.step, self.passed.low, self.passed.high]
         return {"words": self.words, "value": self.log_ratio, "low": self.low, "high": self.high, "passed": passed}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Dynamics(ResultRecords):
-    """Result of `truesource.evaluation.dynamics.compare.learning_dynamics`."""
+    """The result of `truesource.evaluation.dynamics.compare.learning_dynamics`."""
 
     model: str
     objective: str
-    steps: tuple[int, ...]  #: (C,) of the checkpoints, rising
+    steps: tuple[int, ...]  #: (C,) steps of the checkpoints, ascending
     curves: Mapping[By, LearningCurves]
-    lines: tuple[Line, ...]  #: of predictors that see 0, 1, 2, ... words; none of masked models
-    level: float  #: the threshold, nats a token
-    contexts: int  #: that the exact divergence is of; 0: there is none
+    lines: tuple[Line, ...]  #: optimal predictors that see 0, 1, 2, ... words; empty for masked models
+    level: float  #: the threshold, nats per token
+    contexts: int  #: number of contexts of the exact divergence; 0: not computed
     frame: str  #: which positions count, see `truesource.generator.language_model.preset_frame`
-    tags: str  #: whose tags and depths, see `truesource.evaluation.dynamics.Tags`
+    tags: str  #: source of tags and depths, see `truesource.evaluation.dynamics.Tags`
     tokens: int
     sentences: int
-    impossible_model: Int32Array  #: sentences that a checkpoint cannot make
-    impossible_truth: Int32Array  #: sentences that the truth cannot make
-    seed: int  #: of the bootstrap
-    parts: Mapping[str, object]  #: of every signature
+    impossible_model: Int32Array  #: sentences with probability 0 under a checkpoint
+    impossible_truth: Int32Array  #: sentences with probability 0 under the truth
+    seed: int  #: seed of the bootstrap
+    parts: Mapping[str, object]  #: parts of every signature
 
     @property
     def excluded(self) -> int:
-        """Sentences that the truth or a checkpoint cannot make."""
+        """Number of sentences with probability 0 under the truth or a checkpoint."""
         return len(np.union1d(self.impossible_model, self.impossible_truth))
 
     def score(self, by: By, g: int, c: int, measure: str) -> Score | None:
-        """One value of a group at a checkpoint: ``log_ratio``, ``log_ratio_median`` or ``kl``."""
+        """Return one value of a group at a checkpoint: ``log_ratio``, ``log_ratio_median`` or ``kl``."""
         curves = self.curves[by]
         if measure == "kl":
             return curves.kl[c].get(curves.names[g])
@@ -234,7 +234,7 @@ class Dynamics(ResultRecords):
         return Score(name, reached.step, signed, reached.low, reached.high, keys)
 
     def as_record(self) -> dict[str, Any]:
-        """The curves as plain lists, for figures and reports."""
+        """Return the curves as plain lists, for figures and reports."""
         return {
             "model": self.model,
             "objective": self.objective,
@@ -261,7 +261,7 @@ class Dynamics(ResultRecords):
 
     @property
     def _percentile(self) -> dict[str, object]:
-        """The method of intervals of medians and of steps, which have no standard error to divide by."""
+        """Return the method of intervals of medians and steps, which have no standard error."""
         return {"ci": ci_part(self.sentences, self.seed, method="percentile")}
 
 
@@ -295,24 +295,25 @@ def _plain(group_curves: LearningCurves) -> dict[str, Any]:
 
 
 def findings(dynamics: Dynamics) -> list[str]:
-    """A few sentences: where the model stands, on what it is furthest from the truth, what it learned first.
+    """Summarise in sentences: the distance of the model, its largest errors, and what it learned first.
 
-    Groups that are small, or stand in too few sentences for an interval, are passed over. A difference of two groups is
-    tested sentence by sentence, at 5%; where the two were picked for it, at 5% for all pairs of groups together.
+    Groups that are small, or in too few sentences for an interval, are ignored. A difference of two groups is
+    tested sentence by sentence, at 5%; for groups selected by their values, at 5% for all pairs of groups together.
     """
-    said = []
+    sentences = []
     if (whole := dynamics.curves.get("all")) is not None:
-        said.append(_whole(dynamics, whole))
-    if (classes := dynamics.curves.get("class")) is not None and len(kept := _of_size(classes)) > 1:
-        said += [_furthest(dynamics, classes, kept), *_order(dynamics, classes, kept), *_above(dynamics, classes, kept)]
+        sentences.append(_whole(dynamics, whole))
+    if (classes := dynamics.curves.get("class")) is not None and len(groups := _of_size(classes)) > 1:
+        sentences += [_furthest(dynamics, classes, groups), *_order(dynamics, classes, groups)]
+        sentences += _above(dynamics, classes, groups)
     for by, what in (("frequency", "word frequency"), ("depth", "depth"), ("length", "sentence length")):
         if (curves := dynamics.curves.get(by)) is not None:  # type: ignore[call-overload]
-            said += _ends(curves, what, dynamics.seed)
-    return said + _passed(dynamics)
+            sentences += _ends(curves, what, dynamics.seed)
+    return sentences + _passed(dynamics)
 
 
 def _of_size(curves: LearningCurves) -> list[int]:
-    """Groups with enough tokens and sentences."""
+    """Return groups with enough tokens and sentences."""
     enough = (curves.tokens >= SMALL * curves.tokens.sum()) & ~np.isnan(curves.low[-1])
     return np.flatnonzero(enough).tolist()
 
@@ -329,12 +330,12 @@ def _whole(dynamics: Dynamics, whole: LearningCurves) -> str:
         other = f" {_less(first)}" if (first > 0.0) != (last > 0.0) else ""
         text += f"; at step {dynamics.steps[0]:,} it was {abs(first):.3f}{other}"
         if (half := whole.half[0].step) is not None:
-            text += f", half of which was gone by step {_step(half)}"
+            text += f", half of which was learned by step {_step(half)}"
     return text + "."
 
 
 def _passed(dynamics: Dynamics) -> list[str]:
-    """One sentence on the lines that the model has passed, and the first that it has not."""
+    """Describe the optimal predictors that the model has passed, and the first that it has not."""
     if not dynamics.lines or dynamics.lines[0].low is None:
         return []
     passed = [(line, line.passed.step) for line in dynamics.lines if line.passed.step is not None]
@@ -348,7 +349,7 @@ def _passed(dynamics: Dynamics) -> list[str]:
 
 
 def left_out(objective: str) -> str:
-    """Tokens that do not count in the published frame, in words."""
+    """Name the tokens that do not count in the published frame."""
     return "sentence ends, first words and unknown words" if objective == "causal" else "unknown words"
 
 
@@ -360,52 +361,53 @@ def _furthest(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) 
     chance = _chance(difference(*distances, seed=dynamics.seed), comb(len(kept), 2))
     text = (
         f"Furthest from the truth at the end is the class of {_name(classes, worst)} ({_gap(classes, worst)}), nearest"
-        f" that of {_name(classes, best)} ({_gap(classes, best)}){chance}"
+        f" the class of {_name(classes, best)} ({_gap(classes, best)}){chance}"
     )
     part = classes.tokens * gap
     lacks = np.maximum(part, 0.0)
     most = max(kept, key=lambda g: lacks[g])
     if lacks[most] > 0.0:
         whole = dynamics.frame == "default" and (part >= 0.0).all()
-        of = "the whole divergence" if whole else "all that it gives too little"
+        of = "the whole divergence" if whole else "all underestimation"
         text += (
             f"; {lacks[most] / lacks.sum():.0%} of {of} is in {_name(classes, most)},"
             f" {classes.tokens[most] / classes.tokens.sum():.0%} of the tokens"
         )
         if not (part >= 0.0).all():
-            text += " (classes to which it gives too much are not counted in)"
+            text += " (classes that it overestimates are excluded)"
     return text + "."
 
 
 def _order(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> list[str]:
-    """Sentences on what is learned when, and where the order is not certain."""
-    said = []
+    """Describe the order of learning, and its uncertainty."""
+    sentences = []
     steps = {g: m.step for g, m in enumerate(classes.half) if g in kept}
     reached = sorted((step, g) for g, step in steps.items() if step is not None)
     waiting = [g for g, step in steps.items() if step is None and classes.mean[0, g] < 0.0]
     if len(dynamics.steps) > 1 and reached and len(reached) + len(waiting) > 1:
         (early, first), (late, last) = reached[0], reached[-1]
-        text = f"Half of its first divergence is gone first for {_name(classes, first)} (step {_step(early)})"
+        text = f"Half of the initial divergence is learned first for {_name(classes, first)} (step {_step(early)})"
         if waiting:
             text += f", and not by step {dynamics.steps[-1]:,} for {listed([_name(classes, g) for g in waiting])}"
         else:
             text += f" and last for {_name(classes, last)} (step {_step(late)})"
         if not all(_in_order(classes, first, g, comb(len(kept), 2)) for g in waiting or [last]):
             text += ", which may be chance"
-        said.append(text + ".")
+        sentences.append(text + ".")
     below = {g: classes.threshold[g].step for g in kept}
     there = sorted((step, g) for g, step in below.items() if step is not None)
     missing = [g for g, step in below.items() if step is None]
     if there and missing:
         names = [f"{_name(classes, g)} (from step {_step(step)})" for step, g in there]
         others = listed([_name(classes, g) for g in missing])
-        said.append(
-            f"Within {dynamics.level:g} nats a token of the truth: {listed(names)}; not at step"
+        sentences.append(
+            f"Within {dynamics.level:g} nats per token of the truth: {listed(names)}; not at step"
             f" {dynamics.steps[-1]:,}: {others}."
         )
     elif missing:
-        said.append(f"No class is within {dynamics.level:g} nats a token of the truth at step {dynamics.steps[-1]:,}.")
-    return said
+        step = f"{dynamics.steps[-1]:,}"
+        sentences.append(f"No class is within {dynamics.level:g} nats per token of the truth at step {step}.")
+    return sentences
 
 
 def _above(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> list[str]:
@@ -419,24 +421,24 @@ def _above(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> 
         "; over all tokens it cannot" if dynamics.frame == "default" else f", {left_out(dynamics.objective)} among them"
     )
     return [
-        f"The model gives more than the truth to {names}: within a class that can be, at the cost of other words"
+        f"The model gives more than the truth to {names}: this is possible within a class, at the cost of other words"
         f"{over_all}."
     ]
 
 
 def _ends(curves: LearningCurves, what: str, seed: int) -> list[str]:
-    """The first and the last group of some size; the end and unknown words do not count."""
-    kept = [g for g in _of_size(curves) if curves.names[g] not in (END, UNKNOWN)]
-    if len(kept) < 2:
+    """Compare the first and the last group of sufficient size, without sentence ends and unknown words."""
+    groups = [g for g in _of_size(curves) if curves.names[g] not in (END, UNKNOWN)]
+    if len(groups) < 2:
         return []
-    first, last = kept[0], kept[-1]
-    told = [f"{_with_ends(curves, g)} ({_group(curves, g)})" for g in (first, last)]
+    first, last = groups[0], groups[-1]
+    descriptions = [f"{_with_ends(curves, g)} ({_group(curves, g)})" for g in (first, last)]
     chance = _chance(difference(_sums(curves, first), _sums(curves, last), seed=seed))
-    return [f"By {what} the divergence is {told[0]} and {told[1]}{chance}."]
+    return [f"By {what} the divergence is {descriptions[0]} and {descriptions[1]}{chance}."]
 
 
 def _chance(contrast: Contrast, tests: int = 1) -> str:
-    """The end of a sentence on a difference that may be chance, with its p-value; else empty."""
+    """Return the end of a sentence on a difference that may be chance, with its p-value; else an empty text."""
     p = bonferroni(contrast, tests)
     if not may_be_chance(p):
         return ""
@@ -445,7 +447,7 @@ def _chance(contrast: Contrast, tests: int = 1) -> str:
 
 
 def _with_ends(curves: LearningCurves, g: int, sign: float = -1.0, unit: str = "") -> str:
-    """The last divergence with its interval if there is one; with a positive ``sign``, of the mean itself."""
+    """Format the last divergence with its interval, if any; with a positive ``sign``, the mean itself."""
     ends = [(-x if sign <= 0.0 else x)[-1, g] for x in (curves.low, curves.high, curves.mean)]
     interval = "" if np.isnan(ends[0]) else f" [{min(ends[:2]):.3f}, {max(ends[:2]):.3f}]"
     return f"{ends[2]:.3f}{unit}{interval}"
@@ -458,7 +460,7 @@ def _group(curves: LearningCurves, g: int) -> str:
 
 def _gap(curves: LearningCurves, g: int) -> str:
     mean = curves.mean[-1, g]
-    return f"{abs(mean):.3f} nats a token" + (" too much" if mean > 0.0 else "")
+    return f"{abs(mean):.3f} nats per token" + (" too much" if mean > 0.0 else "")
 
 
 def _less(mean: float) -> str:
@@ -471,18 +473,18 @@ def _name(curves: LearningCurves, g: int) -> str:
 
 
 def _sums(curves: LearningCurves, g: int, sign: float = 1.0) -> SeedSums:
-    """Sums per sentence of a group at the last checkpoint."""
+    """Return sums per sentence of a group at the last checkpoint."""
     return SeedSums(sign * curves.total[g : g + 1], curves.count[g : g + 1])
 
 
 def _in_order(curves: LearningCurves, first: int, last: int, tests: int) -> bool:
-    """Return True if one half is surely gone by a checkpoint at which the other one is not yet.
+    """Return True if one group has certainly learned half by a checkpoint at which the other has not.
 
-    In 97.5% of the resamples, or more where the two were selected among so many pairs, see `bonferroni`.
+    It must hold in 97.5% of the resamples, or more if the two were selected among many pairs, see `bonferroni`.
     """
     half = curves.resampled_half
-    known = np.isfinite(half.at[:, first])
-    return bool(np.mean(known & (half.at[:, first] <= half.before[:, last])) >= 1.0 - TAILS[0] / tests)
+    is_finite = np.isfinite(half.at[:, first])
+    return bool(np.mean(is_finite & (half.at[:, first] <= half.before[:, last])) >= 1.0 - TAILS[0] / tests)
 
 
 def _step(step: float) -> str:

@@ -64,14 +64,16 @@ def evaluate(
         InputError: something cannot be read, or two sources have one name.
         NothingToMeasureError: a text has too few words.
     """
-    asked = [("", reference), *by_name(sources)]
-    condition, line = first_condition(lengths, [each for _, each in asked])
+    named_sources = [("", reference), *by_name(sources)]
+    condition, line = first_condition(lengths, [each for _, each in named_sources])
     texts = []
-    for name, each in asked:
-        how: dict[str, Any] = {"lengths": condition, "split": split, "convention": convention}
-        texts.append(read_source(each, name=name, n=settings.sentences, seed=seed, **how))
+    for name, each in named_sources:
+        text = read_source(
+            each, name=name, n=settings.sentences, seed=seed, lengths=condition, split=split, convention=convention
+        )
+        texts.append(text)
         if after_reading is not None:
-            after_reading(texts[-1])
+            after_reading(text)
     Source.refuse_same_names(texts)
     grammars, notes = _grammars(texts, oracle, condition)
     comparison = measure(

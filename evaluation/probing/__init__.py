@@ -1,4 +1,4 @@
-"""Probes: the labels that they predict, taken from the exact grammar, and how well they do."""
+"""Probes: their labels from the exact grammar, and their quality."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Control = Literal["tokens", "split", "none"]
 
 
 class ProbeSettings(Settings):
-    """Settings of probes: their targets and data, and the measures."""
+    """The settings of probes: training, splits and measures."""
 
     advanced: ClassVar = frozenset({"soft", "split_by", "control", "mdl"})
-    soft: bool = Field(True, description="Train on the exact posterior; otherwise on the right label alone.")
+    soft: bool = Field(True, description="Train on the exact posterior; otherwise only on the right label.")
     split_by: By = Field(
         "type", description="Test on new word types, or on another part of the text (position: 80/10/10)."
     )

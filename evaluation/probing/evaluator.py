@@ -11,13 +11,13 @@ from truesource.evaluation.probing import Given, Kind, ProbeSettings, Truth
 
 
 class ProbingSettings(ProbeSettings):
-    """Linear probes on the layers of the networks, against the exact posterior; see docs/howto/probing.md."""
+    """The settings of linear probes on the layers of networks; see docs/howto/probing.md."""
 
     advanced: ClassVar = frozenset({"right", "given", "checkpoints", "pieces", "correlations"})
     targets: tuple[Kind, ...] = Field(
         ("tag",),
         min_length=1,
-        description="What probes predict: tag, state (grammar symbol), span (phrase label).",
+        description="What probes predict: tag, state (nonterminal), span (phrase label).",
     )
     right: Truth = Field(
         "argmax",
@@ -30,7 +30,7 @@ class ProbingSettings(ProbeSettings):
         None, min_length=1, description="Layers to probe (default: all); 0: the word vectors."
     )
     checkpoints: Literal["last", "all"] = Field(
-        "all", description="Probe the finished model only, or also the snapshots where there are some."
+        "all", description="Probe only the finished model, or also its snapshots if it has any."
     )
     pieces: Literal["last", "mean"] = Field(
         "last", description="Representation of a word in models of pieces: its last piece, or the mean of all."
@@ -38,12 +38,12 @@ class ProbingSettings(ProbeSettings):
     correlations: bool = Field(
         True, description="Correlate the probabilities that probes compute with the probabilities of the words."
     )
-    sentences: int | None = Field(1000, ge=3, description="Number of sentences to use, from the first.")
+    sentences: int | None = Field(1000, ge=3, description="Number of sentences to use, in their order.")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.given == "left" and "span" in self.targets:
-            raise ValueError("given: spans have a posterior given the whole sentence only")
+            raise ValueError("given: spans only have a posterior given the whole sentence; use sentence")
         if self.layers is not None and len(set(self.layers)) < len(self.layers):
             raise ValueError("layers: name each layer once")
         return self
@@ -55,9 +55,9 @@ PROBING = Evaluator(
     summary="Train linear probes on the layers of a network.",
     settings=ProbingSettings,
     code=f"{__package__}.report",
-    help="""Train linear probes on the hidden states of a network, and measure what they find of the grammar.
+    help="""Train linear probes on the hidden states of a network, and measure how much of the grammar they recover.
 
-    Probes learn the exact posterior of each label, and are measured against it.
+    Probes learn the exact posterior of each label, and are compared with it.
 
     Example: truesource evaluate probing model/ corpus/ --targets tag,span
     """,

@@ -1,4 +1,4 @@
-"""One task for probes, run on the vectors of one layer after another."""
+"""A probing task, run on the vectors of one layer after another."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ class Probe(Protocol):
         """Cross-entropy on the dev part, nats."""
 
     def log_probs(self, x: Vectors) -> FloatArray:
-        """Log probability of each label, (N, C) nats, for vectors (N, D)."""
+        """Return the log probability of each label, (N, C) nats, for vectors (N, D)."""
 
 
 class ProbeTrainer(Protocol):
     """A function that trains a probe."""
 
     def __call__(self, x: Vectors, targets: FloatArray, dev_x: Vectors, dev_targets: FloatArray) -> Probe:
-        """Train on vectors (N, D) and label probabilities (N, C); those of a dev part choose the decay."""
+        """Train on vectors (N, D) and label probabilities (N, C); dev vectors and labels select the weight decay."""
 
 
 def word_correlations(label: FloatArray, truth: FloatArray, model: FloatArray, group: IntArray) -> dict[str, Interval]:
-    """Spearman's rho of ln(probe probability of the true label) with three values of the word.
+    """Compute Spearman's rho of ln(probe probability of the true label) with three values of the word.
 
     Args:
-        label: (N,) ln of the probe probability.
+        label: ln of the probe probability, (N,).
         truth: (N,) ln P of the word under the grammar, nats.
         model: (N,) ln Q of the word under the model, nats.
-        group: (N,) word type or sentence, which are independent.
+        group: (N,) word type or sentence of each item, the independent unit.
 
     Returns:
         ``rho_truth``, ``rho_model`` and ``rho_difference``, the last with abs(ln P - ln Q), with 95% intervals.
@@ -71,31 +71,31 @@ def word_correlations(label: FloatArray, truth: FloatArray, model: FloatArray, g
 
 
 def control_labels(keys: Sequence[str], truth: IntArray, seed: int) -> IntArray:
-    """A control task (Hewitt and Liang 2019): each word type has one label, drawn from those of the items, (T,).
+    """A control task (Hewitt and Liang 2019): each word type has one label, sampled from the labels of items, (T,).
 
-    Only a probe that knows the type by heart can tell it, so accuracy on it says how much a probe can memorise. Types
-    must recur for that: of spans they are those of the first word, for pairs of end words hardly do.
+    Only a probe that memorises the type can predict it, so accuracy shows how much a probe can memorise. Types
+    must recur for this: spans have the type of their first word, as pairs of end words hardly recur.
     """
     rng = np.random.default_rng([seed, 2])
-    drawn = {key: int(truth[rng.integers(len(truth))]) for key in dict.fromkeys(keys)}
-    return np.array([drawn[key] for key in keys], dtype=np.int64)
+    labels = {key: int(truth[rng.integers(len(truth))]) for key in dict.fromkeys(keys)}
+    return np.array([labels[key] for key in keys], dtype=np.int64)
 
 
 def random_labels(truth: IntArray, seed: int) -> IntArray:
-    """Draw a label for each item anew from those of the items, (T,): nothing can tell it."""
+    """Sample an independent label for each item from all labels, (T,), which cannot be predicted."""
     rng = np.random.default_rng([seed, 3])
     return truth[rng.integers(len(truth), size=len(truth))]
 
 
 def one_hot(labels: IntArray, n_labels: int) -> FloatArray:
-    """Hard labels as distributions, (T, C)."""
+    """Convert hard labels to distributions, (T, C)."""
     table = np.zeros((len(labels), n_labels))
     table[np.arange(len(labels)), labels] = 1.0
     return table
 
 
 def majority_guess(truth: IntArray) -> int:
-    """The most frequent label; of several, the first."""
+    """Return the most frequent label; of several, the first."""
     return int(np.bincount(truth).argmax())
 
 
@@ -110,29 +110,29 @@ def identity_guesses(keys: Sequence[str], truth: IntArray, train: IntArray, test
 
 
 class CodeLength(NamedTuple):
-    """Length of the code of the labels of the train part."""
+    """The code length of the labels of the train part."""
 
-    bits: Interval  #: bits a label
-    uniform: float  #: bits a label of a code that gives all labels the same length, log2 of their number
+    bits: Interval  #: bits per label
+    uniform: float  #: bits per label of a uniform code, log2 of the number of labels
     compression: float  #: ``uniform / bits``
 
 
 def online_code(
     x: Vectors, targets: FloatArray, split: ProbingSplit, trainer: ProbeTrainer, *, seed: int
 ) -> CodeLength:
-    """Bits to send the labels of the train part, in blocks, to someone who has the vectors.
+    """Compute the bits to transmit the labels of the train part, in blocks, to a receiver of the vectors.
 
-    Groups (sentences) come in random order, and blocks end where groups do. The first block is sent by a uniform code;
-    then a probe is trained on all that was sent, and codes the next block. Soft targets are sent as labels drawn from
-    them: the length is the expected one. On the dev part each probe is stopped and its weight decay chosen; its labels
-    are not sent.
+    Groups (sentences) come in random order, and blocks end where groups do. The first block uses a uniform code;
+    then a probe is trained on all earlier blocks, and codes the next block. Soft targets are sent as labels sampled
+    from them: the length is the expectation. The dev part selects the stopping point and weight decay of each probe;
+    its labels are not sent.
 
     Args:
-        x: (T, D) vectors of all items.
-        targets: (T, C) probability of each label.
-        split: of the items.
-        trainer: of probes.
-        seed: of the order, and of the interval's resampling.
+        x: vectors of all items, (T, D).
+        targets: probability of each label, (T, C).
+        split: split of the items.
+        trainer: trainer of probes.
+        seed: seed of the order and of the resampling.
     """
     order, ends = blocks(split.group[split.train], np.random.default_rng([seed, 4]))
     items = split.train[order]
@@ -148,7 +148,7 @@ def online_code(
 
 
 def blocks(group: IntArray, rng: np.random.Generator) -> tuple[IntArray, list[int]]:
-    """Items ordered by a random order of their groups, (N,), and how many are sent after each block."""
+    """Order items by a random order of their groups, (N,), and return how many are sent after each block."""
     _, number, sizes = np.unique(group, return_inverse=True, return_counts=True)
     place = rng.permutation(len(sizes))
     order = np.argsort(place[number], kind="stable")
@@ -158,7 +158,7 @@ def blocks(group: IntArray, rng: np.random.Generator) -> tuple[IntArray, list[in
 
 
 class WordValues(NamedTuple):
-    """Log probabilities of the words of the items by grammar and model; NaN where one does not score a word."""
+    """The log probabilities of the words of the items under grammar and model; NaN for unscored words."""
 
     truth: FloatArray  #: (T,) ln P, nats
     model: FloatArray  #: (T,) ln Q, nats
@@ -166,25 +166,25 @@ class WordValues(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LayerResult:
-    """Measures on one layer."""
+    """The measures on one layer."""
 
-    step: int | None  #: of the training; None: the finished model
+    step: int | None  #: training step; None: the finished model
     layer: int
     measures: dict[str, Interval]
     probe: Probe = field(repr=False)
-    guess: IntArray = field(repr=False)  #: (N,) labels of the test items
-    #: of measures of other probes than this, how much those were held back: for signatures
+    guess: IntArray = field(repr=False)  #: (N,) predicted labels of the test items
+    #: weight decays of other probes, by measure: for signatures
     decays: dict[str, str] = field(repr=False)
 
 
 class Experiment:
-    """A task, divided into parts; every layer is probed with the same parts and controls.
+    """A probing task with fixed parts and controls for every layer.
 
     Args:
         targets: the items and their labels.
-        trainer: of probes.
+        trainer: trainer of probes.
         settings: how probes are trained and measured.
-        seed: of parts, controls and intervals.
+        seed: seed of parts, controls and intervals.
 
     Raises:
         InputError: there are too few word types, or sentences, to divide.
@@ -196,7 +196,7 @@ class Experiment:
         self.targets, self.settings, self.seed = targets, settings, seed
         self._trainer = trainer
         self.split = self._split(settings.split_by)
-        self._wanted = targets.posterior if settings.soft else one_hot(targets.truth, len(targets.labels))
+        self._label_probs = targets.posterior if settings.soft else one_hot(targets.truth, len(targets.labels))
 
     def _split(self, by: By) -> ProbingSplit:
         targets = self.targets
@@ -205,34 +205,34 @@ class Experiment:
 
     @cached_property
     def text_split(self) -> ProbingSplit:
-        """Split by position, where word types recur as they do in any text."""
+        """Split by position, in which word types recur as in any text."""
         return self.split if self.settings.split_by == "position" else self._split("position")
 
     @property
     def control_split(self) -> ProbingSplit:
-        """Split that selectivity is measured on."""
+        """Split for selectivity."""
         return self.split if self.settings.control == "split" else self.text_split
 
     @cached_property
     def unit(self) -> IntArray:
-        """Number of the word type of each item, of spans of the pair, (T,)."""
+        """Number of the word type of each item, for spans of the pair, (T,)."""
         return numbered(self.targets.key)
 
     def words(self, starts: IntArray) -> IntArray:
-        """Numbers of the words that items begin or end with, rising, (W,).
+        """Return the numbers of the words at the ends of items, ascending, (W,).
 
         Args:
-            starts: (S,) number of the first word of each sentence given.
+            starts: number of the first word of each sentence, (S,).
         """
         at = starts[self.targets.sentence]
         return np.unique(np.concatenate([at + self.targets.first, at + self.targets.last]))
 
     def vectors(self, rows: Vectors, starts: IntArray) -> Vectors:
-        """The vectors of the items: of words their own, of spans those of both end words, one after the other, (T, D).
+        """Return the vectors of items: of words, or the concatenated vectors of both end words of spans, (T, D).
 
         Args:
-            rows: (W, D) of `words`.
-            starts: (S,) number of the first word of each sentence given.
+            rows: vectors of `words`, (W, D).
+            starts: number of the first word of each sentence, (S,).
         """
         if self.targets.kind != "span":
             return rows  # each word is an item, in the same order
@@ -244,10 +244,10 @@ class Experiment:
         vectors[:, width:] = rows[last]
         return vectors
 
-    def train(self, x: Vectors, wanted: FloatArray, parts: ProbingSplit) -> Probe:
-        """A probe trained on the train part, its weight decay chosen on the dev part."""
+    def train(self, x: Vectors, label_probs: FloatArray, parts: ProbingSplit) -> Probe:
+        """Train a probe on the train part, with the weight decay selected on the dev part."""
         train, dev = parts.train, parts.dev
-        return self._trainer(x[train], wanted[train], x[dev], wanted[dev])
+        return self._trainer(x[train], label_probs[train], x[dev], label_probs[dev])
 
     def probe(
         self, x: Vectors, layer: int, step: int | None = None, *, full: bool = True, values: WordValues | None = None
@@ -255,77 +255,77 @@ class Experiment:
         """Train on the vectors of one layer, and measure.
 
         Args:
-            x: (T, D) vectors of the items.
-            layer: its number.
-            step: of the model.
-            full: also selectivity and, if asked for, description length; False: the probe's own measures only.
-            values: of the words, for correlations.
+            x: vectors of the items, (T, D).
+            layer: number of the layer.
+            step: training step of the model.
+            full: also compute selectivity and, if requested, description length; False: only measures of the probe.
+            values: log probabilities of the words, for correlations.
         """
         targets, test, seed = self.targets, self.split.test, self.seed
-        probe = self.train(x, self._wanted, self.split)
+        probe = self.train(x, self._label_probs, self.split)
         log_probs = probe.log_probs(x[test])
         right, group = targets.truth[test], self.split.group[test]
         guess = log_probs.argmax(axis=1)
         measures = probe_measures(log_probs, targets.posterior[test], right, group, seed)
         unit = self.unit[test]
-        whole = group if self.settings.split_by == "type" else unit  # a sentence does not hold all items of a type
+        whole = group if self.settings.split_by == "type" else unit  # a sentence does not contain all items of a type
         measures["group_accuracy"] = group_accuracy((guess == right).astype(np.float64), unit, whole, seed)
         decays: dict[str, str] = {}
         if full and self.settings.control != "none":
             measured, decays = self._selectivity(x, probe)
             measures |= measured
         if full and self.settings.mdl:
-            code = online_code(x, self._wanted, self.text_split, self._trainer, seed=seed)
+            code = online_code(x, self._label_probs, self.text_split, self._trainer, seed=seed)
             bits = code.bits
-            # a short code compresses much: the ends of the interval change places
+            # a short code has high compression, so the ends are swapped
             low, high = (code.uniform / end if end else None for end in (bits.high, bits.low))
             measures |= {"mdl": bits, "compression": Interval(code.compression, low, high)}
             decays |= dict.fromkeys(("mdl", "compression"), "by-block")
         if values is not None:
-            own = log_probs[np.arange(len(test)), right]
-            kept = np.isfinite(values.truth[test]) & np.isfinite(values.model[test])
-            if kept.sum() > 2:
-                at = test[kept]
-                measures |= word_correlations(own[kept], values.truth[at], values.model[at], group[kept])
+            log_prob_right = log_probs[np.arange(len(test)), right]
+            finite = np.isfinite(values.truth[test]) & np.isfinite(values.model[test])
+            if finite.sum() > 2:
+                at = test[finite]
+                measures |= word_correlations(log_prob_right[finite], values.truth[at], values.model[at], group[finite])
         return LayerResult(step, layer, measures, probe, guess, decays)
 
     def _selectivity(self, x: Vectors, probe: Probe) -> tuple[dict[str, Interval], dict[str, str]]:
-        """Accuracy on the task less that on the control task, either probe at its best on its dev part."""
+        """Compute accuracy on the task minus accuracy on the control task, each probe selected on its dev part."""
         parts = self.control_split
         targets, n_labels = self.targets, len(self.targets.labels)
         control = control_labels(targets.first_word, targets.truth, self.seed)
         other = self.train(x, one_hot(control, n_labels), parts)
-        own = probe if parts is self.split else self.train(x, self._wanted, parts)
+        task_probe = probe if parts is self.split else self.train(x, self._label_probs, parts)
         test = parts.test
         right = {
-            "task_accuracy": (own.log_probs(x[test]).argmax(axis=1) == targets.truth[test]).astype(np.float64),
+            "task_accuracy": (task_probe.log_probs(x[test]).argmax(axis=1) == targets.truth[test]).astype(np.float64),
             "control_accuracy": (other.log_probs(x[test]).argmax(axis=1) == control[test]).astype(np.float64),
         }
         right["selectivity"] = right["task_accuracy"] - right["control_accuracy"]
-        task, held = f"{own.weight_decay:g}", f"{other.weight_decay:g}"
+        task, held = f"{task_probe.weight_decay:g}", f"{other.weight_decay:g}"
         decays = {"task_accuracy": task, "control_accuracy": held, "selectivity": f"{task}/{held}"}
         return mean_intervals(right, parts.group[test], self.seed), decays
 
     def chance(self, x: Vectors) -> dict[str, Interval]:
-        """A probe of labels drawn at random for each item: its accuracy, and what its guesses must expect, chance."""
+        """Train a probe on random labels of items, and return its accuracy and the accuracy expected by chance."""
         targets, test = self.targets, self.split.test
         n_labels = len(targets.labels)
-        drawn = random_labels(targets.truth, self.seed)
-        probe = self.train(x, one_hot(drawn, n_labels), self.split)
+        labels = random_labels(targets.truth, self.seed)
+        probe = self.train(x, one_hot(labels, n_labels), self.split)
         guess = probe.log_probs(x[test]).argmax(axis=1)
         share = np.bincount(targets.truth, minlength=n_labels) / len(targets)
         columns = {
-            "random_accuracy": (guess == drawn[test]).astype(np.float64),
+            "random_accuracy": (guess == labels[test]).astype(np.float64),
             "random_chance": share[guess],
         }
         return mean_intervals(columns, self.split.group[test], self.seed)
 
     def baselines(self) -> dict[str, Interval]:
-        """Accuracy of guesses that look at no vector: the most frequent label, and that of the word type.
+        """Compute the accuracy of guesses without vectors: the most frequent label, overall and by word type.
 
-        The second one also on the split by position (``position_identity_accuracy``), as new types have no label. Then
-        the share of test items whose right label the train part does not have, and the posterior probability of the
-        most probable label: the most that ``expected_accuracy`` can be.
+        The second one is also on the split by position (``position_identity_accuracy``), as new types have no label.
+        Also the share of test items whose right label is not in the train part, and the posterior probability of the
+        most probable label: the maximum of ``expected_accuracy``.
         """
         targets, text, (train, test) = self.targets, self.text_split, (self.split.train, self.split.test)
         right, seed = targets.truth[test], self.seed
@@ -335,7 +335,7 @@ class Experiment:
             "unseen_labels": ~np.isin(right, targets.truth[train]),
             "expected_accuracy_limit": targets.posterior[test].max(axis=1),
         }
-        known = identity_guesses(targets.key, targets.truth, text.train, text.test) == targets.truth[text.test]
+        is_right = identity_guesses(targets.key, targets.truth, text.train, text.test) == targets.truth[text.test]
         intervals = mean_intervals({k: v.astype(np.float64) for k, v in columns.items()}, self.split.group[test], seed)
-        position = mean_intervals({"": known.astype(np.float64)}, text.group[text.test], seed)
+        position = mean_intervals({"": is_right.astype(np.float64)}, text.group[text.test], seed)
         return {**intervals, "position_identity_accuracy": position[""]}

@@ -1,4 +1,4 @@
-"""Measures of how predicted labels fit the exact posterior, with intervals over groups of items."""
+"""Measures of predicted labels against the exact posterior, with intervals over groups of items."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.printable import too_few
 
 _NATS = (0.0, np.inf)
-#: between which values a mean lies; all others are shares
+#: ranges of means; all others are shares
 RANGES = {**dict.fromkeys(("cross_entropy", "entropy", "kl", "bits"), _NATS), "selectivity": (-1.0, 1.0)}
-CELLS = 2**22  #: at most so many counts of resamples stand in memory at once
+CELLS = 2**22  #: maximum number of counts of resamples in memory at once
 
 
 def probe_measures(
     log_probs: FloatArray, posterior: FloatArray, truth: IntArray, group: IntArray, seed: int
 ) -> dict[str, Interval]:
-    """Measures of a probe on test items, means over items, with 95% intervals from groups drawn with replacement.
+    """Compute means of measures of a probe over test items, with 95% intervals from resampled groups.
 
-    ``accuracy`` and ``mcc`` are of the most probable label against the one that counts as right;
+    ``accuracy`` and ``mcc`` compare the most probable label with the right one;
     ``expected_accuracy`` is its posterior probability, the accuracy expected over all derivations. ``cross_entropy``
-    is -sum p ln q (nats), ``entropy`` of the posterior the least it can be, ``kl`` the difference.
+    is -sum p ln q (nats), ``entropy`` of the posterior its minimum, ``kl`` the difference.
 
     Args:
-        log_probs: (N, C) of the probe, nats.
-        posterior: (N, C) exact.
-        truth: (N,) right labels.
+        log_probs: log probabilities of the probe, (N, C) nats.
+        posterior: exact posterior, (N, C).
+        truth: right labels, (N,).
         group: (N,) word type or sentence of each item, see `truesource.evaluation.probing.splits.ProbingSplit.group`.
-        seed: of the resampling.
+        seed: seed of the resampling.
     """
     guess = log_probs.argmax(axis=1)
     crossed, entropy = cross_entropies(log_probs, posterior), entropies(posterior)
@@ -46,13 +46,13 @@ def probe_measures(
 
 
 def group_accuracy(right: FloatArray, unit: IntArray, group: IntArray, seed: int) -> Interval:
-    """Mean over units of the accuracy within each, so that a frequent word counts no more than a rare one.
+    """Compute the mean over units of the accuracy within each, so that frequent and rare words count equally.
 
     Args:
-        right: (N,) 1 where the guess is right, else 0.
-        unit: (N,) word type of each item; of spans, pair of those of the ends.
-        group: (N,) what is resampled; holds units whole.
-        seed: of the resampling.
+        right: 1 if the guess is right, else 0, (N,).
+        unit: (N,) word type of each item; for spans, the pair of end types.
+        group: resampled group of each item, (N,); contains whole units.
+        seed: seed of the resampling.
     """
     _, at = np.unique(unit, return_index=True)
     sums = per_group(np.stack([right, np.ones(len(right))], axis=1), unit)
@@ -60,7 +60,7 @@ def group_accuracy(right: FloatArray, unit: IntArray, group: IntArray, seed: int
 
 
 def mean_intervals(columns: dict[str, FloatArray], group: IntArray, seed: int) -> dict[str, Interval]:
-    """Mean of each column (N,) over items, with 95% intervals over groups."""
+    """Compute the mean of each column (N,) over items, with 95% intervals over groups."""
     values = np.stack([*columns.values(), np.ones(len(group))], axis=1)
     sums = per_group(values, group)
     total, count = sums[:, :-1], np.repeat(sums[:, -1:], len(columns), axis=1)
@@ -71,7 +71,7 @@ def mean_intervals(columns: dict[str, FloatArray], group: IntArray, seed: int) -
 
 
 def per_group(values: FloatArray, group: IntArray) -> FloatArray:
-    """Sums of each column over the items of each group that occurs, (G, K)."""
+    """Sum each column over the items of each group that occurs, (G, K)."""
     _, row = np.unique(group, return_inverse=True)
     sums = np.zeros((int(row.max()) + 1, values.shape[1]))
     np.add.at(sums, row, values)
@@ -79,7 +79,7 @@ def per_group(values: FloatArray, group: IntArray) -> FloatArray:
 
 
 def cross_entropies(log_probs: FloatArray, posterior: FloatArray) -> FloatArray:
-    """-sum p ln q of each item, (N,) nats."""
+    """Compute -sum p ln q of each item, (N,) nats."""
     crossed: FloatArray = -np.where(posterior > 0.0, posterior * np.where(posterior > 0.0, log_probs, 0.0), 0.0).sum(
         axis=1
     )
@@ -87,21 +87,21 @@ def cross_entropies(log_probs: FloatArray, posterior: FloatArray) -> FloatArray:
 
 
 def entropies(posterior: FloatArray) -> FloatArray:
-    """-sum p ln p of each item, (N,) nats."""
+    """Compute -sum p ln p of each item, (N,) nats."""
     with np.errstate(divide="ignore"):
         return cross_entropies(np.log(posterior), posterior)
 
 
 def matthews(guess: IntArray, truth: IntArray, n_labels: int) -> float:
-    """Multiclass Matthews correlation, R_K of Gorodkin (2004), in [-1, 1]; 0 where one side is constant."""
+    """Compute the multiclass Matthews correlation, R_K of Gorodkin (2004), in [-1, 1]; 0 if one side is constant."""
     table = np.concatenate([[np.sum(guess == truth)], np.bincount(guess, minlength=n_labels)])
     return float(_matthews(np.concatenate([table, np.bincount(truth, minlength=n_labels)])[None].astype(np.float64))[0])
 
 
 def matthews_interval(guess: IntArray, truth: IntArray, n_labels: int, group: IntArray, seed: int) -> Interval:
-    """`matthews` with its 95% interval over groups.
+    """Compute `matthews` with its 95% interval over groups.
 
-    Groups have few labels each, so their counts are sparse; those of resamples are dense, `CELLS` at once.
+    Groups have few labels each, so their counts are sparse; counts of resamples are dense, `CELLS` at once.
     """
     value = matthews(guess, truth, n_labels)
     names, row = np.unique(group, return_inverse=True)
@@ -110,7 +110,7 @@ def matthews_interval(guess: IntArray, truth: IntArray, n_labels: int, group: In
     columns = np.concatenate([np.zeros(len(guess), dtype=np.int64), 1 + guess, 1 + n_labels + truth])
     ones = np.concatenate([(guess == truth).astype(np.float64), np.ones(2 * len(guess))])
     shape = len(names), 1 + 2 * n_labels
-    counts = sparse.csr_matrix((ones, (np.tile(row, 3), columns)), shape=shape)  # sums what falls together
+    counts = sparse.csr_matrix((ones, (np.tile(row, 3), columns)), shape=shape)  # sums equal places
     most = max(1, CELLS // shape[1])
     result = [
         _matthews(times[start : start + most] @ counts)
@@ -122,7 +122,7 @@ def matthews_interval(guess: IntArray, truth: IntArray, n_labels: int, group: In
 
 
 def _matthews(counts: FloatArray) -> FloatArray:
-    """Matthews correlation from (R, 1+2C): right items, times each label was predicted, times it was right to."""
+    """Compute Matthews correlations from (R, 1+2C): counts of right items, of predicted and of right labels."""
     right, (predicted, true) = counts[:, 0], np.split(counts[:, 1:], 2, axis=1)
     total = true.sum(axis=1)
     above = right * total - (predicted * true).sum(axis=1)
@@ -132,5 +132,5 @@ def _matthews(counts: FloatArray) -> FloatArray:
 
 
 def confusion(guess: IntArray, truth: IntArray, n_labels: int) -> IntArray:
-    """Counts of each label (row) taken for each (column), (C, C)."""
+    """Count items by right label (row) and predicted label (column), (C, C)."""
     return np.bincount(truth * n_labels + guess, minlength=n_labels**2).reshape(n_labels, n_labels)

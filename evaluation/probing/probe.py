@@ -1,4 +1,4 @@
-"""Linear probes on the layers of one network, against the exact posterior of the grammar."""
+"""Linear probes on the layers of one network, compared with the exact posterior of the grammar."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def probe_model(
     settings: ProbingSettings,
     target: Kind,
 ) -> Probing:
-    """Train and measure probes for one target on the layers of a model, and of its snapshots if asked for.
+    """Train and measure probes for one target on the layers of a model, and of its snapshots if requested.
 
-    Selectivity, description length and correlations are of the finished model only. Vectors of as many layers are in
-    memory as fit `lmtrain.hidden_states.BUDGET`. Where the length condition leaves no sentence to correlate,
-    there are no correlations, and a note says so.
+    Selectivity, description length and correlations are only of the finished model. Vectors of as many layers are in
+    memory as fit `lmtrain.hidden_states.BUDGET`. If the length condition leaves no sentence to correlate,
+    a note says that correlations are missing.
 
     Raises:
-        InputError: the model is not a network, or masked where the left context is asked for; a snapshot is missing, a
-            sentence is too long, there are fewer than two labels, or too few word types.
+        InputError: the model is not a network, or masked although the left context is requested; a snapshot is missing,
+            a sentence is too long, there are fewer than two labels, or too few word types.
     """
     from truesource.lmtrain.linear_probe import fit_linear
     from truesource.lmtrain.models import load_model
@@ -56,9 +56,9 @@ def probe_model(
     model = load_model(reference)
     require(model, "hidden-states", "evaluate probing")
     if settings.given == "left" and model.objective != "causal":
-        raise NothingToMeasureError("a masked model reads the whole sentence; given: left is for causal ones", "masked")
-    kept = settings.checkpoints == "all" and has_checkpoints(reference, model)
-    steps = checkpoints_of(reference, "evaluate probing", model) if kept else []
+        raise NothingToMeasureError("a masked model reads the whole sentence; given: left needs a causal one", "masked")
+    with_snapshots = settings.checkpoints == "all" and has_checkpoints(reference, model)
+    steps = checkpoints_of(reference, "evaluate probing", model) if with_snapshots else []
     oracle, sentences, seed = setting.full_oracle(model), setting.sentences, setting.seed
     experiment = Experiment(_targets(oracle, sentences, target, settings, seed), fit_linear, settings, seed)
     values, notes = _word_values(model, setting, experiment.targets, settings)
@@ -125,13 +125,13 @@ def _layers(
 ) -> list[LayerResult]:
     from truesource.grammar.support.printable import meter
 
-    found = []
+    results = []
     with meter(f"probes of {model.name}", None if settings.layers is None else len(settings.layers)) as bar:
         for layer, vectors in _vectors(model, sentences, experiment, settings, settings.layers):
-            found.append(experiment.probe(vectors, layer, step, full=full, values=values))
-            del vectors  # before those of the next layer are made
+            results.append(experiment.probe(vectors, layer, step, full=full, values=values))
+            del vectors  # before the vectors of the next layer are computed
             bar.advance()
-    return found
+    return results
 
 
 def _vectors(
@@ -147,18 +147,19 @@ def _vectors(
     sizes = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
     starts = np.cumsum(sizes) - sizes
     layers = None if layers is None else sorted(layers)
-    found = hidden_layers(model, sentences, layers=layers, pooling=settings.pieces, words=experiment.words(starts))
+    words = experiment.words(starts)
+    layer_vectors = hidden_layers(model, sentences, layers=layers, pooling=settings.pieces, words=words)
 
     def of_items(layer: tuple[int, Any]) -> tuple[int, Any]:
         return layer[0], experiment.vectors(layer[1], starts)
 
-    return map(of_items, found)  # a generator would keep the vectors of a layer until those of the next are made
+    return map(of_items, layer_vectors)  # a generator would keep the vectors of a layer until the next are computed
 
 
 def _word_values(
     model: LanguageModel, setting: Setting, targets: Targets, settings: ProbingSettings
 ) -> tuple[WordValues | None, tuple[str, ...]]:
-    """Ln P and ln Q of the word of each item, NaN where a sentence has other lengths; and why there are none."""
+    """Return ln P and ln Q of the word of each item, NaN for other sentence lengths; or a note why they are missing."""
     if not settings.correlations or targets.kind == "span":
         return None, ()
     lengths, sentences = setting.lengths, setting.sentences
@@ -166,13 +167,13 @@ def _word_values(
         return None, (f"no correlations with word probabilities, because no sentence has {lengths} words",)
     paired = score_both(model, Setting(setting.language, sentences, lengths)).paired
     width = max(len(sentence) for sentence in sentences) + 1
-    found = np.full((2, len(sentences) * width), np.nan)
-    found[:, paired.sentence.astype(np.int64) * width + paired.position] = paired.oracle, paired.model
-    return WordValues(*found[:, targets.sentence * width + targets.first]), ()
+    log_probs = np.full((2, len(sentences) * width), np.nan)
+    log_probs[:, paired.sentence.astype(np.int64) * width + paired.position] = paired.oracle, paired.model
+    return WordValues(*log_probs[:, targets.sentence * width + targets.first]), ()
 
 
 def _vectors_part(model: LanguageModel, target: Kind, settings: ProbingSettings) -> str:
-    """The part of signatures that says which vectors stand for an item."""
+    """Return the part of signatures that says which vectors represent an item."""
     pieces = "mean" if settings.pieces == "mean" else "last-piece"
     word = "word" if model.vocabulary is not None else pieces
     return f"ends-of-{word}" if target == "span" else word

@@ -28,19 +28,19 @@ from truesource.grammar.support.records import STRICT
 if TYPE_CHECKING:
     from truesource.lmtrain.references import ModelReference
 
-SHOWN = 18  #: labels of the confusion at most, the most frequent ones
-TARGETS = {"tag": "tag of each word", "state": "symbol of each word", "span": "phrase label of spans"}
+SHOWN = 18  #: maximum number of labels in the confusion, the most frequent ones
+TARGETS = {"tag": "tag of each word", "state": "nonterminal of each word", "span": "phrase label of spans"}
 COLUMNS = {
     "accuracy": "accuracy",
     "mcc": "Matthews\ncorrelation",
     "selectivity": "selectivity",
     "kl": "KL to\nposterior",
-    "mdl": "description,\nbits a label",
+    "mdl": "description,\nbits per label",
 }
-#: measure, its name, what it means
+#: measure, label, meaning
 MEASURES = (
     ("accuracy", "accuracy", "share of test items whose most probable label is right"),
-    ("group_accuracy", "accuracy, mean over words", "each word type (of spans: pair of end words) counts the same"),
+    ("group_accuracy", "accuracy, mean over words", "each word type (for spans: pair of end words) counts equally"),
     ("expected_accuracy", "expected accuracy", "for a label sampled from the posterior"),
     (
         "expected_accuracy_limit",
@@ -53,18 +53,18 @@ MEASURES = (
     (
         "identity_accuracy",
         "label of the word",
-        "accuracy of its most frequent label in training (of spans: of both end words)",
+        "accuracy of its most frequent label in training (for spans: of both end words)",
     ),
-    ("position_identity_accuracy", "  split by position", "where most words occur in training"),
+    ("position_identity_accuracy", "  split by position", "most words occur in training"),
     ("unseen_labels", "labels not in training", "share of test items"),
     ("task_accuracy", "accuracy for selectivity", "on the split of the control task"),
     (
         "control_accuracy",
         "  control task",
-        "one random label for each word type (of spans: first word)",
+        "one random label for each word type (for spans: first word)",
     ),
     ("random_accuracy", "random labels", "accuracy on random labels of items, which cannot be learned"),
-    ("random_chance", "  chance", "what the same guesses must expect"),
+    ("random_chance", "  chance", "expected accuracy of the same guesses"),
     ("compression", "compression", "uniform code length divided by online code length, on the split by position"),
     ("rho_truth", "correlation with ln P(word)", "Spearman, of the log probability of the right label"),
     ("rho_model", "  with ln Q(word)", "of the model"),
@@ -79,11 +79,11 @@ RESAMPLED = {
 
 
 def measure(reference: ModelReference, setting: Setting, settings: ProbingSettings) -> EvaluatorOutput:
-    """Probe for each target; the targets that there is nothing to measure of are noted.
+    """Probe for each target; notes name the targets without anything to measure.
 
     Raises:
-        NothingToMeasureError: that is so of all targets, or the text is transformed.
-        InputError: as `truesource.evaluation.probing.probe.probe_model`.
+        NothingToMeasureError: no target can be measured, or the text is transformed.
+        InputError: see `truesource.evaluation.probing.probe.probe_model`.
     """
     from truesource.evaluation.probing.probe import probe_model
 
@@ -100,7 +100,7 @@ def measure(reference: ModelReference, setting: Setting, settings: ProbingSettin
     notes = [f"Note: nothing to measure for {target}: {error.reason}" for target, error in missing.items()]
     for probing in probings.values():
         if excluded := probing.parts["excluded"]:
-            notes.append(f"{excluded} of {len(setting.sentences)} sentences are impossible and left out")
+            notes.append(f"{excluded} of {len(setting.sentences)} sentences have probability 0 and are excluded")
         notes += [f"Note: {note}" for note in probing.notes]
     return EvaluatorOutput(
         scores=[score for probing in probings.values() for score in probing.as_scores()],
@@ -110,7 +110,7 @@ def measure(reference: ModelReference, setting: Setting, settings: ProbingSettin
 
 
 def by_target(record: Record) -> dict[str, list[Record]]:
-    """The records of each target."""
+    """Group records by target."""
     targets: dict[str, list[Record]] = {}
     for each in record["records"]:
         targets.setdefault(each["target"], []).append(each)
@@ -118,12 +118,12 @@ def by_target(record: Record) -> dict[str, list[Record]]:
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:
-    """All tables of one model: by layer, by step where it has snapshots, and of the best layer."""
-    made = []
+    """Build all tables of one model: by layer, by step if it has snapshots, and of the best layer."""
+    results = []
     for records in by_target(record).values():
         steps = [steps_table(records)] if len(steps_of(records)) > 1 else []
-        made += [layers_table(records), *steps, best_table(records)]
-    return made
+        results += [layers_table(records), *steps, best_table(records)]
+    return results
 
 
 def figure(record: Record, salt: str) -> str:
@@ -132,51 +132,51 @@ def figure(record: Record, salt: str) -> str:
     first = next(iter(targets.values()))
     steps = len(steps_of(first)) > 1
     wide = (4.0, 3.4, 4.6) if steps else (4.4, 4.8)
-    with new_figure(sum(wide), 4.4 * len(targets), salt) as drawn:
-        rows: Any = drawn.subfigures(len(targets), len(wide), width_ratios=wide, squeeze=False)
+    with new_figure(sum(wide), 4.4 * len(targets), salt) as canvas:
+        rows: Any = canvas.subfigures(len(targets), len(wide), width_ratios=wide, squeeze=False)
         for panels, records in zip(rows, targets.values(), strict=True):
             _curves(panels[0], records)
             if steps:
                 _heat(panels[1].subplots(), records)
             _confusion(panels[-1].subplots(), records)
-        return to_svg(drawn, salt, f"What probes find in the layers of {first[0]['model']}")
+        return to_svg(canvas, salt, f"What probes recover from the layers of {first[0]['model']}")
 
 
 def layer_figure(records: Sequence[Record], salt: str) -> str:
-    """Accuracy and cross-entropy by layer."""
-    with new_figure(4.4, 4.4, salt) as drawn:
-        _curves(drawn, records)
-        return to_svg(drawn, salt, f"Probes on the layers of {records[0]['model']}")
+    """Draw accuracy and cross-entropy by layer."""
+    with new_figure(4.4, 4.4, salt) as canvas:
+        _curves(canvas, records)
+        return to_svg(canvas, salt, f"Probes on the layers of {records[0]['model']}")
 
 
 def checkpoint_figure(records: Sequence[Record], salt: str) -> str | None:
-    """Accuracy by layer and step; None where only one step was probed."""
+    """Draw accuracy by layer and step; None if only one step was probed."""
     if len(steps_of(records)) < 2:
         return None
-    with new_figure(4.4, 3.6, salt) as drawn:
-        _heat(drawn.subplots(), records)
-        return to_svg(drawn, salt, f"Probes on the layers of {records[0]['model']} in training")
+    with new_figure(4.4, 3.6, salt) as canvas:
+        _heat(canvas.subplots(), records)
+        return to_svg(canvas, salt, f"Probes on the layers of {records[0]['model']} in training")
 
 
 def confusion_figure(records: Sequence[Record], salt: str) -> str:
-    """Right labels and guesses of the best layer."""
-    with new_figure(4.8, 4.4, salt) as drawn:
-        _confusion(drawn.subplots(), records)
-        return to_svg(drawn, salt, f"Labels that probes of {records[0]['model']} take for others")
+    """Draw right labels and guesses of the best layer."""
+    with new_figure(4.8, 4.4, salt) as canvas:
+        _confusion(canvas.subplots(), records)
+        return to_svg(canvas, salt, f"Labels that probes of {records[0]['model']} confuse")
 
 
 Row = tuple[int, float, float | None, float | None]
 
 
 def layer_rows(records: Sequence[Record], name: str) -> list[Row]:
-    """Layer, value, low and high of a measure of the finished model, by rising layer; None: there is no interval."""
+    """Return layer, value, low and high of a measure of the finished model, by layer; None: no interval."""
     last = max(steps_of(records), default=None)
     rows = [r for r in records if r["name"] == name and r["layer"] is not None and r["step"] == last]
     return sorted((r["layer"], r["value"], r["low"], r["high"]) for r in rows)
 
 
 def single(records: Sequence[Record], name: str) -> Record | None:
-    """The one record of a measure that is of no layer, or of the best one; None where it was not measured."""
+    """Return the record of a measure without layer, or of the best layer; None if it was not measured."""
     return next((r for r in records if r["name"] == name), None)
 
 
@@ -184,16 +184,16 @@ def _accuracy(records: Sequence[Record]) -> Record:
     return next(r for r in records if r["name"] == "accuracy")
 
 
-def _curves(drawn: Any, records: Sequence[Record]) -> None:
-    axes, below = drawn.subplots(2, 1, sharex=True, height_ratios=(1.6, 1.0))
-    own, other = layer_rows(records, "task_accuracy"), layer_rows(records, "accuracy")
-    both = bool(own) and own != other
+def _curves(canvas: Any, records: Sequence[Record]) -> None:
+    axes, below = canvas.subplots(2, 1, sharex=True, height_ratios=(1.6, 1.0))
+    by_position, other = layer_rows(records, "task_accuracy"), layer_rows(records, "accuracy")
+    both = bool(by_position) and by_position != other
     lines = [("accuracy", MODEL, "-", "probe, split by type" if both else "probe")]
     if both:
         lines.append(("task_accuracy", SECOND, "-", "probe, split by position"))
     lines.append(("control_accuracy", QUIET, "--", "control task"))
     drawn_labels = _accuracy(records).get("right") == "sampled"
-    if not drawn_labels:  # the most probable label is right then, so the limit is of another measure
+    if not drawn_labels:  # then the most probable label is right, so the limit is of another measure
         lines.append(("expected_accuracy", TRUTH, "--", "expected for a sampled label"))
     for name, colour, style, label in lines:
         _line(axes, layer_rows(records, name), colour, style, label, band=name != "expected_accuracy")
@@ -201,16 +201,16 @@ def _curves(drawn: Any, records: Sequence[Record]) -> None:
         ("expected_accuracy_limit", TRUTH, "-", "limit" if drawn_labels else "limit of the expected"),
         ("majority_accuracy", QUIET, ":", "most frequent label"),
     ):
-        found = single(records, name)
-        if found is not None:
-            axes.axhline(found["value"], color=colour, linewidth=1.2, linestyle=style, label=label)
+        record = single(records, name)
+        if record is not None:
+            axes.axhline(record["value"], color=colour, linewidth=1.2, linestyle=style, label=label)
     axes.set_ylim(0.0, 1.03)
     axes.set_ylabel("accuracy")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=8, handlelength=1.6)
     rows = layer_rows(records, "cross_entropy")
     _line(below, rows, MODEL, "-", "probe")
     floor = layer_rows(records, "entropy")
-    below.axhline(floor[0][1], color=TRUTH, linewidth=1.2, label="least: the posterior's own")
+    below.axhline(floor[0][1], color=TRUTH, linewidth=1.2, label="minimum: entropy of the posterior")
     top = max(value if high is None else high for _, value, _, high in rows)
     below.set_ylim(-0.04 * top, 1.35 * top)
     below.set_ylabel("cross-entropy, nats")
@@ -231,12 +231,12 @@ def _line(axes: Any, rows: Sequence[Row], colour: str, style: str, label: str, *
 
 
 def _heat(axes: Any, records: Sequence[Record]) -> None:
-    """Accuracy of each layer (across) after each step (down)."""
+    """Draw accuracy of each layer (across) after each step (down)."""
     values = {(r["step"], r["layer"]): r["value"] for r in records if r["name"] == "accuracy"}
     steps, layers = (sorted({key[i] for key in values}) for i in (0, 1))
     table = np.array([[values[step, layer] for layer in layers] for step in steps])
-    shown = axes.imshow(table, aspect="auto", cmap="Blues", vmin=min(0.9 * table.min(), 0.5), vmax=1.0)
-    middle = (shown.norm.vmin + shown.norm.vmax) / 2
+    image = axes.imshow(table, aspect="auto", cmap="Blues", vmin=min(0.9 * table.min(), 0.5), vmax=1.0)
+    middle = (image.norm.vmin + image.norm.vmax) / 2
     for (row, column), value in np.ndenumerate(table):
         colour = "white" if value > middle + 0.12 else "#1f2937"
         axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=colour)
@@ -251,9 +251,9 @@ def _heat(axes: Any, records: Sequence[Record]) -> None:
 
 
 def _confusion(axes: Any, records: Sequence[Record]) -> None:
-    """Share of the items of each right label (down) that got each guess (across); the most frequent labels.
+    """Draw the share of guesses (across) for each right label (down); only the most frequent labels.
 
-    Guesses of labels that are not shown stand in a column of their own, so that rows sum to 100%.
+    Guesses of hidden labels have a separate column, so rows sum to 100%.
     """
     cells = [(r["true"], r["predicted"], r["value"], r["layer"]) for r in records if r["name"] == "confusion"]
     count: dict[str, float] = {}
@@ -283,10 +283,10 @@ def _confusion(axes: Any, records: Sequence[Record]) -> None:
 
 
 def layers_table(records: Sequence[Record]) -> ReportTable:
-    """A row for each layer of the finished model.
+    """Build a row for each layer of the finished model.
 
     Args:
-        records: of one model and target.
+        records: records of one model and target.
     """
     final, best = final_layers(records), best_layer(records)
     named = [name for name in COLUMNS if any(name in row for row in final.values())]
@@ -313,7 +313,7 @@ def layers_table(records: Sequence[Record]) -> ReportTable:
 
 
 def intervals(record: Record) -> str:
-    """A note of what the intervals of a measure resample."""
+    """Describe what the intervals of a measure resample."""
     unit = RESAMPLED[record["resampled"]]
     return (
         f"; intervals: none, fewer than {FEWEST} {unit}"
@@ -323,7 +323,7 @@ def intervals(record: Record) -> str:
 
 
 def steps_table(records: Sequence[Record]) -> ReportTable:
-    """Accuracy by step and layer."""
+    """Build a table of accuracy by step and layer."""
     values = {(r["step"], r["layer"]): r["value"] for r in records if r["name"] == "accuracy"}
     steps, layers = (sorted({place[i] for place in values}) for i in (0, 1))
     return ReportTable(
@@ -337,33 +337,33 @@ def steps_table(records: Sequence[Record]) -> ReportTable:
 
 
 def best_table(records: Sequence[Record]) -> ReportTable:
-    """The best layer with baselines, limits and controls."""
+    """Build a table of the best layer with baselines, limits and controls."""
     best = best_layer(records)
-    found = {**{r["name"]: r for r in records if r["layer"] is None}, **final_layers(records)[best]}
+    records_by_name = {**{r["name"]: r for r in records if r["layer"] is None}, **final_layers(records)[best]}
     return ReportTable(
         title=f"Layer {best}",
         columns=("measure", "value", "meaning"),
         text=(0, 2),
         rows=[
-            TableRow((label, score_cell(found[name], ".3f"), meaning))
+            TableRow((label, score_cell(records_by_name[name], ".3f"), meaning))
             for name, label, meaning in MEASURES
-            if name in found
+            if name in records_by_name
         ],
     )
 
 
 def steps_of(records: Sequence[Record]) -> list[int]:
-    """Training steps of the checkpoints, rising."""
+    """Return the training steps of the checkpoints, ascending."""
     return sorted({r["step"] for r in records if r["step"] is not None})
 
 
 def best_layer(records: Sequence[Record]) -> int:
-    """The layer whose confusion was counted."""
+    """Return the layer whose confusion was counted."""
     return next(int(r["layer"]) for r in records if r["name"] == "confusion")
 
 
 def final_layers(records: Sequence[Record]) -> dict[int, dict[str, Record]]:
-    """Measures of the finished model by layer, rising, and name."""
+    """Return measures of the finished model by layer, ascending, and name."""
     last = max(steps_of(records), default=None)
     some = (r for r in records if r["layer"] is not None and r["step"] == last and r["name"] != "confusion")
     return dict(sorted(nested(some, itemgetter("layer")).items()))
@@ -375,12 +375,12 @@ class ProbingRecord(TypedDict):
 
     model: str
     objective: str
-    missing: dict[str, Any]  #: targets that there is nothing to measure of, with code and reason
+    missing: dict[str, Any]  #: targets that cannot be measured, with code and reason
     records: list[Any]
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables and figures for the template; None where no network was probed."""
+    """Return tables and figures for the template; None if no network was probed."""
     tasks: list[dict[str, Any]] = []
     missing: dict[str, list[str]] = {}
     for model, record in run.of_models("probing", ProbingRecord).items():

@@ -1,4 +1,4 @@
-"""All that probes of one model found, as scores with signatures."""
+"""Results of the probes of one model, as scores with signatures."""
 
 from __future__ import annotations
 
@@ -26,43 +26,43 @@ UNITS = {
     **dict.fromkeys(("mcc", *CORRELATIONS), "correlation"),
     "mdl": "bits/label",
     "compression": "ratio",
-}  #: of measures; all others are shares
+}  #: units of measures; all others are shares
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Probing(ResultRecords):
-    """Every layer and checkpoint of one model; the best layer is that of the least dev loss in the finished model."""
+    """The results of every layer and checkpoint of one model; the best layer has the least final dev loss."""
 
     model: str
     objective: str
-    layers: Sequence[LayerResult]  #: the finished model's last, by rising layer
+    layers: Sequence[LayerResult]  #: layers of the finished model come last, by ascending layer
     baselines: Mapping[str, Interval]
     chance: Mapping[str, Interval]  #: random labels, on the best layer
     labels: tuple[str, ...]  #: (C,)
-    confusion: IntArray = field(repr=False)  #: (C, C) of the best layer: true label by row, guess by column
-    parts: Mapping[str, object]  #: of signatures
-    overrides: Mapping[str, Mapping[str, object]]  #: parts that are others for single measures, see `measure_parts`
-    fields: Mapping[str, Mapping[str, str]]  #: of records, see `record_fields`
-    notes: tuple[str, ...] = ()  #: what was left out, and why
+    confusion: IntArray = field(repr=False)  #: (C, C) counts of the best layer: true label by row, guess by column
+    parts: Mapping[str, object]  #: parts of signatures
+    overrides: Mapping[str, Mapping[str, object]]  #: different parts for single measures, see `measure_parts`
+    fields: Mapping[str, Mapping[str, str]]  #: fields of records, see `record_fields`
+    notes: tuple[str, ...] = ()  #: exclusions with reasons
 
     @property
     def final(self) -> list[LayerResult]:
-        """The layers of the finished model."""
+        """Return the layers of the finished model."""
         last = self.layers[-1].step
         return [result for result in self.layers if result.step == last]
 
     @property
     def steps(self) -> list[int]:
-        """The steps of the checkpoints that were probed, rising; none where only the finished model was."""
+        """Return the steps of the probed checkpoints, ascending; empty if only the finished model was probed."""
         return sorted({result.step for result in self.layers if result.step is not None})
 
     @property
     def best(self) -> LayerResult:
-        """The layer of the finished model whose probe does best on the dev part."""
+        """Layer of the finished model whose probe is best on the dev part."""
         return best_layer(self.final)
 
     def scores(self) -> Iterator[tuple[dict[str, Any], Score]]:
-        """Every value as a `Score`, with the step and layer it is of."""
+        """Yield every value as a `Score`, with its step and layer."""
         for result in self.layers:
             parts = {**self.parts, "step": "last" if result.step is None else result.step, "layer": result.layer}
             for name, value in result.measures.items():
@@ -98,24 +98,24 @@ class Probing(ResultRecords):
         return keyed(every, model=self.model, objective=self.objective, **task)
 
     def _score(self, name: str, value: Interval, parts: Mapping[str, object]) -> Score:
-        own = self.overrides.get(name, {})
-        sign = signature({**parts, **own, "unit": UNITS.get(name, "share")})
+        different_parts = self.overrides.get(name, {})
+        sign = signature({**parts, **different_parts, "unit": UNITS.get(name, "share")})
         return Score(name, value.value, sign, value.low, value.high)
 
 
 def best_layer(layers: Sequence[LayerResult]) -> LayerResult:
-    """The one whose probe has the least cross-entropy on the dev part; of several, the lowest."""
+    """Return the layer whose probe has the least dev cross-entropy; of several, the lowest layer."""
     return min(layers, key=lambda result: result.probe.dev_loss)
 
 
 def confusion_of(experiment: Experiment, result: LayerResult) -> IntArray:
-    """Right labels by guessed ones in the test part, (C, C)."""
+    """Count right labels by guessed labels in the test part, (C, C)."""
     right = experiment.targets.truth[experiment.split.test]
     return confusion(result.guess, right, len(experiment.targets.labels))
 
 
 def task_parts(experiment: Experiment) -> dict[str, object]:
-    """The parts of the task that go into signatures."""
+    """Return the parts of the task for signatures."""
     targets, settings = experiment.targets, experiment.settings
     return {
         "target": targets.kind,
@@ -130,7 +130,7 @@ def task_parts(experiment: Experiment) -> dict[str, object]:
 
 
 def measure_parts(experiment: Experiment) -> dict[str, dict[str, object]]:
-    """Parts of signatures of single measures that differ from `task_parts`, or are added: splits, groups."""
+    """Return parts of signatures of single measures that differ from `task_parts` or are added: splits, groups."""
     span, settings = experiment.targets.kind == "span", experiment.settings
     text, unit = _split_parts(experiment, experiment.text_split), _group(experiment)
     sent = _ci(experiment, experiment.text_split, "t", experiment.text_split.train)
@@ -150,7 +150,7 @@ def measure_parts(experiment: Experiment) -> dict[str, dict[str, object]]:
 
 
 def record_fields(experiment: Experiment) -> dict[str, dict[str, str]]:
-    """Division of the items and unit of resampling, by measure; under an empty name, of all others."""
+    """Return split and unit of resampling by measure; the empty name has all others."""
 
     def of(parts: ProbingSplit) -> dict[str, str]:
         return {"split": parts.by, "resampled": _unit(experiment, parts)}
@@ -175,16 +175,16 @@ def _ci(
     method: Literal["t", "percentile", "jackknife"],
     items: IntArray | None = None,
 ) -> str:
-    """Part of a signature: unit and method of resampling for intervals over items, the test part by default."""
+    """Return a part of a signature: unit and method of resampling over items, by default of the test part."""
     groups = np.unique(parts.group[parts.test if items is None else items])
     return ci_part(len(groups), experiment.seed, _unit(experiment, parts), method=method)
 
 
 def _unit(experiment: Experiment, parts: ProbingSplit) -> str:
-    """Unit of resampling for intervals."""
+    """Return the unit of resampling for intervals."""
     return "sentence" if parts.by == "position" else "end-type" if experiment.targets.kind == "span" else "type"
 
 
 def _group(experiment: Experiment) -> str:
-    """Unit over which accuracy is averaged."""
+    """Return the unit over which accuracy is averaged."""
     return "pair" if experiment.targets.kind == "span" else "type"

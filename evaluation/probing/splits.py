@@ -11,43 +11,43 @@ from truesource.evaluation.probing import By
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import NothingToMeasureError
 
-SHARES = (0.8, 0.1, 0.1)  #: of the items: train, dev, test
-LARGEST = 0.01  #: of all items: more frequent word types are not measured on
-ENOUGH = 2.0  #: times as many words of items as dev and test take must be left to choose from
+SHARES = (0.8, 0.1, 0.1)  #: shares of the items: train, dev, test
+LARGEST = 0.01  #: maximum share of a word type in dev and test
+ENOUGH = 2.0  #: how many times the items of dev and test must be left to choose from
 
 
 @dataclass(frozen=True, eq=False)
 class ProbingSplit:
-    """Three parts, none empty."""
+    """The three parts of a split, none empty."""
 
     by: By
     train: IntArray
     dev: IntArray
     test: IntArray
-    group: IntArray  #: (T,) group of each item, in one part only; what is resampled, and what a code transmits at once
+    group: IntArray  #: (T,) group of each item, within one part; the unit of resampling and of transmission
 
 
 def split(
     by: By, keys: Sequence[str], truth: IntArray, sentence: IntArray, seed: int, *, ends: Sequence[str] | None = None
 ) -> ProbingSplit:
-    """Divide items in 80/10/10.
+    """Divide items 80/10/10.
 
-    ``type``: word types are divided. A test item has a test type (of a span: at one end at least), a dev item a dev
-    type and no test type, a train item train types only. So no word type is in two parts; of spans, no train span has
-    a dev or test type at an end. Learnt from are the most frequent type of each label (of spans: pair of types), so
-    that no label is asked for that was never shown, and types with more than `LARGEST` of all items (or as many as
-    leave enough for the rest), so that no few words decide the result. The other types come in random order: the first
-    ones go to test until it has its share of items, the next to dev. A group is a word type; of spans, the one that
-    puts the span in its part, the first of two. ``position``: the items in order, cut at the ends of sentences, which
+    ``type``: word types are divided. A test item has a test type (a span: at one end or both), a dev item a dev
+    type and no test type, a train item train types only. So no word type is in two parts; for spans, no train span has
+    a dev or test type at an end. The train part has the most frequent type of each label (for spans: pair of types), so
+    that every tested label is in train, and types with more than `LARGEST` of all items (or as many as
+    leave enough for the rest), so that few words do not dominate the result. The other types come in random order: the
+    first ones go to test until it has its share of items, the next to dev. A group is a word type; of spans, the one
+    that puts the span in its part, the first of two. ``position``: the items in order, divided at sentence ends, which
     are the groups.
 
     Args:
-        by: what the parts must not share.
-        keys: (T,) word type of each item; of a span, of its first word.
-        truth: (T,) its right label.
-        sentence: (T,) its sentence, ascending.
-        seed: of the order of types.
-        ends: (T,) of spans, type of the last word.
+        by: unit that parts must not share.
+        keys: word type of each item, or of the first word of a span, (T,).
+        truth: right label of each item, (T,).
+        sentence: sentence of each item, ascending, (T,).
+        seed: seed of the order of types.
+        ends: for spans, type of the last word, (T,).
 
     Raises:
         InputError: there are too few word types, or sentences, to divide.
@@ -56,7 +56,7 @@ def split(
         group = np.unique(sentence, return_inverse=True)[1].astype(np.int64)
         if group[-1] + 1 < len(SHARES):
             raise NothingToMeasureError(
-                f"{group[-1] + 1} sentences are too few to divide into train, dev and test; give more",
+                f"{group[-1] + 1} sentences are too few to divide into train, dev and test; add more",
                 "too-few-sentences",
             )
         of_item = _cut(np.bincount(group))[group]
@@ -69,7 +69,7 @@ def split(
         if len(np.unique(of_item)) < len(SHARES):
             raise NothingToMeasureError(
                 f"{len(part)} word types are too few to divide so that every label is in train, and dev and test are"
-                " not empty; give more sentences, or split by position",
+                " not empty; add more sentences, or split by position",
                 "too-few-words",
             )
     train, dev, test = (np.flatnonzero(of_item == i) for i in range(len(SHARES)))
@@ -77,17 +77,17 @@ def split(
 
 
 def numbered(keys: Sequence[str]) -> IntArray:
-    """Number of each key, (T,), in the order in which they come first."""
+    """Number keys, (T,), in the order of their first occurrence."""
     numbers = {key: i for i, key in enumerate(dict.fromkeys(keys))}
     return np.array([numbers[key] for key in keys], dtype=np.int64)
 
 
 def _dealt(first: IntArray, last: IntArray, truth: IntArray, rng: np.random.Generator) -> IntArray:
-    """Part of each type: 0 train, 1 dev, 2 test."""
+    """Return the part of each type: 0 train, 1 dev, 2 test."""
     other = last != first
     item = np.concatenate([np.arange(len(first)), np.flatnonzero(other)])
     types = np.concatenate([first, last[other]])
-    sizes = np.bincount(types)  # items that have it at an end
+    sizes = np.bincount(types)  # number of items with the type at an end
     items = np.split(item[np.argsort(types, kind="stable")], np.cumsum(sizes)[:-1])
     free = np.ones(len(sizes), dtype=bool)
     free[_showing(first, last, truth, sizes)] = False
@@ -99,20 +99,20 @@ def _dealt(first: IntArray, last: IntArray, truth: IntArray, rng: np.random.Gene
     part = np.zeros(len(sizes), dtype=np.int64)
     taken = np.zeros(len(first), dtype=bool)
     for which in (2, 1):
-        wanted, held = SHARES[which] * len(first), 0
+        size, current = SHARES[which] * len(first), 0
         for i in order:
             new = 0 if part[i] else int((~taken[items[i]]).sum())
-            if new and (held == 0 or abs(held + new - wanted) < abs(held - wanted)):
+            if new and (current == 0 or abs(current + new - size) < abs(current - size)):
                 part[i] = which
                 taken[items[i]] = True
-                held += new
-            if held >= wanted:
+                current += new
+            if current >= size:
                 break
     return part
 
 
 def _showing(first: IntArray, last: IntArray, truth: IntArray, sizes: IntArray) -> IntArray:
-    """Types of the most frequent pair of ends of each label; of several, the pair of the more frequent types."""
+    """Return the types of the most frequent pair of ends of each label; of several, of more frequent types."""
     pairs, label = first * len(sizes) + last, truth.astype(np.int64)
     result, count = np.unique(np.stack([label, pairs]), axis=1, return_counts=True)
     ends = np.stack(np.divmod(result[1], len(sizes)))
@@ -122,7 +122,7 @@ def _showing(first: IntArray, last: IntArray, truth: IntArray, sizes: IntArray) 
 
 
 def _cut(sizes: IntArray) -> IntArray:
-    """Part of each group in order; every part has one at least."""
+    """Return the part of each group in order; every part has at least one group."""
     middle = (np.cumsum(sizes) - sizes / 2) / sizes.sum()
     part: IntArray = np.searchsorted(np.cumsum(SHARES)[:-1], middle, side="right").astype(np.int64)
     part[0] = 0

@@ -1,4 +1,4 @@
-"""Exact targets of probes: for every word the posterior of the symbol that makes it, for spans that of phrases."""
+"""Exact targets of probes: posteriors of preterminals of words, and of phrase labels of spans."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.binarise import INTERMEDIATE
 
 SEPARATOR = " … "  #: between the two ends of a span in its key
-LEAST = 1e-12  #: a label with less than this, in all items together, is none
-NONE = "(none)"  #: label of a span that is no constituent
+LEAST = 1e-12  #: labels with less total probability over all items are ignored
+NONE = "(none)"  #: label of a span that is not a constituent
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Targets:
-    """The T items that a probe labels, sentence after sentence: words, or spans of words."""
+    """The T items that a probe labels, sentence by sentence: words, or spans of words."""
 
     kind: Kind
     given: Given
-    right: Truth  #: how the label that counts as right is chosen
+    right: Truth  #: how the right label is selected
     labels: tuple[str, ...]  #: (C,)
     posterior: FloatArray  #: (T, C) exact; rows sum to one
-    truth: IntArray  #: (T,) the label that counts as right
+    truth: IntArray  #: (T,) right label
     sentence: IntArray  #: (T,) ascending
     first: IntArray  #: (T,) place of the first word in its sentence
-    last: IntArray  #: (T,) place of the last one; of a word, the same
+    last: IntArray  #: (T,) place of the last word; the same for words
     first_word: tuple[str, ...]  #: (T,) type of the first word
-    last_word: tuple[str, ...]  #: (T,) type of the last one; of a word, the same
-    excluded: tuple[int, ...]  #: sentences that the grammar cannot make
+    last_word: tuple[str, ...]  #: (T,) type of the last word; the same for words
+    excluded: tuple[int, ...]  #: sentences with probability 0 in the grammar
 
     def __len__(self) -> int:
         return len(self.truth)
 
     @cached_property
     def key(self) -> tuple[str, ...]:
-        """The word type; of a span, those of its two ends, (T,)."""
+        """Word type, or both end types of a span, (T,)."""
         if self.kind != "span":
             return self.first_word
         return tuple(map(SEPARATOR.join, zip(self.first_word, self.last_word, strict=True)))
@@ -70,19 +70,19 @@ def word_targets(
 ) -> Targets:
     """Return the exact posterior of each word's preterminal, coarse (its treebank tag) or fine (the symbol).
 
-    Sentences are read as the oracle reads them, so words that the model does not tell apart are ``<unk>`` here too.
+    Sentences are read as the oracle reads them, so words outside the model's vocabulary are ``<unk>`` here too.
 
     Args:
-        oracle: with the vocabulary of the model, see `truesource.evaluation.core.setting.oracle_for`.
-        sentences: at least one word each.
+        oracle: oracle with the vocabulary of the model, see `truesource.evaluation.core.setting.oracle_for`.
+        sentences: sentences of at least one word.
         kind: ``tag`` or ``state``.
         given: the whole ``sentence``, or its words up to this one (``left``), under the oracle's length condition.
-        truth: what counts as right: the most probable label (``argmax``), or that of a derivation drawn from the
-            posterior given the sentence (``sampled``, one a sentence, as in Jumelet and Zuidema 2023).
-        seed: of the derivations.
+        truth: right label: the most probable one (``argmax``), or the label in a derivation sampled from the
+            posterior given the sentence (``sampled``, one per sentence, as in Jumelet and Zuidema 2023).
+        seed: seed of the derivations.
 
     Raises:
-        InputError: the grammar can make none of the sentences, or there are fewer than two labels.
+        InputError: the grammar gives all sentences probability 0, or there are fewer than two labels.
     """
     language = oracle.grammar
     seen = [oracle.read(sentence) for sentence in sentences]
@@ -93,23 +93,23 @@ def word_targets(
         tables = class_posteriors(language.exact, seen, classes.tolist())
     else:
         tables = _given_left(oracle, seen, classes, len(numbers))
-    kept = [i for i, table in enumerate(tables) if table.any()]
-    if not kept:
+    possible = [i for i, table in enumerate(tables) if table.any()]
+    if not possible:
         raise NothingToMeasureError(
             f"the grammar can make none of the {len(sentences)} sentences, so there is nothing to probe",
             "no-possible-sentence",
         )
-    joint = np.concatenate([tables[i] for i in kept])
+    joint = np.concatenate([tables[i] for i in possible])
     labels, joint = used_labels([*numbers], joint)
     right = joint.argmax(axis=1)
     if truth == "sampled":
         column = {label: i for i, label in enumerate(labels)}
         label_of = dict(zip(language.symbols, names, strict=True))
-        sampled = _drawn_preterminals(language, [seen[i] for i in kept], kept, seed)
+        sampled = _sampled_preterminals(language, [seen[i] for i in possible], possible, seed)
         right = np.array([column[label_of[symbol]] for symbol in sampled], dtype=np.int64)
-    sizes = np.array([len(seen[i]) for i in kept], dtype=np.int64)
+    sizes = np.array([len(seen[i]) for i in possible], dtype=np.int64)
     place = np.concatenate([np.arange(size) for size in sizes])
-    words = tuple(word for i in kept for word in seen[i])
+    words = tuple(word for i in possible for word in seen[i])
     return Targets(
         kind=kind,
         given=given,
@@ -117,33 +117,31 @@ def word_targets(
         labels=labels,
         posterior=joint,
         truth=right,
-        sentence=np.repeat(np.array(kept, dtype=np.int64), sizes),
+        sentence=np.repeat(np.array(possible, dtype=np.int64), sizes),
         first=place,
         last=place,
         first_word=words,
         last_word=words,
-        excluded=tuple(sorted(set(range(len(sentences))) - set(kept))),
+        excluded=tuple(sorted(set(range(len(sentences))) - set(possible))),
     )
 
 
 def used_labels(names: Sequence[str], table: FloatArray) -> tuple[tuple[str, ...], FloatArray]:
-    """The labels that occur, and the posterior over them, (T, C).
+    """Return the labels that occur, and the posterior over them, (T, C).
 
     Raises:
-        InputError: there are fewer than two.
+        InputError: there are fewer than two labels.
     """
     used = np.flatnonzero(table.sum(axis=0) > LEAST)
     if len(used) < 2:
         only = f"always {names[used[0]]}" if len(used) else "none at all"
-        raise NothingToMeasureError(
-            f"a probe needs two labels or more to tell apart, but here the label is {only}", "one-label"
-        )
-    kept = table[:, used]
-    return tuple(names[i] for i in used.tolist()), kept / kept.sum(axis=1, keepdims=True)
+        raise NothingToMeasureError(f"a probe needs at least two labels, but here the label is {only}", "one-label")
+    used_columns = table[:, used]
+    return tuple(names[i] for i in used.tolist()), used_columns / used_columns.sum(axis=1, keepdims=True)
 
 
 def _given_left(oracle: Oracle, seen: Sequence[Sequence[str]], classes: IntArray, n_classes: int) -> list[FloatArray]:
-    """Posterior of each word's class given the words up to it, (n, C) a sentence; zeros where it is impossible."""
+    """Compute the posterior of each word's class given the words up to it, (n, C) per sentence; zeros if impossible."""
     language = oracle.grammar
     columns = language.exact.emission.tocsc()
     tables = [np.zeros((len(sentence), n_classes)) for sentence in seen]
@@ -169,40 +167,40 @@ def _given_left(oracle: Oracle, seen: Sequence[Sequence[str]], classes: IntArray
     return [table if whole[i] else np.zeros_like(table) for i, table in enumerate(tables)]
 
 
-def _drawn_preterminals(
+def _sampled_preterminals(
     language: PCFG, sentences: Sequence[Sequence[str]], numbers: Sequence[int], seed: int
 ) -> list[str]:
-    """The symbol above each word in one derivation of each sentence, drawn from the exact posterior."""
-    drawn = []
+    """Sample one derivation of each sentence from the exact posterior, and return its preterminals."""
+    preterminals = []
     with meter("sampled derivations of sentences", len(sentences)) as bar:
         for sentence, number in zip(sentences, numbers, strict=True):
             tree = posterior(language, sentence).sample(np.random.default_rng([seed, number]))
-            drawn += [node.label for node in tree.subtrees() if node.is_preterminal]
+            preterminals += [node.label for node in tree.subtrees() if node.is_preterminal]
             bar.advance()
-    return drawn
+    return preterminals
 
 
 def span_targets(
     oracle: Oracle, sentences: Sequence[Sequence[str]], *, truth: Truth = "argmax", seed: int = DEFAULT_SEED
 ) -> Targets:
-    """Return for some spans of two words or more the exact posterior of the phrase label, `NONE` among them.
+    """Return the exact posterior of phrase labels, including `NONE`, for spans of at least two words.
 
-    The label of a constituent is that of the lowest node over the span, the one that branches; symbols that
-    binarisation made are no constituents. Spans are balanced: in each sentence one derivation is drawn from the
-    posterior, all its constituents of 2 to n-1 words are taken, and for each another span of the same length, drawn
-    without repeats from those that are no constituent there, as long as there are any.
+    The label of a constituent is the label of the lowest node over the span, which branches; symbols from
+    binarisation are not constituents. Spans are balanced: in each sentence, one derivation is sampled from the
+    posterior, all its constituents of 2 to n-1 words are items, and for each another span of the same length, sampled
+    without repeats from the spans that are not constituents there, if there are any.
 
-    What was drawn says which spans are items, so it cannot say what they are: right labels that are ``sampled`` are
-    those of a second derivation, which knows nothing of the first. Each is a draw from its item's posterior.
+    This derivation selects the items, so it must not label them: ``sampled`` right labels come
+    from a second, independent derivation. Each is a sample from its item's posterior.
 
     Args:
-        oracle: with the vocabulary of the model.
-        sentences: at least one word each.
-        truth: as in `evaluation.probing.targets.word_targets`; ``sampled``, by a second derivation of each sentence.
-        seed: of derivations and spans.
+        oracle: oracle with the vocabulary of the model.
+        sentences: sentences of at least one word.
+        truth: see `evaluation.probing.targets.word_targets`; ``sampled`` uses a second derivation of each sentence.
+        seed: seed of derivations and spans.
 
     Raises:
-        InputError: the grammar can make none of the sentences, they have no such spans, or there are fewer than two
+        InputError: the grammar gives all sentences probability 0, they have no such spans, or there are fewer than two
             labels.
     """
     language = oracle.grammar
@@ -236,7 +234,7 @@ def span_targets(
         raise NothingToMeasureError(f"the {len(sentences)} sentences have no spans to probe: {reason}", "no-spans")
     labels, joint = used_labels(names, np.stack(rows))
     at = {name: i for i, name in enumerate(labels)}
-    kept = joint.argmax(axis=1) if truth == "argmax" else np.array([at[names[i]] for i in right], dtype=np.int64)
+    best = joint.argmax(axis=1) if truth == "argmax" else np.array([at[names[i]] for i in right], dtype=np.int64)
     sentence, first, last = np.array(places, dtype=np.int64).T
     begin, end = zip(*ends, strict=True)
     return Targets(
@@ -245,7 +243,7 @@ def span_targets(
         right=truth,
         labels=labels,
         posterior=joint,
-        truth=kept,
+        truth=best,
         sentence=sentence,
         first=first,
         last=last,
@@ -256,12 +254,12 @@ def span_targets(
 
 
 def constituents(tree: Tree, pcfg: PCFG) -> dict[Span, str]:
-    """Label of each constituent of 2 to n-1 words by (i, j), words i to j-1; that of the lowest node over it."""
+    """Return the label of the lowest node over each constituent of 2 to n-1 words, by (i, j), words i to j-1."""
     label = dict(zip(pcfg.symbols, pcfg.labels, strict=True))
     n = len(tree.leaves())
     spans: dict[Span, str] = {}
     place = 0
-    stack: list[tuple[Tree, int]] = [(tree, -1)]  # with the word it begins at, once its children are done
+    stack: list[tuple[Tree, int]] = [(tree, -1)]  # with its first word, once its children are done
     while stack:
         node, begin = stack.pop()
         if begin >= 0:
@@ -278,21 +276,21 @@ def constituents(tree: Tree, pcfg: PCFG) -> dict[Span, str]:
 
 
 def span_posterior(chart: Posterior, i: int, j: int, names: Sequence[str]) -> FloatArray:
-    """P(label of the lowest node over words i to j-1), `NONE` for no constituent; (len(names),), sums to one."""
+    """Compute P(label of the lowest node over words i to j-1), `NONE` if not a constituent; (len(names),)."""
     span = chart.span(i, j)
     weight = chart.closed[span] * chart.chart.bare[span]
-    known = tables(chart.pcfg.exact)
-    by_label = np.bincount(known.state_label, weight, minlength=len(known.labels))
-    of_label = dict(zip(known.labels, by_label.tolist(), strict=True))
+    label_tables = tables(chart.pcfg.exact)
+    by_label = np.bincount(label_tables.state_label, weight, minlength=len(label_tables.labels))
+    of_label = dict(zip(label_tables.labels, by_label.tolist(), strict=True))
     row = np.array([of_label.get(name, 0.0) for name in names])
     row[names.index(NONE)] = max(0.0, 1.0 - float(row.sum()))
     return row
 
 
-def _balanced(drawn: dict[Span, str], n: int, rng: np.random.Generator) -> list[Span]:
-    """The constituents, and for each another span of its length, as far as there are some; in order."""
-    chosen = set(drawn)
-    for i, j in sorted(drawn):
+def _balanced(constituents: dict[Span, str], n: int, rng: np.random.Generator) -> list[Span]:
+    """Return the constituents, and for each another span of its length if there are any left; in order."""
+    chosen = set(constituents)
+    for i, j in sorted(constituents):
         width = j - i
         others = [(k, k + width) for k in range(n - width + 1) if (k, k + width) not in chosen]
         if others:

@@ -13,20 +13,20 @@ Proposal = Literal["own", "fitted", "uniform"]
 
 @dataclass(frozen=True, kw_only=True)
 class EstimatorSettings:
-    """Settings of all estimators; `Estimator.reads` lists those that change the value of one.
+    """Settings of all estimators; `Estimator.reads` lists the settings that change the value of one estimator.
 
-    The defaults are also those of the configuration and of the verb.
+    The configuration and the verb have the same defaults.
     """
 
     samples: int = 128  #: segmentations scored by path estimators
     b: float = 1.0  #: inverse temperature of the proposal; the model is never tempered
     seed: int = DEFAULT_SEED
     candidates: int = 128  #: segmentations of each word that guided estimators consider
-    particles: int = 32  #: of the discrete particle filter; samples of block importance sampling; width of the beam
-    tail: bool = True  #: whether block and dpf also sample segmentations of a word that are not on its list
+    particles: int = 32  #: particles of dpf; samples of block importance sampling; width of the beam
+    tail: bool = True  #: True if block and dpf also sample segmentations of a word beyond its candidates
     replicates: int = 4  #: independent filters of dpf, averaged; two or more give an error bar
     most_prefixes: int = 200_000  #: maximum number of contexts that exact enumeration visits in one document
-    tolerance: float = 1e-3  #: largest probability that ``bracket`` may omit, relative to the canonical tokenisation
+    tolerance: float = 1e-3  #: maximum probability that ``bracket`` may omit, relative to the canonical tokenisation
 
 
 @dataclass(frozen=True)
@@ -38,19 +38,19 @@ class EstimatorRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """Tables beside the estimates; `truesource.evaluation.tokenisation.measure_sets` makes them."""
+class TableRequest:
+    """The tables to compute next to the estimates, in `truesource.evaluation.tokenisation.measure_sets`."""
 
     grid: bool  #: perplexities of the published estimators
-    curves: bool  #: against the number of segmentations, their order, and the temperature
+    curves: bool  #: perplexity by number of segmentations, by their order, and by temperature
     caching: bool  #: losses of repeated words
-    canonical: bool  #: whether the most probable segmentation of a word is the canonical one
-    equal_cost: int  #: estimators at equal cost, on the first documents, of this number; 0: none
-    out_of_domain: Sequence[str]  #: other languages: changes of the grammar, such as ``zipf=0.5``
+    canonical: bool  #: how often the most probable segmentation of a word is canonical
+    equal_cost: int  #: number of first documents on which to compare estimators at equal cost; 0: no comparison
+    out_of_domain: Sequence[str]  #: other languages as changes of the grammar, such as ``zipf=0.5``
     words: bool  #: surprisals of words
-    leave_out_long: bool  #: leave out sentences of other languages that are too long for the model, or refuse them
+    leave_out_long: bool  #: exclude sentences of other languages that are too long for the model; else refuse them
 
     @property
-    def of_texts(self) -> Wanted:
-        """Tables that can be had of any texts: they need no truth, and are in no file of their own."""
+    def of_texts(self) -> TableRequest:
+        """The requested tables that need only texts: no truth, and no separate file."""
         return replace(self, equal_cost=0, out_of_domain=(), words=False)

@@ -1,6 +1,6 @@
 """Numbers of segmentations of texts, and how the scores of the pieces divide probability among them.
 
-Sums over a long text come from its word types: each is segmented once, however often it stands there.
+Sums over a long text come from its word types: each is segmented once, however often it occurs.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import track
 
-PATHS = (64, 1024, 4096)  #: sizes at which words are counted that can be enumerated
-SLACK = 1e-6  #: share of a score by which a segmentation may be below the best: tokenisers add up in 32 bits
+PATHS = (64, 1024, 4096)  #: maximum numbers of paths at which words count as enumerable
+SLACK = 1e-6  #: relative difference of scores that is rounding: tokenisers add in 32 bits
 
 
 @dataclass(frozen=True, kw_only=True)
 class TypeSums:
-    """Sums of `truesource.evaluation.tokenisation.lattice` of every word type."""
+    """The lattice sums of every word type, see `truesource.evaluation.tokenisation.lattice`."""
 
     words: tuple[str, ...]  #: (U,) word types, in the alphabet of the inventory
     counts: IntArray  #: (U,) tokens of each
@@ -47,10 +47,10 @@ class TypeSums:
 
 
 def sums_of_stretches(builder: LatticeBuilder, counts: Mapping[str, int], b: float = 1.0) -> TypeSums:
-    """Sum over the paths of every stretch of some texts (words, or whole texts), each with how often it stands there.
+    """Sum over the paths of every stretch of texts (word or whole text); ``counts`` has its number of occurrences.
 
     Raises:
-        InputError: a stretch is no joining of pieces, or b is refused.
+        InputError: a stretch is not a concatenation of pieces, or b is invalid.
     """
     words = tuple(counts)
     lattice, bounds = builder.join(words)
@@ -72,19 +72,19 @@ def sums_of_stretches(builder: LatticeBuilder, counts: Mapping[str, int], b: flo
 
 @dataclass(frozen=True)
 class AmbiguousWord:
-    """A word type and its segmentations."""
+    """An ambiguous word type and its segmentations."""
 
-    word: str  #: as the inventory spells it
+    word: str  #: in the spelling of the inventory
     tokens: int
     paths: int
-    entropy: float  #: of its segmentations, nats
+    entropy: float  #: entropy of its segmentations, nats
     best: tuple[str, ...]  #: the segmentation with the highest score
     probability: float  #: Q_b of that segmentation
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Ambiguity:
-    """Exact sums over the segmentations of D texts; S stretches (words, or whole texts) are segmented on their own."""
+    """Exact sums over the segmentations of D texts; S stretches (words or whole texts) are segmented separately."""
 
     builder: LatticeBuilder
     b: float  #: inverse temperature
@@ -97,21 +97,21 @@ class Ambiguity:
     derivative_entropy: FloatArray  #: (D,) the same as log Z_b - b d(log Z_b)/db, from marginals
     log_collision: FloatArray  #: (D,) log of the probability that two segmentations are the same, nats
     log_paths: FloatArray  #: (D,) log of the number of segmentations
-    arcs: IntArray  #: (D,) pieces at all places where they can stand
+    arcs: IntArray  #: (D,) number of pieces over all their possible places
     canonical_log_q: FloatArray  #: (D,) log Q_b of the canonical tokenisation, nats
     below_best: int  #: texts whose canonical tokenisation scores less than the best one, by more than rounding
-    tied: int  #: texts whose canonical tokenisation is another one than the best found here, with the same score
+    tied: int  #: texts whose canonical tokenisation ties with another best segmentation
 
     @property
     def factorises(self) -> bool:
-        """True where words are segmented on their own."""
+        """True if words are segmented separately."""
         return self.builder.factorises
 
     def scores(self, *, scores: str) -> dict[str, Score]:
-        """Every measure by its name.
+        """Return every measure by name.
 
         Args:
-            scores: what the scores of the pieces are, for signatures: own, fitted, uniform.
+            scores: kind of scores of the pieces, for signatures: own, fitted, uniform.
         """
         originals = [text.original for text in self.texts]
         words, characters = sum(text.n_words for text in self.texts), sum(map(len, originals))
@@ -158,7 +158,7 @@ class Ambiguity:
         }
 
     def words(self, most: int) -> list[AmbiguousWord]:
-        """The words with the largest entropy; none where words are not segmented on their own."""
+        """Return the words with the largest entropy; empty if words are not segmented separately."""
         if not self.factorises:
             return []
         sums = self.stretches
@@ -180,7 +180,7 @@ class Ambiguity:
         """Return all scores, then the entropy of each of some words.
 
         Args:
-            scores: what the scores of the pieces are, for signatures: own, fitted, uniform.
+            scores: kind of scores of the pieces, for signatures: own, fitted, uniform.
             words: number of words, the most ambiguous first.
         """
         values = self.scores(scores=scores)
@@ -201,11 +201,11 @@ class Ambiguity:
 
 
 def measure_ambiguity(builder: LatticeBuilder, texts: Sequence[PieceText], b: float = 1.0) -> Ambiguity:
-    """Sum over the segmentations of some texts, each different word once where words are segmented on their own.
+    """Sum over the segmentations of texts; if words are segmented separately, sum once per word type.
 
     Args:
-        builder: of lattices over the pieces that the texts were read with.
-        texts: without unreadable ones.
+        builder: builder of lattices over the pieces that the texts were read with.
+        texts: texts without unreadable ones.
         b: inverse temperature of Q_b.
 
     Raises:
@@ -214,7 +214,7 @@ def measure_ambiguity(builder: LatticeBuilder, texts: Sequence[PieceText], b: fl
     if not texts:
         raise InputError("there are no texts to segment")
     if any(text.unreadable for text in texts):
-        raise InputError("a text with characters that no piece spells has no segmentations; leave it out")
+        raise InputError("a text with characters that no piece spells has no segmentations; remove it")
     numbers: dict[str, int] = {}
     rows = [
         [numbers.setdefault(stretch, len(numbers)) for stretch in builder.words(text.spelling)]
@@ -230,12 +230,12 @@ def measure_ambiguity(builder: LatticeBuilder, texts: Sequence[PieceText], b: fl
     best, best_score = _best_segmentations(builder, lattice, bounds)
 
     def total(values: FloatArray) -> FloatArray:
-        """(D,) of each text, from (S,) of each stretch."""
+        """Sum values of stretches (S,) to values of texts (D,)."""
         return np.bincount(document, weights=values[stretch], minlength=len(texts)).astype(np.float64)
 
-    own = np.array([math.fsum(builder.scores[text.canonical].tolist()) for text in texts])
+    canonical_score = np.array([math.fsum(builder.scores[text.canonical].tolist()) for text in texts])
     top, log_partition = total(best_score), total(sums.log_partitions)
-    below = own < top - SLACK * (1.0 + np.abs(top))
+    below = canonical_score < top - SLACK * (1.0 + np.abs(top))
     tied = sum(
         not less and [builder.inventory.pieces[i] for i in text.canonical.tolist()] != [p for k in row for p in best[k]]
         for text, row, less in zip(texts, rows, below.tolist(), strict=True)
@@ -253,7 +253,7 @@ def measure_ambiguity(builder: LatticeBuilder, texts: Sequence[PieceText], b: fl
         log_collision=total(sums.log_collisions),
         log_paths=total(sums.log_paths),
         arcs=total(np.diff(first).astype(np.float64)).astype(np.int64),
-        canonical_log_q=b * own - log_partition,
+        canonical_log_q=b * canonical_score - log_partition,
         below_best=int(below.sum()),
         tied=int(tied),
     )
@@ -262,7 +262,7 @@ def measure_ambiguity(builder: LatticeBuilder, texts: Sequence[PieceText], b: fl
 def _best_segmentations(
     builder: LatticeBuilder, lattice: Lattice, bounds: IntArray
 ) -> tuple[tuple[tuple[str, ...], ...], FloatArray]:
-    """The pieces of the best path of every stretch of a joined lattice, and its score."""
+    """Return the pieces of the best path of every stretch of a joined lattice, and its score."""
     path = best_path(lattice)
     at = np.searchsorted(bounds, lattice.source[path], side="right") - 1
     score = np.bincount(at, weights=lattice.score[path], minlength=len(bounds) - 1).astype(np.float64)

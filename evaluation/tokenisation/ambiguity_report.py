@@ -10,8 +10,8 @@ from truesource.evaluation.show.table import Cell, ReportTable, TableRow, number
 if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.ambiguity import Ambiguity
 
-LARGEST = 10**300  #: number of segmentations that is a number in files, and no text
-#: measure, its name, what it means, how it is shown
+LARGEST = 10**300  #: larger numbers of segmentations are text in files
+#: measure, label, meaning, format
 ROWS = (
     ("arcs_per_character", "pieces at a character", "mean number of pieces that can begin there", ".4f"),
     ("log2_paths", "log2 of segmentations", "bits a document: 10 are about a thousand segmentations", ".4f"),
@@ -22,7 +22,7 @@ ROWS = (
     ("entropy", "entropy of segmentations", "nats a document", ".4f"),
     ("entropy_per_word", "  of a word", "nats", ".4f"),
     ("entropy_per_character", "  of a character", "nats", ".4f"),
-    ("entropy_check", "  largest error", "against log Z - b d(log Z)/db, nats in one document", ".1e"),
+    ("entropy_check", "  maximum error", "against log Z - b d(log Z)/db, nats in one document", ".1e"),
     (
         "log_collision",
         "log of the collision mass",
@@ -42,11 +42,11 @@ ROWS = (
 )
 
 
-def ambiguity_table(found: Ambiguity, title: str, by: str) -> ReportTable:
-    """A row for each measure of a text; ``by``: how pieces were scored."""
-    values = found.scores(scores=by)
+def ambiguity_table(ambiguity: Ambiguity, title: str, by: str) -> ReportTable:
+    """Build a row for each measure of a text; ``by``: how pieces were scored."""
+    values = ambiguity.scores(scores=by)
     sizes = ", ".join(f"{int(values[name].value):,} {name}" for name in ("documents", "words", "characters", "bytes"))
-    how = "by word" if found.factorises else "by document, because pieces reach over white space"
+    how = "by word" if ambiguity.factorises else "by document, because pieces reach over white space"
     return ReportTable(
         title=f"{title}\n{sizes}",
         columns=("measure", "value", "meaning"),
@@ -56,18 +56,18 @@ def ambiguity_table(found: Ambiguity, title: str, by: str) -> ReportTable:
             for name, label, meaning, spec in ROWS
             if name in values
         ],
-        note=f"b = {found.b:g}; sums {how}",
+        note=f"b = {ambiguity.b:g}; sums {how}",
     )
 
 
 def _paths(number: int) -> Cell:
-    """A number of segmentations, which may be too large for any float."""
+    """Return a number of segmentations, which may be too large for a float."""
     text = f"{number:,}" if number < 10**9 else f"{Decimal(number):.3g}"
     return Cell(text, score=(float(number), None, None) if number < LARGEST else None)
 
 
-def words_table(found: Ambiguity, number: int) -> ReportTable | None:
-    """The most ambiguous words; None if sums are not by word."""
+def words_table(ambiguity: Ambiguity, number: int) -> ReportTable | None:
+    """Build a table of the most ambiguous words; None if sums are not by word."""
     rows = [
         TableRow(
             (
@@ -79,7 +79,7 @@ def words_table(found: Ambiguity, number: int) -> ReportTable | None:
                 number_cell(word.probability, ".4f"),
             )
         )
-        for word in found.words(number)
+        for word in ambiguity.words(number)
     ]
     columns = ("word", "times", "segmentations", "entropy, nats", "best segmentation", "its Q")
     return ReportTable(title="Most ambiguous words", columns=columns, text=(0, 4), rows=rows) if rows else None

@@ -58,9 +58,9 @@ KIND = "evaluate tokenisation"
 class Measurement(ResultRecords):
     """The measurement of one model."""
 
-    measured: engine.Measured  #: of the first text
+    measured: engine.Measured  #: results on the first text
     tables: Tables | None = None
-    sets: MeasuredSets | None = None  #: of all texts; None of one alone
+    sets: MeasuredSets | None = None  #: results on all texts; None for a single text
 
     @override
     def as_scores(self) -> list[Score]:
@@ -68,15 +68,15 @@ class Measurement(ResultRecords):
         return [score for part in parts if part is not None for score in part.as_scores()]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a document and estimator, with its set where there are several."""
+        """Return a row for each document and estimator; of several texts, also the name of the text."""
         return (self.measured if self.sets is None else self.sets).rows()
 
     def word_rows(self) -> list[dict[str, Any]]:
-        """One row a word, with its surprisals; none where they were not asked for."""
+        """Return a row for each word with its surprisals; empty if they were not requested."""
         return [] if self.tables is None or self.tables.words is None else self.tables.words.rows()
 
     def as_record(self) -> dict[str, Any]:
-        """All of it, as the stage leaves it: see `truesource.evaluation.tokenisation.report`."""
+        """Return all results as the stage writes them, see `truesource.evaluation.tokenisation.report`."""
         measured = self.measured
         gaps = (measured if self.sets is None else self.sets.pooled).gaps
         return {
@@ -103,36 +103,36 @@ def evaluate(
     after_estimates: Callable[[Measurement], None] | None = None,
     warn: Warn | None = None,
 ) -> Result:
-    """Sum the probability of a text over its segmentations, and divide the distance from the truth, if it is known.
+    """Sum the probability of a text over its segmentations, and decompose the distance from a known truth.
 
     Args:
         model: causal model of pieces, or its reference.
-        text: a corpus, its folder, a text file with a document a line, or documents; ``NAME=PATH`` names one.
-        oracle: grammar that the text was sampled from; True: the one in the corpus folder; False: nobody knows it.
-        settings: of the evaluator.
-        split: of a corpus.
-        lengths: the condition of the truth; None: as the corpus records it.
-        seed: of the estimators and of the intervals.
-        words: also the surprisals of words.
+        text: a corpus, its folder, a text file with one document per line, or documents; ``NAME=PATH`` gives a name.
+        oracle: grammar that the text was sampled from; True: the grammar in the corpus folder; False: none.
+        settings: settings of the evaluator.
+        split: name of the split of a corpus.
+        lengths: the condition of the truth; None: the condition of the corpus.
+        seed: random seed of the estimators and of the intervals.
+        words: also compute the surprisals of words.
         after_estimates: is called with the estimates of the first text, before tables and further texts.
-        warn: is called with each warning as it is found; None: they are notes of the result.
+        warn: is called with each warning at once; None: warnings are notes of the result.
 
     Returns:
         A result whose ``detail`` is `Measurement`.
 
     Raises:
-        InputError: model, text and settings do not fit, or nothing is left to measure.
+        InputError: model, text and settings do not fit, or no document is left to measure.
     """
     texts, first = _read(text, settings, split)
     if not settings.end and (words or not isinstance(oracle, bool)):
         raise InputError("--oracle and --word-table need the end of a text; remove --no-end")
     setting = as_setting(first, oracle if settings.end else False, lengths=lengths, seed=seed)
-    for option, asked in {
+    for option, is_set in {
         "--out-of-domain": settings.out_of_domain,
         "--per-document": settings.per_document > 1,
     }.items():
-        if asked and setting.language is None:
-            raise InputError(f"{option} needs the grammar of the text; name it with --oracle")
+        if is_set and setting.language is None:
+            raise InputError(f"{option} needs the grammar of the text; add it with --oracle")
     notes: list[str] = []
     steps = measure(
         load(model, settings),
@@ -172,12 +172,12 @@ def main_tables(measurement: Measurement) -> list[ReportTable]:
     return [estimators_table(record), measures_table({record["model"]: record})]
 
 
-def _read(given: Any, settings: TokenisationSettings, split: str) -> tuple[list[TextSet], Text]:
-    """Read the text and those of ``also``: their documents, and the first with all that is known of it."""
-    title, given = named(str(given)) if isinstance(given, str | Path) else ("text", given)
+def _read(source: Any, settings: TokenisationSettings, split: str) -> tuple[list[TextSet], Text]:
+    """Read the documents of the text and of the texts of ``also``; also return the first text itself."""
+    title, source = named(str(source)) if isinstance(source, str | Path) else ("text", source)
     if settings.also:
         check_set_names([title, *settings.also])
-    first = Text.read(given, split, lines=True) if isinstance(given, Path) else as_text(given, split)
+    first = Text.read(source, split, lines=True) if isinstance(source, Path) else as_text(source, split)
     texts = [TextSet(title, first.path or Path(title), first.documents)]
     for name, other in settings.also.items():
         trees = is_treebank(other)
@@ -187,10 +187,10 @@ def _read(given: Any, settings: TokenisationSettings, split: str) -> tuple[list[
 
 
 def load(reference: LanguageModel | str | Path | ModelReference, settings: TokenisationSettings) -> TokenisedModel:
-    """Load a model of pieces, with the tokens around a text that the settings ask for.
+    """Load a model of pieces, with the tokens around a text that the settings request.
 
     Raises:
-        InputError: it is no causal model of pieces, or has no such tokens.
+        InputError: it is not a causal model of pieces, or lacks these tokens.
     """
     from truesource.lmtrain.models import as_loaded, load_model  # torch
 
@@ -213,29 +213,29 @@ def measure(
     words: bool = False,
     warn: Warn,
 ) -> Iterator[Measurement]:
-    """Measure a model; yields twice: the estimators on the first text, then the further tables and texts too.
+    """Measure a model, and yield twice: estimates on the first text, then also further tables and texts.
 
     Args:
-        model: whose probabilities are summed.
+        model: model whose probabilities are summed.
         texts: the first is compared with the truth, the others are measured next to it.
-        settings: what to measure.
-        seed: of the estimators and of the bootstraps.
-        truth: the grammar that the first text, a sentence a document, was sampled from.
-        lengths: the length condition that it was sampled under.
-        excluded: sentences that the first text leaves out, and so does the truth.
-        transform: of the first text; its words have no truth then.
-        words: measure surprisals of words too.
-        warn: says what is left out, and which totals are too low.
+        settings: settings of the evaluator.
+        seed: random seed of the estimators and of the bootstraps.
+        truth: grammar that the first text was sampled from, with one sentence per document.
+        lengths: length condition of the sample.
+        excluded: sentences that the first text and the truth exclude.
+        transform: transform of the first text, whose words then have no truth.
+        words: also measure surprisals of words.
+        warn: prints what is excluded, and which totals are too low.
 
     Raises:
-        InputError: the texts, the model and the settings do not fit; or nothing is left to measure.
+        InputError: the texts, the model and the settings do not fit; or no document is left to measure.
     """
-    estimation, wanted = settings.engine(seed), settings.wanted(words=words)
+    estimation, requested = settings.engine(seed), settings.wanted(words=words)
     if settings.out_of_domain:
         require_order(transform, "out_of_domain")
     every = [document for text in texts for document in text.documents]
     builder, proposal = preparation.builder_for(model.pieces, every, settings.proposal)
-    check_tables(wanted, builder, estimation)
+    check_tables(requested, builder, estimation)
     texts = [replace(text, documents=text.documents[: settings.sentences]) for text in texts]
     read = {text.name: read_text(model, text, builder, settings.leave_out_long, warn) for text in texts}
     first = read[texts[0].name]
@@ -255,24 +255,24 @@ def measure(
     yield Measurement(measured)
     of_words = truth if transform is None else None
     tables = make_tables(
-        model, first, builder, estimation, wanted, measured, truth=of_words, lengths=lengths, excluded=excluded
+        model, first, builder, estimation, requested, measured, truth=of_words, lengths=lengths, excluded=excluded
     )
     sets = None
     if len(texts) > 1:
-        sets = measure_sets(model, read, measured, tables, builder, estimation, wanted)
+        sets = measure_sets(model, read, measured, tables, builder, estimation, requested)
         for text in texts[1:]:
             _warn_of(sets.sets[text.name], text, warn)
     yield Measurement(measured, tables, sets)
 
 
 def _warn_of(measured: engine.Measured, text: TextSet, warn: Warn) -> None:
-    """Warn of documents that are in no sum, of a total that is too low, and of sentences without a truth."""
-    for reason, number in measured.evaluation.reasons(unreadable=False).items():  # of the others `read_text` warned
-        warn(f"{number:,} of {len(text.documents):,} documents of {text.path} are left out; {reason}")
+    """Warn of excluded documents, of a total that is too low, and of sentences without a truth."""
+    for reason, number in measured.evaluation.reasons(unreadable=False).items():  # `read_text` has warned of others
+        warn(f"{number:,} of {len(text.documents):,} documents of {text.path} are excluded; {reason}")
     if measured.warning is not None:
         warn(f"{text.path}: {measured.warning}")
     if measured.decomposition is not None:
         parts = measured.decomposition
-        for numbers, what in ((parts.impossible, "the grammar cannot make"), (parts.altered, "the tokeniser alters")):
+        for numbers, what in ((parts.impossible, "have probability 0"), (parts.altered, "the tokeniser alters")):
             if numbers:
-                warn(f"{len(numbers):,} sentences of {text.path} that {what} are left out of the distance to the truth")
+                warn(f"{len(numbers):,} sentences of {text.path} that {what} are not in the distance to the truth")

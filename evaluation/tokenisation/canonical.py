@@ -1,4 +1,4 @@
-"""Canonical tokenisation: its share of P(D), for whole texts and word by word, and losses of words that come again."""
+"""Canonical tokenisation: its share of P(D), for whole texts and word by word, and losses of repeated words."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import track
 from truesource.grammar.support.settings import DEFAULT_SEED
 
-LISTED = 5  #: segmentations that a record lists
-BEYOND = 10.0  #: times the usual rounding, which none is
+LISTED = 5  #: number of segmentations in a record
+BEYOND = 10.0  #: multiple of the usual rounding error that is not rounding
 CASES = ("first", "same", "other")
 WORDS = ("all", "multi-token")
 
 
 def token_log_probs(model: TokenisedModel, rows: Sequence[IntArray]) -> list[FloatArray]:
-    """Log probability of each token of some texts after those before it, nats; the end of the text is left out.
+    """Compute the log probability of each token of texts given earlier tokens, nats, without the end.
 
-    Arguments are those of `continued_log_probs`. Tokens beyond the model's window have probability zero.
+    See `continued_log_probs` for arguments. Tokens beyond the model's window have probability zero.
     """
     most = most_pieces(model)
     fit = most is None or max(map(len, rows), default=0) <= most
@@ -47,15 +47,15 @@ def token_log_probs(model: TokenisedModel, rows: Sequence[IntArray]) -> list[Flo
 
 
 def continued_log_probs(scorer: IncrementalScorer, context: int, rows: Sequence[IntArray]) -> list[FloatArray]:
-    """Log probability of each token of each row after a context and the tokens before it, nats.
+    """Compute the log probability of each token of each row given a context and earlier tokens, nats.
 
-    Rows are read side by side, what they begin with in common once. After a token of probability zero a row is not read
-    on, and what follows is -inf too. All contexts but the given one are forgotten.
+    Rows are read in parallel, common prefixes once. After a token of probability zero, the rest of a row is not read
+    and is -inf. All contexts except the given one are forgotten.
 
     Args:
-        scorer: of the model.
-        context: that all rows continue.
-        rows: tokens (the model's numbers), none of them empty.
+        scorer: scorer of the model.
+        context: context that all rows continue.
+        rows: tokens (the model's numbers), not empty.
     """
     log_probs = [np.full(len(row), -np.inf) for row in rows]
     contexts = np.full(len(rows), context, dtype=np.int64)
@@ -79,17 +79,17 @@ def continued_log_probs(scorer: IncrementalScorer, context: int, rows: Sequence[
 
 
 def canonical_mass(evaluation: Evaluation, run: str, *, seed: int = DEFAULT_SEED) -> dict[str, Score]:
-    """Share of the canonical tokenisation in the sum over all segmentations (Vieira et al. 2025; Chirkova et al. 2023).
+    """Compute the share of T* in the sum over all segmentations (Vieira et al. 2025; Chirkova et al. 2023).
 
     Scores: ``canonical_mass``, the mean over documents of P(T*)/P(D), which shrinks with the length of documents;
     ``canonical_mass_per_word``, the share to the power of 1 over the number of words, pooled:
     ``exp(-sum of gaps / sum of words)``; ``canonical_capped``, the share of documents with an estimate of P(D) below
-    P(T*) by more than rounding, ten times what is the rule. Intervals are of a document bootstrap.
+    P(T*) by more than ten times the usual rounding. Intervals are from a document bootstrap.
 
     Args:
-        evaluation: with the run.
-        run: label of the run whose P(D) counts. A lower bound makes shares too large.
-        seed: of the bootstrap.
+        evaluation: evaluation with the run.
+        run: label of the run whose P(D) is used. A lower bound makes shares too large.
+        seed: seed of the bootstrap.
     """
     gap = evaluation.log_p(run) - evaluation.one_best
     capped = gap < -BEYOND * evaluation.rounding * np.abs(evaluation.one_best)
@@ -115,36 +115,36 @@ def local_canonicality(
     candidates: int = 64,
     seed: int = DEFAULT_SEED,
 ) -> list[Score]:
-    """Find whether the most likely segmentation of each word, given the canonical text before, is the canonical.
+    """Test if the most likely segmentation of each word, given the canonical text before, is canonical.
 
-    Every word is compared with the ``candidates`` segmentations of it that Q ranks highest; P of a segmentation is that
-    of its pieces, whatever follows, and zero where it does not fit the model's window. Scores, over the words with more
+    For every word, the ``candidates`` segmentations that Q ranks highest are compared. P of a segmentation is that
+    of its pieces, whatever follows, and zero if it does not fit the model's window. Scores, over the words with more
     than one segmentation: ``locally_canonical``, the share whose most likely segmentation is the tokeniser's;
-    ``local_canonical_mass``, the mean share of the canonical tokenisation in the sum over the segmentations compared.
-    Intervals are of a document bootstrap.
+    ``local_canonical_mass``, the mean share of the canonical tokenisation in the sum over the compared segmentations.
+    Intervals are from a document bootstrap.
 
     Returns:
-        Scores, none if no word has two segmentations; ``compared``: words; ``instead``: the
-        segmentations most often more probable, and how often.
+        Scores (empty if no word has two segmentations). ``compared``: number of words; ``instead``: the
+        segmentations that are most often more probable, with counts.
 
     Raises:
         InputError: pieces reach from one word to the next, or ``candidates`` is below 2.
     """
     if not builder.factorises:
-        raise InputError("some pieces reach over white space, so words have no segmentations of their own to compare")
+        raise InputError("some pieces reach over white space, so words have no separate segmentations to compare")
     if candidates < 2:
-        raise InputError(f"at least 2 segmentations of a word are compared, got {candidates}")
+        raise InputError(f"a comparison needs at least 2 segmentations of a word, got {candidates}")
     lists: dict[str, list[tuple[int, ...]]] = {}
     total, count = np.zeros((len(documents), 2)), np.zeros((len(documents), 2))
     instead: dict[tuple[str, tuple[str, ...]], int] = {}
     for row, document in enumerate(
         track(documents.documents, "segmentations of words in context, by text", len(documents))
     ):
-        for word, own, cuts, log_p in _in_context(model, document, builder, lists, candidates):
+        for word, canonical, cuts, log_p in _in_context(model, document, builder, lists, candidates):
             best = cuts[int(np.argmax(log_p))]
-            total[row] += best == own, np.exp(log_p[cuts.index(own)] - np.logaddexp.reduce(log_p))
+            total[row] += best == canonical, np.exp(log_p[cuts.index(canonical)] - np.logaddexp.reduce(log_p))
             count[row] += 1.0
-            if best != own:
+            if best != canonical:
                 other = word, tuple(builder.inventory.pieces[piece] for piece in best)
                 instead[other] = instead.get(other, 0) + 1
     compared = int(count[:, 0].sum())
@@ -178,7 +178,7 @@ def _in_context(
     lists: dict[str, list[tuple[int, ...]]],
     candidates: int,
 ) -> list[tuple[str, tuple[int, ...], list[tuple[int, ...]], FloatArray]]:
-    """Each word with several segmentations: the word, its canonical one, all compared, and their log P, nats."""
+    """Yield each ambiguous word: word, canonical segmentation, all segmentations, their log P in nats."""
     pieces = document.lattice.piece[document.best].tolist()
     source = document.lattice.source[document.best].tolist()
     scorer = reader(model, document)
@@ -190,17 +190,17 @@ def _in_context(
         stop = at
         while stop < len(pieces) and source[stop] < end:
             stop += 1
-        own = tuple(pieces[at:stop])
+        canonical = tuple(pieces[at:stop])
         if word not in lists:
             lattice = builder.build(word)
             lists[word] = [tuple(lattice.piece[arcs].tolist()) for arcs in n_best(lattice, candidates).each()]
-        cuts = lists[word] if own in lists[word] else [*lists[word], own]
+        cuts = lists[word] if canonical in lists[word] else [*lists[word], canonical]
         if len(cuts) > 1:
             rows = [builder.inventory.ids[list(cut)] for cut in cuts]
             log_p = np.array([row.sum() for row in continued_log_probs(scorer, context, rows)])
-            if np.isfinite(log_p[cuts.index(own)]):
-                compared.append((word, own, cuts, log_p))
-        for piece in own:
+            if np.isfinite(log_p[cuts.index(canonical)]):
+                compared.append((word, canonical, cuts, log_p))
+        for piece in canonical:
             token = builder.inventory.ids[[piece]]
             if not np.isfinite(scorer.log_prob(np.array([context]), token)[0]):
                 return compared
@@ -218,34 +218,34 @@ def caching(
     *,
     bootstrap: int = DEFAULT_SEED,
 ) -> list[Score]:
-    """Loss of repeated words by how they were segmented before (Cao & Rimell 2021, section 4.3 and table 2).
+    """Compute the loss of repeated words by their earlier segmentation (Cao & Rimell 2021, section 4.3, table 2).
 
-    Of each document, ``settings.samples`` segmentations are drawn from Q. A word that occurred before in its document
-    counts if it is segmented (1) as one of its earlier occurrences in some sample and (2) as none of them in another.
-    Its loss is minus the sum of the log probabilities of its pieces. ``same`` is the mean over the words that count and
-    the samples in which they satisfy (1), ``other`` that over those in which they satisfy (2), and ``first`` the mean
-    loss, over all samples, of the first occurrences of the words that count, each once. The same for the words that the
-    tokeniser itself segments into several pieces. Words are what white space divides, as the tokeniser spells them with
-    it. Intervals are of a document bootstrap.
+    For each document, ``settings.samples`` segmentations are sampled from Q. A word that occurred before in its
+    document counts if it is segmented (1) as one of its earlier occurrences in some sample and (2) as none of them in
+    another. Its loss is minus the sum of the log probabilities of its pieces. ``same`` is the mean over the words that
+    count and the samples in which they satisfy (1), ``other`` the mean over the samples in which they satisfy (2), and
+    ``first`` the mean loss, over all samples, of the first occurrences of the words that count, each once. The same is
+    computed for the words that the tokeniser itself segments into several pieces. Words are separated by white space,
+    in the spelling of the tokeniser with white space. Intervals are from a document bootstrap.
 
     Args:
-        model: whose losses.
+        model: model whose losses are computed.
         documents: texts long enough for words to recur.
-        builder: of the lattices; says what the words are.
+        builder: builder of the lattices; it defines the words.
         settings: ``samples``, ``b`` and ``seed``.
-        bootstrap: its seed.
+        bootstrap: seed of the bootstrap.
 
     Returns:
-        One record a loss, nats a word, for JSON: ``words`` and ``case`` say which; none where no word counts.
-        ``occurrences``: later ones that were segmented both as before and in another way; ``types``: different words
+        A record for each loss, nats per word, with keys ``words`` and ``case``; empty if no word counts.
+        ``occurrences``: later occurrences segmented both as before and in another way; ``types``: word types
         among them, document by document.
 
     Raises:
-        InputError: pieces reach from one word to the next, so that words have no loss of their own; the canonical
-            tokenisation of a text is longer than what the model reads.
+        InputError: pieces reach from one word to the next, so that words have no separate loss; the canonical
+            tokenisation of a text is longer than the window of the model.
     """
     if not builder.factorises:
-        raise InputError("some pieces reach over white space, so that words have no pieces of their own to compare")
+        raise InputError("some pieces reach over white space, so that words have no separate pieces to compare")
     check_windows(model, documents)
     totals = np.zeros((len(documents), len(WORDS), len(CASES)))
     counts = np.zeros_like(totals)
@@ -299,14 +299,14 @@ class _Sampled:
     """The words of one document in all sampled segmentations."""
 
     words: Sequence[str]
-    canonical: Sequence[int]  #: pieces of each word in T*
-    forms: Sequence[Sequence[tuple[int, ...]]]  #: by distinct segmentation, by word: its pieces
+    canonical: Sequence[int]  #: start of the pieces of each word in T*
+    forms: Sequence[Sequence[tuple[int, ...]]]  #: pieces by distinct segmentation and word
     loss: FloatArray  #: (segmentations, words) nats
-    times: IntArray  #: how often each segmentation was drawn
+    times: IntArray  #: how often each segmentation was sampled
     impossible: int
 
     def losses(self, *, multiple: bool) -> tuple[FloatArray, FloatArray, int, int]:
-        """Over the words that count, by `CASES`, (3,): nats, pairs of a word and a sample; occurrences; types."""
+        """Sum over the words that count, by `CASES` (3,): nats, pairs of a word and a sample; occurrences; types."""
         total, count = np.zeros(3), np.zeros(3)
         before: dict[str, list[int]] = {}
         types: set[str] = set()
@@ -331,21 +331,21 @@ class _Sampled:
 def _read(
     model: TokenisedModel, document: Document, builder: LatticeBuilder, settings: EstimatorSettings, seed: int
 ) -> _Sampled:
-    """Draw segmentations of a document and score their words."""
+    """Sample segmentations of a document and score their words."""
     lattice, ids = document.lattice, model.pieces.inventory.ids
     words = builder.words(document.text.spelling)
     ends = np.array(list(itertools.accumulate(map(len, words))))
-    drawn = sample(lattice, settings.samples, b=settings.b, seed=seed)
+    paths = sample(lattice, settings.samples, b=settings.b, seed=seed)
     times: dict[tuple[int, ...], int] = {}
-    for arcs in drawn.each():
+    for arcs in paths.each():
         cut = tuple(arcs.tolist())
         times[cut] = times.get(cut, 0) + 1
     cuts = [np.array(cut, dtype=np.int64) for cut in times]
     scored = token_log_probs(model, [ids[lattice.piece[cut]] for cut in cuts])
-    kept = [i for i, row in enumerate(scored) if np.isfinite(row).all()]
+    finite_rows = [i for i, row in enumerate(scored) if np.isfinite(row).all()]
     forms: list[list[tuple[int, ...]]] = []
-    loss = np.empty((len(kept), len(words)))
-    for row, i in enumerate(kept):
+    loss = np.empty((len(finite_rows), len(words)))
+    for row, i in enumerate(finite_rows):
         place = np.searchsorted(ends, lattice.source[cuts[i]], side="right")
         bounds = np.searchsorted(place, np.arange(len(words) + 1))
         pieces = lattice.piece[cuts[i]].tolist()
@@ -353,5 +353,5 @@ def _read(
         loss[row] = -np.bincount(place, scored[i], minlength=len(words))
     canonical = np.bincount(np.searchsorted(ends, lattice.source[document.best], side="right"), minlength=len(words))
     drawn_times = np.array(list(times.values()), dtype=np.int64)
-    impossible = int(drawn_times.sum() - drawn_times[kept].sum())
-    return _Sampled(words, canonical.tolist(), forms, loss, drawn_times[kept], impossible)
+    impossible = int(drawn_times.sum() - drawn_times[finite_rows].sum())
+    return _Sampled(words, canonical.tolist(), forms, loss, drawn_times[finite_rows], impossible)

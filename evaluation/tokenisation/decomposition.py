@@ -1,4 +1,4 @@
-"""Share of the tokeniser in a model's distance to the truth: sentences of a grammar, whose truth is known."""
+"""Share of the tokeniser in the distance of a model to the known truth of sentences of a grammar."""
 
 from __future__ import annotations
 
@@ -27,46 +27,46 @@ from truesource.grammar.support.printable import ResultRecords
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
 
-DOUBT = 3.0  #: standard errors that are known, and times the rounding, that may be chance
-_TAIL = float(ndtr(-DOUBT))  #: what lies beyond them; of errors over a few filters, Student's t has as much further out
-STEP = 5  #: lengths in a band
+DOUBT = 3.0  #: number of standard errors, and multiple of the rounding error, that may be chance
+_TAIL = float(ndtr(-DOUBT))  #: tail probability beyond; with few filters, Student's t has the same tail further out
+STEP = 5  #: width of a band of lengths
 
 
 @dataclass(frozen=True)
 class Shortfall:
-    """Distance of the total of one run below another."""
+    """The distance of the total of one run below another."""
 
     run: str
-    nats: float  #: of the total
+    nats: float  #: shortfall of the total
     below: str  #: label of the other run
-    certain: bool  #: whether it lies below a certain lower bound, else below the best estimate
-    standard_error: float | None  #: of the run, nats
+    certain: bool  #: True if it is below a certain lower bound, else below the best estimate
+    standard_error: float | None  #: standard error of the run, nats
 
     @property
     def note(self) -> str:
-        """The shortfall in a few words, for tables."""
+        """Description of the shortfall for tables."""
         reason = "too low" if self.standard_error is None else "error bar too small"
         return f"{reason}: {self.nats:.3g} below {self.below}"
 
 
 def below_bounds(evaluation: Evaluation, run: str) -> Shortfall | None:
-    """Find whether a run's total lies below what some run certainly reaches, by more than `chance` and rounding.
+    """Compare a run's total with all certain lower bounds; None unless it is lower by more than `chance` and rounding.
 
-    Every sum over distinct segmentations is at most P(D), whatever run scored them. A run without a standard error has
-    none to hide behind: its total is compared as it is.
+    Every sum over distinct segmentations is at most P(D), whichever run scored them. Without a standard error, the
+    total is compared directly.
     """
     return _largest(run, evaluation.total(run), _bounds(evaluation))
 
 
 def shortfalls(evaluation: Evaluation, marginal: str) -> dict[str, Shortfall]:
-    """Find the unbiased runs, by label, whose standard errors cannot be believed.
+    """Find the unbiased runs, by label, whose standard errors are implausible.
 
-    These lie more than `chance` of both, and rounding, below the run that stands for log P(D), or below what
-    some run certainly reaches. Where ``marginal`` has no standard error, only the latter counts.
+    They are more than `chance` of both, and rounding, below the run that represents log P(D), or below what
+    some run certainly reaches. If ``marginal`` has no standard error, only the latter counts.
 
     Args:
-        evaluation: of all runs.
-        marginal: label of the run that stands for log P(D).
+        evaluation: evaluation of all runs.
+        marginal: label of the run that represents log P(D).
     """
     best, bounds = evaluation.total(marginal), _bounds(evaluation)
     doubtful = {}
@@ -83,33 +83,33 @@ def shortfalls(evaluation: Evaluation, marginal: str) -> dict[str, Shortfall]:
 
 
 def chance(total: Total) -> float:
-    """Error of a total that may be chance, nats: three standard errors, more where these are uncertain."""
+    """Compute the error of a total that may be chance, nats: three standard errors, or more if these are uncertain."""
     return student(_TAIL, total.degrees) * (total.standard_error or 0.0)
 
 
 def _bounds(evaluation: Evaluation) -> list[tuple[float, str, bool, float]]:
-    """Totals that each run certainly reaches: nats, label, that it is certain, and no error."""
+    """List the totals that each run certainly reaches: nats, label, True (certain), and error 0."""
     return [(evaluation.total(label).log_lower, label, True, 0.0) for label in evaluation.runs]
 
 
 def _largest(run: str, total: Total, others: list[tuple[float, str, bool, float]]) -> Shortfall | None:
-    """The largest shortfall that is no chance."""
-    own = chance(total)
+    """Return the largest shortfall that is not chance."""
+    tolerance = chance(total)
     gaps = [
         Shortfall(run, value - total.log_p, label, certain, total.standard_error)
         for value, label, certain, error in others
-        if value - total.log_p > math.hypot(own, error, DOUBT * total.rounding)
+        if value - total.log_p > math.hypot(tolerance, error, DOUBT * total.rounding)
     ]
     return max(gaps, key=lambda one: one.nats, default=None)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Decomposition(ResultRecords):
-    """Distance of a model that reads one segmentation from the truth, in two parts, over M documents of sentences.
+    """The distance of a model that reads one segmentation from the truth, in two parts, over M documents.
 
     One-best NLL - true NLL = (one-best NLL - marginal NLL) + (marginal NLL - true NLL): the tokenisation gap, at least
-    0 where log P(D) is exact or sums T* among others, and the model gap, whose expectation under the grammar is
-    KL(truth || model), at least 0, where log P(D) is exact.
+    0 if log P(D) is exact or its sum includes T*, and the model gap, whose expectation under the grammar is
+    KL(truth || model), at least 0, if log P(D) is exact.
     """
 
     model: str
@@ -117,57 +117,57 @@ class Decomposition(ResultRecords):
     one_best: FloatArray  #: (M,) -log P(T*), nats
     marginal: FloatArray  #: (M,) -log P(D), nats
     truth: FloatArray  #: (M,) -log P(D) under the grammar, nats
-    variance: FloatArray | None  #: (M,) of the estimates of log P(D); 0 where exact, None where some have no error bar
+    variance: FloatArray | None  #: (M,) variance of log P(D); 0 if exact, None if some estimate has no error bar
     sentences: tuple[tuple[tuple[str, ...], ...], ...]  #: (M,) the sentences of each document
-    impossible: tuple[int, ...]  #: numbers, among the texts given, of sentences that the grammar cannot make
-    altered: tuple[int, ...]  #: of sentences that the tokeniser alters, so that the model reads another string
+    impossible: tuple[int, ...]  #: numbers, among the input texts, of sentences with probability 0 in the grammar
+    altered: tuple[int, ...]  #: numbers of sentences that the tokeniser alters, so that the model reads another string
     evaluation: Evaluation
     grammar: Truth
     lengths: LengthRange | None
-    per_document: int = 1  #: texts given that are one document
-    excluded: Exclusion | None = None  #: sentences that the texts leave out, and so does the truth
-    transform: Transform | None = None  #: of the texts; the truth of sentences is that of their originals
+    per_document: int = 1  #: number of input texts in a document
+    excluded: Exclusion | None = None  #: sentences that the texts and the truth exclude
+    transform: Transform | None = None  #: transform of the texts; the truth is computed on the originals
 
     @property
     def tokenisation_gap(self) -> FloatArray:
-        """(M,) nats."""
+        """Tokenisation gap of each document, (M,) nats."""
         return self.one_best - self.marginal
 
     @property
     def model_gap(self) -> FloatArray:
-        """(M,) nats."""
+        """Model gap of each document, (M,) nats."""
         return self.marginal - self.truth
 
     @property
     def distance(self) -> FloatArray:
-        """(M,) one-best NLL - true NLL, nats."""
+        """One-best NLL - true NLL of each document, (M,) nats."""
         return self.one_best - self.truth
 
     @property
     def rounding(self) -> float:
-        """About how far the sum of log P(D) is off by rounding, nats."""
+        """Approximate rounding error of the sum of log P(D), nats."""
         return self.evaluation.rounding * math.hypot(*self.marginal.tolist())
 
     @property
     def words(self) -> FloatArray:
-        """(M,) words of each document."""
+        """Number of words of each document, (M,)."""
         return np.array([sum(map(len, sentences)) for sentences in self.sentences], dtype=np.float64)
 
     @property
     def n_sentences(self) -> FloatArray:
-        """(M,) sentences of each document."""
+        """Number of sentences of each document, (M,)."""
         return np.array([len(sentences) for sentences in self.sentences], dtype=np.float64)
 
     def scores(self, seed: int = DEFAULT_SEED) -> dict[str, Score]:
-        """The NLLs, the gaps and their sum, for a sentence and for a word, nats, and shares of the sum.
+        """Compute the NLLs, the gaps and their sum, per sentence and per word, in nats, and the shares of the sum.
 
-        ``one_best_nll``, ``marginal_nll``, ``true_nll``, ``tokenisation_gap``, ``model_gap``, ``distance`` are means of
-        a sentence, those with ``_per_word`` of a word. ``tokenisation_share`` and ``model_share`` divide the pooled
-        gaps by the pooled distance; there are none unless the interval of the distance is above 0, nor where the total
-        of the run is certainly too low (`below_bounds`). Intervals are of a document
-        bootstrap with the same resamples throughout (paired). ``estimation_error_per_word``, without one, is the
-        standard error of both gaps that comes from estimating log P(D), and not less than the rounding, but 0 where
-        that is exact; it is not there without error bars.
+        ``one_best_nll``, ``marginal_nll``, ``true_nll``, ``tokenisation_gap``, ``model_gap``, ``distance`` are means
+        per sentence, with ``_per_word`` per word. ``tokenisation_share`` and ``model_share`` divide the pooled
+        gaps by the pooled distance; they are missing unless the interval of the distance is above 0, and if the total
+        of the run is certainly too low (`below_bounds`). Intervals are from a document
+        bootstrap with the same resamples for all scores (paired). ``estimation_error_per_word``, without interval, is
+        the standard error of both gaps from estimating log P(D), at least the rounding error, but 0 if
+        it is exact; it is missing without error bars.
         """
         columns = {
             "one_best_nll": self.one_best,
@@ -194,9 +194,9 @@ class Decomposition(ResultRecords):
 
     @override
     def as_scores(self, seed: int = DEFAULT_SEED) -> list[Score]:
-        """Return all scores, then the gaps and their sum for a word, by mean length of the sentences.
+        """Return all scores, then the gaps and their sum per word, by mean sentence length.
 
-        Those of lengths have ``by``, ``group`` and ``documents`` as well, the shortest first.
+        Scores by length also have ``by``, ``group`` and ``documents``, the shortest first.
         """
         every = list(self.scores(seed).values())
         gaps = {"tokenisation_gap": self.tokenisation_gap, "model_gap": self.model_gap, "distance": self.distance}
@@ -211,7 +211,7 @@ class Decomposition(ResultRecords):
     def _ratios(
         self, columns: Mapping[str, FloatArray], count: FloatArray, unit: str, seed: int, **more: object
     ) -> dict[str, Score]:
-        """Pooled means with intervals."""
+        """Compute pooled means with intervals."""
         signed = self.evaluation.signed(
             self.run,
             unit=unit,
@@ -237,40 +237,40 @@ def decompose(
     excluded: Exclusion | None = None,
     transform: Transform | None = None,
 ) -> Decomposition:
-    """Set what a model gives to sentences, one text each, against the exact truth.
+    """Compare the probabilities that a model gives to sentences, one per text, with the exact truth.
 
-    The truth is that of the grammar given the range of lengths, with the end of the sentence counted exactly if the
-    model counts it. Sentences that the grammar cannot make, and those that the tokeniser alters (the model then reads
-    another string, of which the sentence is one source among several) are set aside and counted.
+    The truth is the grammar conditional on the range of lengths. It includes the end of the sentence if and only if the
+    model does. Sentences with probability 0 in the grammar, and sentences that the tokeniser alters (the model then
+    reads a string that comes from several sentences) are excluded and counted.
 
     Args:
-        evaluation: of texts that are sentences, words separated by single spaces.
+        evaluation: evaluation of texts that are sentences, with words separated by single spaces.
         run: label of the run whose log P(D) is the marginal.
-        grammar: that the sentences were drawn from.
-        lengths: the length condition that they were drawn under.
-        per_document: join so many consecutive texts to one document; the model reads each sentence anew, so that
-            probabilities multiply. Sentences set aside are left out of theirs.
-        excluded: sentences that the texts leave out, such as those of earlier disjoint splits: the truth is then
-            exactly that of the rest of the language.
-        transform: of the texts.
+        grammar: grammar that the sentences were sampled from.
+        lengths: length condition of the sample.
+        per_document: join this many consecutive texts to one document; the model reads each sentence separately, so
+            that probabilities multiply. Excluded sentences are missing in their documents.
+        excluded: sentences that the texts exclude, such as sentences of earlier disjoint splits: the truth is then
+            exactly the rest of the language.
+        transform: transform of the texts.
 
     Raises:
-        InputError: nothing is left, or ``run`` is not among the runs.
+        InputError: no sentence is left, or ``run`` is not among the runs.
     """
     if run not in evaluation.runs or per_document < 1:
         raise InputError(f"runs are {', '.join(evaluation.runs)}, and a document has a sentence; got {run!r}")
     sentences = [tuple(document.text.original.split()) for document in evaluation.documents]
     truth = true_log_probs(sentences, grammar, lengths, end=evaluation.end, excluded=excluded, transform=transform)
-    kept, impossible, altered = _common_sentences(evaluation, truth)
-    _, row = np.unique(evaluation.numbers[kept] // per_document, return_inverse=True)
+    selected, impossible, altered = _common_sentences(evaluation, truth)
+    _, row = np.unique(evaluation.numbers[selected] // per_document, return_inverse=True)
 
     def sums(values: FloatArray) -> FloatArray:
-        return np.bincount(row, values[kept]).astype(np.float64)
+        return np.bincount(row, values[selected]).astype(np.float64)
 
     errors = [estimate.variance for estimate in evaluation.estimates[run]]
     variance = None if None in errors else sums(np.array(errors, dtype=np.float64))
     joined: list[list[tuple[str, ...]]] = [[] for _ in range(int(row.max()) + 1)]
-    for document, i in zip(row.tolist(), kept.tolist(), strict=True):
+    for document, i in zip(row.tolist(), selected.tolist(), strict=True):
         joined[document].append(sentences[i])
     return Decomposition(
         model=evaluation.model,
@@ -292,18 +292,18 @@ def decompose(
 
 
 def _common_sentences(evaluation: Evaluation, truth: FloatArray) -> tuple[IntArray, tuple[int, ...], tuple[int, ...]]:
-    """Rows of the sentences that model and truth both read; numbers of those impossible for the truth, and altered."""
+    """Return rows of sentences common to model and truth; numbers of impossible and of altered sentences."""
     altered = np.array([document.text.altered for document in evaluation.documents])
     possible = np.isfinite(truth)
     impossible, other = evaluation.numbers[~possible], evaluation.numbers[altered & possible]
-    kept = np.flatnonzero(possible & ~altered)
-    if len(kept) == 0:
+    selected = np.flatnonzero(possible & ~altered)
+    if len(selected) == 0:
         raise NothingToMeasureError(
-            f"no sentence is left to set against the truth: the grammar cannot make {len(impossible)} of"
+            f"no sentence is left to compare with the truth: the grammar gives probability 0 to {len(impossible)} of"
             f" {len(truth)}, and the tokeniser alters {len(other)}",
             "no-common-sentence",
         )
-    return kept, tuple(impossible.tolist()), tuple(other.tolist())
+    return selected, tuple(impossible.tolist()), tuple(other.tolist())
 
 
 def true_log_probs(
@@ -315,15 +315,15 @@ def true_log_probs(
     excluded: Exclusion | None = None,
     transform: Transform | None = None,
 ) -> FloatArray:
-    """(N,) log probability of each sentence under a grammar, nats; -inf where it cannot make it.
+    """Compute the log probability of each sentence under a grammar, (N,) nats; -inf for probability 0.
 
     Args:
-        sentences: in the words of the grammar.
+        sentences: sentences in the words of the grammar.
         grammar: the truth.
-        lengths: its length condition.
-        end: whether the end of the sentence counts.
-        excluded: sentences that are left out of the language; one of them has probability 0.
-        transform: of the sentences; it needs their end.
+        lengths: length condition of the truth.
+        end: True if the end of the sentence counts.
+        excluded: sentences that are excluded from the language; they have probability 0.
+        transform: transform of the sentences; it needs their end.
     """
     oracle = Oracle(grammar, lengths=lengths, excluded=excluded, transform=transform)
     scores = oracle.score(sentences, ScoringFrame(eos=end))

@@ -1,9 +1,9 @@
-"""Texts made ready for sums over their segmentations, what an estimator returns, and the window of a model.
+"""Texts prepared for sums over their segmentations, estimates, and the window of a model.
 
-The window is the most tokens that a model takes. A segmentation that does not fit has no probability that the model
-could give, and the sum over the segmentations that fit is a lower bound of P(text). Here such a segmentation has
-probability zero, so that every estimator is one of that sum: a draw that does not fit has weight zero, and no estimator
-is biased by drawing another in its place. The canonical tokenisation has to fit.
+The window is the maximum number of tokens that a model reads. To a longer segmentation, the model can give no
+probability, and the sum over the segmentations that fit is a lower bound of P(text). Here a longer segmentation has
+probability zero, so every estimator estimates this sum: a sample that does not fit has weight zero, and no estimator
+is biased by replacing it. The canonical tokenisation has to fit.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import track
 
-TAIL = 0.025  #: beyond either end of an interval
-UNLISTED = 0.05  #: most of ``sqrt(unlisted)`` with an error bar; beyond, it says nothing of what a model gives the rest
-#: exact; lower: certainly at most the truth; unbiased: its expectation (not that of its logarithm) is the truth;
-#: part: its expectation is a sum that leaves some segmentations out, so it is low on average
+TAIL = 0.025  #: tail probability beyond either end of an interval
+UNLISTED = 0.05  #: maximum of ``sqrt(unlisted)`` for an error bar; beyond, the error is unknown
+#: exact; lower: certainly at most P(D); unbiased: its expectation (not of its logarithm) is P(D);
+#: part: its expectation is a sum over some of the segmentations, so it is low on average
 Bound = Literal["exact", "lower", "unbiased", "part"]
 ADVICE = "divide the text"
 
 
 @dataclass(frozen=True)
 class Document:
-    """One text whose probability is wanted."""
+    """A text whose probability is computed."""
 
     text: PieceText
     lattice: Lattice
@@ -46,23 +46,23 @@ class Estimate:
     """An estimate of log P(D), the log probability of one text under a model of pieces."""
 
     estimator: str
-    log_p: float  #: nats; -inf only where the model gives probability zero to all it could see
+    log_p: float  #: nats; -inf only if the model gives probability zero to all scored segmentations
     bound: Bound
     relative_variance: float | None = None  #: unbiased estimate of the variance, over the square of the estimate
-    ess: float | None = None  #: effective number of weighted samples, (sum w)^2 / sum w^2; None where nothing is drawn
+    ess: float | None = None  #: effective number of weighted samples, (sum w)^2 / sum w^2; None without sampling
     max_share: float | None = None  #: share of the largest weight
     log_lower: float  #: log of the sum of P over all distinct segmentations scored: certainly at most log P(D), nats
     steps: int  #: token-steps of the model
     cuts: int  #: distinct segmentations (or prefixes of segmentations, for guided estimators) that were scored
-    log_upper: float | None = None  #: certainly at least log P(D), nats; None: nothing but 0 is known
-    degrees: int | None = None  #: of freedom of ``relative_variance``, filters less one; None: many
-    #: variance by segmentations that are drawn rarely and weigh much, which the spread of filters can miss: the squared
-    #: shares of words' segmentations that are on no list, by the scores that draw them, summed over words
+    log_upper: float | None = None  #: certainly at least log P(D), nats; None: no bound except 0
+    degrees: int | None = None  #: degrees of freedom of ``relative_variance``, filters less one; None: many
+    #: variance from rarely sampled segmentations of large weight, which the spread of filters can miss: squared
+    #: shares of unlisted segmentations of a word under the proposal scores, summed over words
     unlisted: float = 0.0
 
     @property
     def variance(self) -> float | None:
-        """Variance of ``log_p`` by the delta method; 0 where exact; None where nothing gives it or much is unlisted."""
+        """Variance of ``log_p`` by the delta method; 0 if exact; None if unknown or if the unlisted share is large."""
         if self.bound == "exact":
             return 0.0
         if self.unlisted > UNLISTED**2:
@@ -76,41 +76,41 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95% interval of log P(D), nats; None without an error bar, as of a lower bound."""
+        """95% interval of log P(D), nats; None without an error bar, as for lower bounds."""
         if self.variance is None or self.bound not in ("exact", "unbiased"):
             return None
         return log_interval(self.log_p, self.variance, degrees_of([self]))
 
 
 def degrees_of(estimates: Sequence[Estimate]) -> float:
-    """Degrees of freedom of the sum of their variances (Satterthwaite 1946); infinite where none is uncertain."""
+    """Compute the degrees of freedom of a sum of variances (Satterthwaite 1946); infinite if all are certain."""
     uncertain = math.fsum(max(one.relative_variance or 0.0, 0.0) ** 2 / one.degrees for one in estimates if one.degrees)
     whole = math.fsum(one.variance or 0.0 for one in estimates)
     return whole**2 / uncertain if uncertain > 0.0 else math.inf
 
 
 def log_interval(log_p: float, variance: float, degrees: float) -> tuple[float, float]:
-    """95% interval of a sum of logarithms, of which unbiased estimates are known.
+    """Compute a 95% interval of a sum of logarithms from unbiased estimates of the values.
 
-    By Student's t, since a variance over a few filters is itself uncertain: of two filters it is often far too small.
-    The logarithm of an unbiased estimate is too low by half its variance, so the interval is about ``log_p`` and that.
+    It uses Student's t, since a variance over few filters is itself uncertain: of two filters, it is often far too
+    small. The logarithm of an unbiased estimate is too low by half its variance, so the interval covers both values.
 
     Args:
         log_p: sum of the logarithms of the estimates, nats.
         variance: relative variances of the estimates, summed.
-        degrees: of freedom of ``variance``.
+        degrees: degrees of freedom of ``variance``.
     """
     half = student(TAIL, degrees) * math.sqrt(variance)
     return log_p + variance / 2.0 - half, log_p + variance / 2.0 + half
 
 
 def student(tail: float, degrees: float) -> float:
-    """Quantile of Student's t at ``1 - tail``; of the normal distribution where the degrees are infinite."""
+    """Compute the quantile of Student's t at ``1 - tail``; with infinite degrees, of the normal distribution."""
     return -float(ndtri(tail) if math.isinf(degrees) else stdtrit(degrees, tail))
 
 
 def longest_segmentation(lattice: Lattice) -> int:
-    """The most pieces that the text of a lattice can be segmented into."""
+    """Compute the maximum number of pieces in a segmentation of a lattice."""
     longest = np.zeros(lattice.n + 1, dtype=np.int64)
     bounds = lattice.first[1:].tolist()
     for position, (low, high) in enumerate(itertools.pairwise(bounds), start=1):
@@ -120,7 +120,7 @@ def longest_segmentation(lattice: Lattice) -> int:
 
 
 def most_pieces(model: TokenisedModel) -> int | None:
-    """The most pieces that a segmentation may have; None: any number."""
+    """Return the maximum number of pieces that fits the window; None: any number."""
     return None if model.longest is None else model.longest - model.around[0]
 
 
@@ -131,7 +131,7 @@ def canonical_fits(model: TokenisedModel, document: Document) -> bool:
 
 
 def every_segmentation_fits(model: TokenisedModel, document: Document) -> bool:
-    """Return True if the model can read every segmentation of a text: the sum over those that fit is then P(text)."""
+    """Return True if the model can read every segmentation of a text, so that their sum is P(text)."""
     most = most_pieces(model)
     return most is None or document.lattice.n <= most or longest_segmentation(document.lattice) <= most
 
@@ -140,39 +140,39 @@ def check_window(model: TokenisedModel, document: Document, advice: str = ADVICE
     """Check that the model can score the canonical tokenisation, with which every sum is compared.
 
     Args:
-        model: with its window.
+        model: model with its window.
         document: the text.
         advice: what to do about it, for the message.
 
     Raises:
-        InputError: the segmentation, with the token before it, is longer than what the model reads.
+        InputError: the segmentation, with the token before it, is longer than the window.
     """
     if not canonical_fits(model, document):
         raise InputError(
             f"the window of {model.name} is too short: the canonical tokenisation of a text has"
-            f" {len(document.best) + model.around[0]} tokens, the model reads {model.longest}; {advice}"
+            f" {len(document.best) + model.around[0]} tokens, but the model reads {model.longest}; {advice}"
         )
 
 
 def beyond_window(model: TokenisedModel, documents: Iterable[Document]) -> int:
-    """Number of texts with segmentations that the model cannot read."""
+    """Count the texts with segmentations that the model cannot read."""
     return sum(not every_segmentation_fits(model, document) for document in documents)
 
 
 def window_part(model: TokenisedModel, documents: Iterable[Document]) -> dict[str, object]:
-    """Part of signatures: the window, where it leaves out segmentations of some text."""
+    """Return the window as part of signatures, if it excludes segmentations of some text."""
     return {"window": model.longest} if beyond_window(model, documents) else {}
 
 
 def narrowed(bound: Bound, model: TokenisedModel, document: Document) -> Bound:
-    """Bound on P(text) of a value that is ``bound`` for the sum over the segmentations that fit."""
+    """Convert a bound on the sum over the segmentations that fit to a bound on P(text)."""
     if every_segmentation_fits(model, document):
         return bound
     return "lower" if bound in ("exact", "lower") else "part"
 
 
 def reader(model: TokenisedModel, document: Document) -> IncrementalScorer:
-    """The model's scorer; of a text with segmentations that do not fit, one that gives these probability zero.
+    """Return the model's scorer; segmentations that do not fit the window get probability zero.
 
     Raises:
         InputError: the canonical tokenisation does not fit.
@@ -182,24 +182,24 @@ def reader(model: TokenisedModel, document: Document) -> IncrementalScorer:
 
 
 class WithinWindow:
-    """A scorer that has probability zero for every piece after which a text would be longer than the window.
+    """A scorer that gives probability zero to every piece beyond the window.
 
-    Its contexts are those of the model and how many pieces were read, so that texts of different lengths are different
-    contexts even where the model's memory is finite.
+    Its contexts consist of the model's context and the number of pieces, so that texts of different lengths are
+    different contexts even if the model's memory is finite.
     """
 
     def __init__(self, scorer: IncrementalScorer, most: int) -> None:
         """Prepare to read.
 
         Args:
-            scorer: of the model.
-            most: pieces that it reads.
+            scorer: scorer of the model.
+            most: maximum number of pieces.
         """
         self._scorer, self._most, self._base = scorer, most, most + 1
 
     @classmethod
     def of(cls, model: TokenisedModel) -> WithinWindow:
-        """Scorer of a model that has a window."""
+        """Build the scorer of a model that has a window."""
         most = most_pieces(model)
         assert most is not None
         return cls(model.incremental_scorer(), most)
@@ -210,18 +210,18 @@ class WithinWindow:
         return self._scorer.steps
 
     def begin(self) -> int:
-        """The context of the empty text."""
+        """Return the context of the empty text."""
         return self._scorer.begin() * self._base
 
     def extend(self, contexts: IntArray, tokens: IntArray) -> IntArray:
-        """(R,) contexts each continued by one token, which has to fit."""
-        own, pieces = np.divmod(contexts, self._base)
+        """Continue each context by one token, which has to fit; return contexts (R,)."""
+        inner, pieces = np.divmod(contexts, self._base)
         if (pieces == self._most).any():
             raise ValueError("a text becomes longer than the window")
-        return self._scorer.extend(own, tokens) * self._base + pieces + 1
+        return self._scorer.extend(inner, tokens) * self._base + pieces + 1
 
     def log_prob(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
-        """(R,) log probability of each token after its context, nats; -inf where it does not fit."""
+        """Compute the log probability of each token after its context, (R,) nats; -inf if it does not fit."""
         log_p = np.full(len(contexts), -np.inf)
         fits = ~self.full(contexts)
         if fits.any():
@@ -229,42 +229,42 @@ class WithinWindow:
         return log_p
 
     def log_any(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
-        """(R,) log of the probability of any of some tokens after each context, whether or not there is room for one.
+        """Compute the log probability of a set of tokens after each context, (R,), even if no token fits.
 
-        Nothing is read after them, and the model has a probability for what follows all that it reads.
+        No text follows these tokens, and the model gives probabilities after the last token that it reads.
         """
         return self._scorer.log_any(contexts // self._base, tokens)
 
     def log_end(self, contexts: IntArray) -> FloatArray:
-        """(R,) log probability that the text ends after each context, nats."""
+        """Compute the log probability that the text ends after each context, (R,) nats."""
         return self._scorer.log_end(contexts // self._base)
 
     def keep(self, contexts: IntArray) -> None:
-        """Forget all contexts but these."""
+        """Forget all contexts except these."""
         self._scorer.keep(np.unique(contexts // self._base))
 
     def full(self, contexts: IntArray) -> BoolArray:
-        """(R,) whether no further piece fits."""
+        """Return True (R,) for contexts after which no piece fits."""
         full: BoolArray = contexts % self._base == self._most
         return full
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A text that the tokeniser has no pieces for; it has no probability."""
+    """A text that the tokeniser cannot spell; it has no probability."""
 
-    number: int  #: of the text among those given, from 0
+    number: int  #: number of the text in the input, from 0
     parts: tuple[str, ...]  #: characters, or stretches, that no piece spells
 
 
 @dataclass(frozen=True)
 class Documents:
-    """Texts that can be segmented, and those set aside."""
+    """The texts that can be segmented, and the excluded ones."""
 
     documents: tuple[Document, ...]
-    numbers: tuple[int, ...]  #: of each document among the texts given, from 0, ascending
+    numbers: tuple[int, ...]  #: numbers of the documents in the input, from 0, ascending
     unreadable: tuple[Unreadable, ...]
-    too_long: tuple[int, ...] = ()  #: numbers of the texts that `fitting` set aside, ascending
+    too_long: tuple[int, ...] = ()  #: numbers of the texts that `fitting` excluded, ascending
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -273,13 +273,13 @@ class Documents:
 def documents(
     model: TokenisedModel, texts: Sequence[str], builder: LatticeBuilder, path: str | Path | None = None
 ) -> Documents:
-    """Read texts and build their lattices; those that hold what no piece spells are set aside.
+    """Read texts and build their lattices; exclude texts with characters that no piece spells.
 
     Args:
-        model: whose tokeniser reads them.
+        model: model whose tokeniser reads the texts.
         texts: one document each.
-        builder: of lattices over the pieces of the same tokeniser.
-        path: the file that the texts are the lines of, for messages.
+        builder: builder of lattices over the pieces of the same tokeniser.
+        path: file with the texts as lines, for messages.
 
     Raises:
         InputError: there are no texts, one is empty, none can be read, or two pieces have one number (a sum over
@@ -291,7 +291,7 @@ def documents(
         raise ValueError("the lattices must be over the pieces of the model's tokeniser")
     if not texts:
         raise InputError("there are no texts", path)
-    made: list[Document] = []
+    read_documents: list[Document] = []
     numbers: list[int] = []
     unreadable: list[Unreadable] = []
     for number, text in enumerate(track(texts, "lattices of the texts", len(texts))):
@@ -301,39 +301,39 @@ def documents(
                 unreadable.append(Unreadable(number, read.unreadable))
                 continue
             lattice = builder.build(read.spelling)
-            made.append(Document(read, lattice, builder.path(lattice, read.canonical)))
+            read_documents.append(Document(read, lattice, builder.path(lattice, read.canonical)))
             numbers.append(number)
         except InputError as error:
             where = "" if path is not None else f"text {number + 1}: "
             raise InputError(f"{where}{error}", path, number + 1) from error
-    if not made:
+    if not read_documents:
         parts = ", ".join(dict.fromkeys(repr(part) for text in unreadable for part in text.parts))
         raise NothingToMeasureError(
             f"none of the {len(texts)} texts can be segmented into pieces: no piece spells {parts}", "no-pieces", path
         )
-    return Documents(tuple(made), tuple(numbers), tuple(unreadable))
+    return Documents(tuple(read_documents), tuple(numbers), tuple(unreadable))
 
 
 def fitting(model: TokenisedModel, documents: Documents) -> Documents:
-    """The documents whose canonical tokenisation fits the model's window; the others are set aside.
+    """Select the documents whose canonical tokenisation fits the model's window; exclude the others.
 
     Args:
-        model: that is to score their segmentations.
+        model: model that scores the segmentations.
         documents: from `documents`.
 
     Raises:
-        InputError: none fits.
+        InputError: no document fits.
     """
     long = [not canonical_fits(model, document) for document in documents.documents]
     if all(long):
         raise NothingToMeasureError(
             f"the window of {model.name}, {model.longest} tokens, is too short for all of the texts", "too-long"
         )
-    kept = [i for i, wrong in enumerate(long) if not wrong]
+    fitting_rows = [i for i, wrong in enumerate(long) if not wrong]
     return replace(
         documents,
-        documents=tuple(documents.documents[i] for i in kept),
-        numbers=tuple(documents.numbers[i] for i in kept),
+        documents=tuple(documents.documents[i] for i in fitting_rows),
+        numbers=tuple(documents.numbers[i] for i in fitting_rows),
         too_long=tuple(sorted([*documents.too_long, *itertools.compress(documents.numbers, long)])),
     )
 
@@ -350,6 +350,6 @@ def check_numbers(inventory: PieceInventory) -> None:
     if len(same):
         one, two = (inventory.pieces[int(order[same[0] + i])] for i in (0, 1))
         raise InputError(
-            f"the pieces {one!r} and {two!r} have the same number {int(ids[same[0]])}, so that one row of tokens"
+            f"the pieces {one!r} and {two!r} have the same number {int(ids[same[0]])}, so one sequence of tokens"
             " would be counted as two segmentations"
         )

@@ -1,4 +1,4 @@
-"""The decomposition in and out of domain: sentences of other grammars, whose own truth is known as well."""
+"""The decomposition in and out of domain: sentences of other grammars with known truth."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from truesource.grammar.support.printable import ResultRecords
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.variants import parse_variant
 
-TRIES = 10_000  #: draws for one new word
+TRIES = 10_000  #: maximum number of samples for one new word
 IN_DOMAIN = "in-domain"
 RESPELL = "respell"
 GAPS = ("tokenisation_gap", "model_gap", "distance")
 
 
 def respell(grammar: PCFG, share: float, seed: int) -> PCFG:
-    """A grammar in which a share of the words is spelt otherwise, one to one.
+    """Respell a share of the words of a grammar, one to one.
 
-    The words are drawn among those of two letters or more that are letters only; their new spellings from the chain of
+    Words of at least two characters, all letters, are selected at random. New spellings are sampled from the chain of
     letter pairs of these words, each different from every word of the grammar. A sentence of the result has exactly
-    the probability of the one it stands for, and one seed samples corresponding sentences from both grammars.
+    the probability of its original, and one seed samples corresponding sentences from both grammars.
 
     Args:
         grammar: the original.
-        share: of the words of letters, more than 0 and at most 1.
-        seed: of both draws.
+        share: share of the words of letters, above 0 and at most 1.
+        seed: random seed.
 
     Raises:
         InputError: the share is out of range, there is no word to respell, or the letter pairs give no new words.
@@ -60,17 +60,17 @@ def respell(grammar: PCFG, share: float, seed: int) -> PCFG:
 
 
 def check_share(share: float) -> None:
-    """Check that a number is a share of words.
+    """Check that a number is a valid share of words.
 
     Raises:
         InputError: it is not.
     """
     if not 0.0 < share <= 1.0:
-        raise InputError(f"a share of words to respell is above 0 and at most 1, got {share:g}")
+        raise InputError(f"the share of words to respell must be above 0 and at most 1, got {share:g}")
 
 
 class _Chain:
-    """Draws words letter by letter, each given the one before, in the proportions of some words."""
+    """A chain that samples words letter by letter, each given the one before, estimated from words."""
 
     def __init__(self, words: Sequence[str]) -> None:
         pairs: dict[str, Counter[str]] = defaultdict(Counter)
@@ -83,7 +83,7 @@ class _Chain:
         }
 
     def draw(self, rng: np.random.Generator) -> str:
-        """A word of two letters or more."""
+        """Sample a word of two letters or more."""
         while True:
             word, letter = "", " "
             while True:
@@ -98,7 +98,7 @@ class _Chain:
 
 @dataclass(frozen=True, eq=False)
 class SentenceSet:
-    """Sentences drawn from a grammar under a range of lengths."""
+    """Sentences sampled from a grammar under a range of lengths."""
 
     name: str
     sentences: Sequence[Sequence[str]]
@@ -107,17 +107,17 @@ class SentenceSet:
 
     @property
     def texts(self) -> list[str]:
-        """One text a sentence, its words separated by single spaces."""
+        """The sentences as texts, with words separated by single spaces."""
         return [" ".join(sentence) for sentence in self.sentences]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SetResult(ResultRecords):
-    """One set against its own truth, and against that of the grammar of the training corpus."""
+    """The results of one set against its truth, and against the grammar of the training corpus."""
 
     name: str
-    decomposition: Decomposition  #: against the grammar that the set was drawn from
-    shift: FloatArray  #: (M,) -log P under the training grammar less that under its own, nats; inf where impossible
+    decomposition: Decomposition  #: against the grammar that the set was sampled from
+    shift: FloatArray  #: (M,) -log P under the training grammar less -log P under its own, nats; inf where impossible
     scores: Mapping[str, Score]  #: see `compare_sets`
 
     @override
@@ -128,28 +128,28 @@ class SetResult(ResultRecords):
 
 
 def drawn_set(name: str, grammar: PCFG, lengths: LengthRange | None, n: int, seed: int) -> SentenceSet:
-    """N sentences of a grammar."""
+    """Sample a set of N sentences from a grammar."""
     return SentenceSet(name, Oracle(grammar, lengths=lengths).sample(n, seed), grammar, lengths)
 
 
 def shifted_sets(
     grammar: PCFG, lengths: LengthRange | None, changes: Sequence[str], n: int, seed: int
 ) -> list[SentenceSet]:
-    """The set ``in-domain`` and one for each change of the grammar.
+    """Sample the set ``in-domain`` and a set for each change of the grammar.
 
-    A change is written as in `grammar.variants.spec` (``zipf=0.5``, ``temperature=1.5``), or ``respell=0.5``: that
-    share of the words is spelt otherwise, see `evaluation.tokenisation.domain_shift`. All sets are drawn with one seed,
-    so that changes of the lexicon alone keep the trees.
+    A change is written as in `grammar.variants.spec` (``zipf=0.5``, ``temperature=1.5``), or ``respell=0.5``: this
+    share of the words is respelt, see `evaluation.tokenisation.domain_shift`. All sets are sampled with one seed,
+    so that changes of only the lexicon keep the trees.
 
     Raises:
-        InputError: a change is unknown or cannot be made.
+        InputError: a change is unknown or cannot be applied.
     """
     changed = {change: make(grammar, seed) for change, make in {c: parse_change(c) for c in changes}.items()}
     return [drawn_set(name, g, lengths, n, seed) for name, g in {IN_DOMAIN: grammar, **changed}.items()]
 
 
 def parse_change(change: str) -> Callable[[PCFG, int], PCFG]:
-    """Function that makes the changed grammar from a grammar and a seed; see `shifted_sets`.
+    """Return a function of a grammar and a seed that changes the grammar; see `shifted_sets`.
 
     Raises:
         InputError: the change is unknown, or its value is wrong.
@@ -161,7 +161,7 @@ def parse_change(change: str) -> Callable[[PCFG, int], PCFG]:
     try:
         share = float(value)
     except ValueError:
-        raise InputError(f"{RESPELL} wants a share of the words, as in {RESPELL}=0.5, got {value!r}") from None
+        raise InputError(f"{RESPELL} needs a share of the words, as in {RESPELL}=0.5, got {value!r}") from None
     check_share(share)
     return lambda grammar, seed: respell(grammar, share, seed)
 
@@ -175,36 +175,36 @@ def compare_sets(
     *,
     seed: int = DEFAULT_SEED,
 ) -> list[SetResult]:
-    """Decompose each set with the truth it was drawn from, and compare it with the first.
+    """Decompose each set with the truth it was sampled from, and compare it with the first.
 
-    Scores: those of `Decomposition`; ``training_impossible``, the share of its sentences that the training grammar
-    cannot make; ``domain_shift_per_word``, nats a word over the others, how much worse than its own grammar the
-    training grammar itself predicts the set: no model of the training language can be expected to do better; and for
-    all but the first set ``<gap>_per_word_growth``, the gap of a word less that of the first set, with intervals of
+    Scores: all scores of `Decomposition`; ``training_impossible``, the share of sentences with probability 0 in the
+    training grammar; ``domain_shift_per_word``, nats per word over the others: how much worse the training grammar
+    predicts the set than its own grammar, which no model of the training language can be expected to beat; and for
+    all but the first set ``<gap>_per_word_growth``, the gap per word less the gap of the first set, with intervals of
     independent document bootstraps.
 
     Args:
-        sets: the first is the one compared with.
-        evaluations: of the texts of each set, with the run.
+        sets: the others are compared with the first.
+        evaluations: evaluations of the texts of each set, with the run.
         run: label of the run whose log P(D) is the marginal.
         training: grammar of the training corpus.
-        training_lengths: its length condition.
-        seed: of the bootstrap.
+        training_lengths: length condition of the training grammar.
+        seed: seed of the bootstrap.
 
     Raises:
-        InputError: there are no sets, not one evaluation each, or as `decompose`.
+        InputError: there are no sets, not one evaluation for each, or see `decompose`.
     """
     if not sets or len(sets) != len(evaluations):
         raise InputError(f"expecting one evaluation for each set, got {len(evaluations)} for {len(sets)}")
     results: list[SetResult] = []
-    for i, (given, evaluation) in enumerate(zip(sets, evaluations, strict=True)):
-        decomposed = decompose(evaluation, run, given.grammar, given.lengths)
+    for i, (sentence_set, evaluation) in enumerate(zip(sets, evaluations, strict=True)):
+        decomposed = decompose(evaluation, run, sentence_set.grammar, sentence_set.lengths)
         flat = [sentence for (sentence,) in decomposed.sentences]
         shift = -true_log_probs(flat, training, training_lengths, end=evaluation.end) - decomposed.truth
         scores = {**decomposed.scores(seed), **_shift(decomposed, shift, training, training_lengths)}
         if i > 0:
             scores |= _growth(decomposed, results[0].decomposition, seed + i)
-        results.append(SetResult(given.name, decomposed, shift, scores))
+        results.append(SetResult(sentence_set.name, decomposed, shift, scores))
     return results
 
 

@@ -1,4 +1,4 @@
-"""Estimators compared at the work they ask of the model: error and spread against a reference."""
+"""Comparison of estimators at equal cost of the model: error and spread against a reference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import track
 
 SAMPLERS = ("nbest", "wr", "wr1", "wor", "wor1", "guided")  #: estimators that score ``samples`` segmentations
-#: estimators that go on from ``particles`` places by ``candidates`` segmentations of a word
+#: estimators that extend ``particles`` states by ``candidates`` segmentations of a word
 BY_BLOCKS = ("block", "dpf", "beam")
 DETERMINISTIC = ("exact", "bracket", "one-best", "nbest", "consistent-nbest", "beam")  #: no seed changes their values
 BUDGETS = (8, 16, 32, 64, 128)
@@ -29,15 +29,15 @@ BUDGETS = (8, 16, 32, 64, 128)
 def reference_log_p(
     model: TokenisedModel, documents: Documents, settings: EstimatorSettings, *, repeats: int = 3
 ) -> tuple[FloatArray, str]:
-    """Log P(D) exactly where it can be enumerated, else from independent runs of the discrete particle filter.
+    """Compute log P(D), exactly if it can be enumerated, else by independent runs of the discrete particle filter.
 
     The estimates of runs are averaged as probabilities. A reference from ``dpf`` is not independent of ``dpf``.
 
     Args:
-        model: whose P is summed.
+        model: model whose P is summed.
         documents: the texts.
         settings: many candidates and particles; ``most_prefixes`` bounds enumeration.
-        repeats: runs for each document that cannot be enumerated.
+        repeats: number of runs for each document that cannot be enumerated.
 
     Returns:
         (N,) nats, and how they were computed, for signatures and captions.
@@ -45,12 +45,13 @@ def reference_log_p(
     Raises:
         InputError: the model's window is too short.
     """
-    own = replace(settings, replicates=1)
+    one_filter = replace(settings, replicates=1)
     log_p, n = np.zeros(len(documents)), 0
     pairs = zip(documents.numbers, documents.documents, strict=True)
     for i, (number, document) in enumerate(track(pairs, "reference values of the estimators, by text", len(documents))):
         with numbered(number):
-            values, exact = _reference(model, document, replace(own, seed=seed_of(settings.seed, number)), repeats)
+            seeded = replace(one_filter, seed=seed_of(settings.seed, number))
+            values, exact = _reference(model, document, seeded, repeats)
         log_p[i] = np.logaddexp.reduce(values) - math.log(len(values))
         n += exact
     estimated = f"dpf/{repeats}x{settings.candidates}x{settings.particles}:{len(documents) - n}"
@@ -60,22 +61,22 @@ def reference_log_p(
 def _reference(
     model: TokenisedModel, document: Document, settings: EstimatorSettings, repeats: int
 ) -> tuple[FloatArray, bool]:
-    """The exact log P(D), (1,), or estimates of it, (repeats,), nats; and which of the two."""
+    """Return log P(D), exact (1,) or estimates (repeats,), nats; and True if exact."""
     try:
         return np.array([ESTIMATORS["exact"].run(model, document, settings).log_p]), True
     except TooManyContextsError:
-        own = [replace(settings, seed=seed_of(settings.seed, r)) for r in range(repeats)]
-        estimates = [ESTIMATORS["dpf"].run(model, document, one) for one in own]
+        settings_of_runs = [replace(settings, seed=seed_of(settings.seed, r)) for r in range(repeats)]
+        estimates = [ESTIMATORS["dpf"].run(model, document, one) for one in settings_of_runs]
     exact = [estimate.log_p for estimate in estimates if estimate.bound == "exact"]
     return (np.array(exact[:1]), True) if exact else (np.array([estimate.log_p for estimate in estimates]), False)
 
 
 def cost_ladder(settings: EstimatorSettings, budgets: Sequence[int] = BUDGETS) -> list[EstimatorRun]:
-    """T*, and every estimator at settings that ask for about ``budget`` token-steps for each piece of T*.
+    """List T* and every estimator at settings that take about ``budget`` token-steps for each piece of T*.
 
-    Some score ``budget`` segmentations. Those that go word by word look at ``settings.candidates`` segmentations of
-    each word (half of the budget where it is too small for that) from so many places that the product of the two is the
-    budget. What is asked of the model twice is run once, so that the steps in the end are fewer; they are reported.
+    Some score ``budget`` segmentations. Word-by-word estimators consider ``settings.candidates`` segmentations of
+    each word (at most half of the budget) from as many states as make the product of both the
+    budget. Repeated requests to the model run once, so the reported number of steps is smaller.
     """
     runs = [EstimatorRun(ONE_BEST, settings)]
     for budget in budgets:
@@ -95,28 +96,28 @@ def equal_cost(
     *,
     repeats: int = 10,
 ) -> list[dict[str, Any]]:
-    """Error, spread and cost of estimators, each at its own setting and with several seeds.
+    """Measure error, spread and cost of estimators, each at its setting and with several seeds.
 
-    Documents whose reference is not finite are left out, as are those that some run leaves out. Rank estimators by
-    ``rmse`` at equal ``steps_per_piece``, not by the larger value: an estimate with a heavy tail can be far too high.
+    Documents whose reference is not finite are excluded, as are documents that some run excludes. Rank estimators by
+    ``rmse`` at equal ``steps_per_piece``, not by larger values: an estimate with a heavy tail can be far too high.
 
     Args:
-        model: whose P is summed.
-        documents: those of the reference.
-        runs: estimators with settings; that of the seed is changed for each repeat.
-        reference: from `reference_log_p`.
-        repeats: of every estimator that draws.
+        model: model whose P is summed.
+        documents: documents of the reference.
+        runs: estimators with settings; each repeat changes the seed.
+        reference: result of `reference_log_p`.
+        repeats: number of repeats of every estimator that samples.
 
     Returns:
-        One record a run, for JSON: its settings, and with e = log estimate - log reference, nats, over documents and
-        repeats ``error``, the mean of e, ``rmse``, the root of the mean of its square, ``sd``, that over repeats (None
-        without), and ``ratio``, the mean of estimate / reference, 1 for an unbiased one (None where it overflows);
-        ``steps_per_piece``: token-steps of the model over pieces of T*.
+        A record for each run, for JSON: its settings, and with e = log estimate - log reference, nats, over documents
+        and repeats ``error``, the mean of e, ``rmse``, the root of the mean of its square, ``sd``, the standard
+        deviation over repeats (None without), and ``ratio``, the mean of estimate / reference, 1 for an unbiased one
+        (None if it overflows); ``steps_per_piece``: token-steps of the model over pieces of T*.
 
     Raises:
-        InputError: no document has a reference, or as `evaluation.tokenisation.results.evaluate_runs`.
+        InputError: no document has a reference, or see `evaluation.tokenisation.results.evaluate_runs`.
     """
-    known, how = reference
+    reference_log_probs, reference_name = reference
     labels = [
         [f"{i}/{r}" for r in range(1 if run.estimator in DETERMINISTIC else repeats)] for i, run in enumerate(runs)
     ]
@@ -126,19 +127,19 @@ def equal_cost(
         for r, label in enumerate(row)
     }
     evaluation = evaluate_runs(model, documents, table)
-    truth = known[np.searchsorted(documents.numbers, evaluation.numbers)]
+    truth = reference_log_probs[np.searchsorted(documents.numbers, evaluation.numbers)]
     finite = np.isfinite(truth)
     if not finite.any():
         raise InputError("no document has a reference value")
     errors = [np.stack([evaluation.log_p(label) - truth for label in row])[:, finite] for row in labels]
     totals = [[evaluation.total(label) for label in row] for row in labels]
-    return [_cost_point(model.name, *each, how) for each in zip(runs, errors, totals, strict=True)]
+    return [_cost_point(model.name, *each, reference_name) for each in zip(runs, errors, totals, strict=True)]
 
 
 def _cost_point(
     model: str, run: EstimatorRun, error: FloatArray, totals: Sequence[Total], reference: str
 ) -> dict[str, Any]:
-    """The record from errors of the repeats at each document, (R, N), nats, and totals of the repeats."""
+    """Build a record from errors of repeats by document, (R, N) nats, and totals of the repeats."""
     with np.errstate(over="ignore"):
         ratio = float(np.exp(error).mean())
     return {

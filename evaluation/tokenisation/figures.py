@@ -1,4 +1,4 @@
-"""Figures of sums over tokenisations: the distance to the truth in parts, estimators at equal cost, entropy and gap."""
+"""Figures of sums over segmentations: parts of the distance to the truth, estimators at equal cost, entropy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from truesource.evaluation.show.records import Record
 from truesource.evaluation.show.words import number
 from truesource.evaluation.tokenisation.measure_sets import POOLED
 
-# Okabe & Ito (2008), by family: what is certain, what samples whole segmentations, what the model guides
+# Okabe & Ito (2008), by family: certain bounds, samplers of whole segmentations, model-guided estimators
 COLOURS = {
     "one-best": "#6B7280",
     "nbest": "#E69F00",
@@ -25,7 +25,7 @@ COLOURS = {
     "beam": "#7A5C00",
     "guided": "#5B3F8C",
 }
-#: colour and marker of each set of texts, in turn
+#: colours and markers of the sets of texts, in order
 SETS = (
     (MODEL, "o"),
     ("#E69F00", "^"),
@@ -35,12 +35,12 @@ SETS = (
     ("#7A5C00", "P"),
     ("#5B3F8C", "X"),
 )
-ACROSS = 4  #: names of sets in a line
-FLOOR = 1e-6  #: nats; smaller errors are drawn there
+ACROSS = 4  #: names of sets per line
+FLOOR = 1e-6  #: nats; smaller errors are drawn at this value
 
 
 class Parts(NamedTuple):
-    """Parts of the NLL of a model with the canonical tokenisation, nats a word."""
+    """The parts of the NLL of a model with the canonical tokenisation, nats per word."""
 
     model: str
     truth: Interval
@@ -49,28 +49,28 @@ class Parts(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """One estimator at one setting."""
+    """The cost and error of an estimator at one setting."""
 
     estimator: str
     steps: float  #: token-steps of the model for each piece of the text
-    error: float  #: root mean square over documents of its distance from the reference, nats
-    certain: bool  #: a certain lower bound
-    reference: str  #: what it is compared with
+    error: float  #: root mean square over documents of the distance from the reference, nats
+    certain: bool  #: True for a certain lower bound
+    reference: str  #: name of the reference
 
 
 def parts_of(records: Sequence[Record]) -> list[Parts]:
-    """The decompositions among the records of some models, one a model."""
+    """Collect the decompositions among records of models, one per model."""
     names = ("true_nll_per_word", "model_gap_per_word", "tokenisation_gap_per_word")
-    found: dict[str, dict[str, Interval]] = {}
+    parts_by_model: dict[str, dict[str, Interval]] = {}
     for record in records:
         if record["name"] in names and "by" not in record and "table" not in record:
             value = Interval(*(record[part] for part in Interval._fields))
-            found.setdefault(record["model"], {})[record["name"]] = value
-    return [Parts(model, *(parts[name] for name in names)) for model, parts in found.items()]
+            parts_by_model.setdefault(record["model"], {})[record["name"]] = value
+    return [Parts(model, *(parts[name] for name in names)) for model, parts in parts_by_model.items()]
 
 
 def costs_of(records: Sequence[Record]) -> list[Cost]:
-    """The comparison at equal cost among the records of one model."""
+    """Collect the comparison at equal cost among the records of one model."""
     return [
         Cost(
             record["estimator"],
@@ -85,42 +85,42 @@ def costs_of(records: Sequence[Record]) -> list[Cost]:
 
 
 def decomposition_figure(rows: Sequence[Parts]) -> str:
-    """Stacked bars of the NLL with the canonical tokenisation, and the two gaps alone with intervals, as ``<svg>``."""
-    with figure(9.4, 1.3 + 0.5 * len(rows), "decomposition") as drawn:
-        _decomposition(drawn, rows)
-        return to_svg(drawn, "decomposition", "True NLL, model gap and tokenisation gap of each model")
+    """Draw stacked bars of the NLL of the canonical tokenisation, and the two gaps with intervals, as ``<svg>``."""
+    with figure(9.4, 1.3 + 0.5 * len(rows), "decomposition") as canvas:
+        _decomposition(canvas, rows)
+        return to_svg(canvas, "decomposition", "True NLL, model gap and tokenisation gap of each model")
 
 
 def cost_figure(index: int, points: Sequence[Cost]) -> str:
-    """Error of each estimator against the token-steps it takes, as ``<svg>``."""
+    """Draw the error of each estimator against its token-steps, as ``<svg>``."""
     salt = f"cost{index}"
-    with figure(5.4, 3.9, salt) as drawn:
-        _cost(drawn, points)
-        return to_svg(drawn, salt, "Error of the estimators against token-steps")
+    with figure(5.4, 3.9, salt) as canvas:
+        _cost(canvas, points)
+        return to_svg(canvas, salt, "Error of the estimators against token-steps")
 
 
 def entropy_figure(index: int, gaps: Sequence[Record], records: Sequence[Record]) -> str:
-    """Marginal gap of each document against the entropy of its segmentations, both of a piece, as ``<svg>``.
+    """Draw marginal gap against entropy of segmentations by document, both per piece, as ``<svg>``.
 
     Args:
-        index: of the figure on its page.
+        index: number of the figure on its page.
         gaps: `truesource.evaluation.tokenisation.marginal_gaps.MarginalGaps.records`, of one or several sets of texts.
-        records: among them the correlation.
+        records: records that include the correlation.
     """
     salt = f"entropy{index}"
-    with figure(4.6, 3.9 + _legend_height(gaps), salt) as drawn:
-        _entropy(drawn, gaps, records)
-        return to_svg(drawn, salt, "Marginal gap against the entropy of segmentations")
+    with figure(4.6, 3.9 + _legend_height(gaps), salt) as canvas:
+        _entropy(canvas, gaps, records)
+        return to_svg(canvas, salt, "Marginal gap against the entropy of segmentations")
 
 
 def tokenisation_figure(records: Sequence[Record], gaps: Sequence[Record]) -> str:
-    """All that there are numbers of one model for, in one ``<svg>``."""
+    """Draw all figures that the records of one model allow, as one ``<svg>``."""
     parts, points = parts_of(records), costs_of(records)
     lower = bool(points) + bool(gaps)
     heights = [1.3 + 0.5 * len(parts)] * bool(parts) + [3.9 + _legend_height(gaps)] * bool(lower)
-    with figure(9.8 if parts or lower == 2 else 5.4, sum(heights) or 1.0, "tokenisation") as drawn:
+    with figure(9.8 if parts or lower == 2 else 5.4, sum(heights) or 1.0, "tokenisation") as canvas:
         if heights:
-            rows: Any = drawn.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
+            rows: Any = canvas.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
             if parts:
                 _decomposition(rows[0], parts)
             if lower:
@@ -129,11 +129,11 @@ def tokenisation_figure(records: Sequence[Record], gaps: Sequence[Record]) -> st
                     _cost(below[0], points)
                 if gaps:
                     _entropy(below[-1], gaps, records)
-        return to_svg(drawn, "tokenisation", "Sums over tokenisations")
+        return to_svg(canvas, "tokenisation", "Sums over tokenisations")
 
 
-def _decomposition(drawn: Any, rows: Sequence[Parts]) -> None:
-    whole, gaps = drawn.subplots(1, 2, sharey=True, width_ratios=(1.0, 1.15))
+def _decomposition(canvas: Any, rows: Sequence[Parts]) -> None:
+    whole, gaps = canvas.subplots(1, 2, sharey=True, width_ratios=(1.0, 1.15))
     for y, row in enumerate(rows):
         left = 0.0
         for name, colour, part in (
@@ -160,23 +160,23 @@ def _decomposition(drawn: Any, rows: Sequence[Parts]) -> None:
     whole.set_ylim(len(rows) - 0.5, -0.55)
     whole.margins(x=0.14)
     whole.set_xlim(left=0.0)
-    whole.set_xlabel("NLL with the canonical tokenisation, nats a word")
-    gaps.set_xlabel("the gaps alone, with 95% interval")
+    whole.set_xlabel("NLL with the canonical tokenisation, nats per word")
+    gaps.set_xlabel("the two gaps, with 95% intervals")
     _gap_axis(gaps, rows)
     for axes in (whole, gaps):
         axes.tick_params(axis="y", length=0, labelcolor="#1f2937")
         axes.spines["left"].set_visible(False)
         axes.grid(axis="x")
-    drawn.legend(loc="outside upper center", ncols=3, handlelength=1.4, columnspacing=1.4)
+    canvas.legend(loc="outside upper center", ncols=3, handlelength=1.4, columnspacing=1.4)
 
 
 def _ends(part: Interval) -> tuple[float, float]:
-    """The ends of an interval; of none, the value twice, which draws the point alone."""
+    """Return the ends of an interval; without one, the value twice, which draws only the point."""
     return (part.value, part.value) if part.low is None or part.high is None else (part.low, part.high)
 
 
 def _gap_axis(axes: Any, rows: Sequence[Parts]) -> None:
-    """Logarithmic where all intervals lie above zero and the gaps differ much, else plain with a line at zero."""
+    """Set a logarithmic scale if all intervals are above zero and the gaps differ much; else a line at zero."""
     ends = [end for row in rows for part in (row.model_gap, row.tokenisation_gap) for end in _ends(part)]
     low, high = min(ends), max(ends)
     if low > 0.0 and high > 8.0 * low:
@@ -188,8 +188,8 @@ def _gap_axis(axes: Any, rows: Sequence[Parts]) -> None:
         axes.margins(x=0.08)
 
 
-def _cost(drawn: Any, points: Sequence[Cost]) -> None:
-    axes = drawn.subplots()
+def _cost(canvas: Any, points: Sequence[Cost]) -> None:
+    axes = canvas.subplots()
     for name, curve in _curves(points).items():
         x, y = [p.steps for p in curve], [max(p.error, FLOOR) for p in curve]
         certain = all(p.certain for p in curve)
@@ -212,26 +212,26 @@ def _cost(drawn: Any, points: Sequence[Cost]) -> None:
         plain_log_axis(axis, round_ticks(0.75 * low, 1.35 * high, 6))
     axes.set_xlim(0.75 * x_ends[0], 1.35 * x_ends[1])
     axes.set_ylim(0.7 * y_ends[0], 1.45 * y_ends[1])
-    axes.set_xlabel("token-steps of the model for each piece")
+    axes.set_xlabel("token-steps of the model per piece")
     axes.set_ylabel("error of ln P(text), nats, root mean square")
     axes.set_title("dashed: certain lower bounds", fontsize=9, color=QUIET)
     axes.grid(which="major")
     axes.minorticks_off()
-    drawn.legend(loc="outside right center", handlelength=2.0)
+    canvas.legend(loc="outside right center", handlelength=2.0)
 
 
 def _curves(points: Sequence[Cost]) -> Mapping[str, list[Cost]]:
-    """Points by estimator, each from few steps to many; the largest errors first."""
+    """Group points by estimator, in ascending order of steps; the largest errors first."""
     curves: dict[str, list[Cost]] = {}
     for point in sorted(points, key=lambda p: p.steps):
         curves.setdefault(point.estimator, []).append(point)
     return dict(sorted(curves.items(), key=lambda item: -item[1][-1].error))
 
 
-def _entropy(drawn: Any, gaps: Sequence[Record], records: Sequence[Record]) -> None:
+def _entropy(canvas: Any, gaps: Sequence[Record], records: Sequence[Record]) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    axes = drawn.subplots()
+    axes = canvas.subplots()
     axes.axhline(0.0, color="#9CA3AF", linewidth=0.8)
     names = _sets_of(gaps)
     for i, name in enumerate(names):
@@ -249,11 +249,11 @@ def _entropy(drawn: Any, gaps: Sequence[Record], records: Sequence[Record]) -> N
             zorder=3.0 - i / len(names),
             label=name,
         )
-    axes.set_xlabel("entropy of segmentations, nats a piece")
-    axes.set_ylabel("marginal gap, nats a piece")
+    axes.set_xlabel("entropy of segmentations, nats per piece")
+    axes.set_ylabel("marginal gap, nats per piece")
     axes.xaxis.set_major_locator(MaxNLocator(5))
     if len(names) > 1:
-        drawn.legend(loc="outside lower center", ncols=ACROSS, handletextpad=0.2, columnspacing=1.2, markerscale=1.6)
+        canvas.legend(loc="outside lower center", ncols=ACROSS, handletextpad=0.2, columnspacing=1.2, markerscale=1.6)
     rho = next((r for r in records if r["name"] == "entropy_gap_rho" and r.get("set") == _whole(names)), None)
     if rho is not None:
         ends = "" if rho["low"] is None else f" [{rho['low']:.2f}, {rho['high']:.2f}]"
@@ -263,16 +263,16 @@ def _entropy(drawn: Any, gaps: Sequence[Record], records: Sequence[Record]) -> N
 
 
 def _sets_of(gaps: Sequence[Record]) -> list[str]:
-    """Names of the sets of texts, in their order."""
+    """Return the names of the sets of texts, in their order."""
     return list(dict.fromkeys(row["set"] for row in gaps))
 
 
 def _whole(names: Sequence[str]) -> str | None:
-    """The ``set`` that records of all documents together have: none where there is one set."""
+    """Return the ``set`` of records of all documents together; None if there is one set."""
     return POOLED if len(names) > 1 else None
 
 
 def _legend_height(gaps: Sequence[Record]) -> float:
-    """Inches that the names of several sets take below a figure."""
+    """Return the height of the legend of several sets below a figure, inches."""
     n = len(_sets_of(gaps))
     return 0.22 * -(-n // ACROSS) if n > 1 else 0.0

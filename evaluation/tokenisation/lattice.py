@@ -1,10 +1,10 @@
 """All segmentations of a text into pieces, as arcs between its characters, and exact sums over them.
 
 `LatticeBuilder` finds the pieces of an inventory in texts. Sums are over the paths of a lattice: Q_b(T) = exp(b * score
-of T) / Z_b, b = 1/tau. b = 1 is the unigram model's own distribution, b = 0 the uniform one over paths, and the larger
-b, the more of it lies on the best path. Every sum takes time in proportion to the arcs, and raises `InputError` for a b
-that is negative, not finite, or so large that scores times b are no numbers (Cao & Rimell 2021, section 3; their
-algorithm 1 with the sign of its logarithm mended). `fit_scores` gives scores to pieces that come without.
+of T) / Z_b, b = 1/tau. b = 1 is the distribution of the unigram model, b = 0 the uniform distribution over paths, and
+the larger b, the more mass is on the best path. Every sum takes time proportional to the arcs, and raises `InputError`
+for a b that is negative, not finite, or so large that scores times b overflow (Cao & Rimell 2021, section 3; their
+algorithm 1 with the sign of its logarithm corrected). `fit_scores` estimates scores for pieces without scores.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from truesource.grammar.support.printable import meter
 
 @dataclass(frozen=True)
 class Lattice:
-    """Arcs over a text of n characters; every arc lies on some path from 0 to n.
+    """A lattice of arcs over a text of n characters; every arc is on some path from 0 to n.
 
     Arcs are sorted by end, then by source. A path is an array of arc numbers, left to right.
     """
@@ -38,7 +38,7 @@ class Lattice:
     first: IntArray  #: (n+2,) arcs that end at position i are first[i] to first[i+1] - 1; none end at 0
     source: Int32Array  #: (A,) where each arc starts
     piece: Int32Array  #: (A,) index into the inventory's pieces
-    score: FloatArray  #: (A,) of the piece, nats
+    score: FloatArray  #: (A,) score of the piece, nats
 
     @property
     def n(self) -> int:
@@ -47,27 +47,27 @@ class Lattice:
 
 
 def arc_ends(lattice: Lattice) -> IntArray:
-    """(A,) position where each arc ends."""
+    """Compute the position where each arc ends, (A,)."""
     return np.repeat(np.arange(lattice.n + 1), np.diff(lattice.first))
 
 
 class LatticeBuilder:
-    """Finds the pieces of an inventory in texts, and gives each its score."""
+    """A builder of lattices, which finds the pieces of an inventory in texts and adds their scores."""
 
     def __init__(self, inventory: PieceInventory, scores: FloatArray | None = None) -> None:
         """Write the pieces into a trie.
 
         Args:
             inventory: the pieces.
-            scores: (P,) nats; None: the inventory's own.
+            scores: scores of the pieces, (P,) nats; None: the scores of the inventory.
 
         Raises:
-            InputError: there are no scores, one is not a finite number, or a piece is empty or comes twice.
+            InputError: there are no scores, one is not a finite number, or a piece is empty or repeated.
         """
         if scores is None:
             scores = inventory.scores
         if scores is None:
-            raise InputError(f"the {inventory.kind} pieces have no scores; give uniform or fitted ones")
+            raise InputError(f"the {inventory.kind} pieces have no scores; use uniform or fitted ones")
         self.inventory = inventory
         self.scores: FloatArray = np.ascontiguousarray(scores, dtype=np.float64)  #: (P,) of the pieces, nats
         if self.scores.shape != (len(inventory.pieces),):
@@ -79,7 +79,7 @@ class LatticeBuilder:
                 f"the piece {inventory.pieces[worst]!r} has the score {self.scores[worst]}; scores must be finite"
             )
         self._slots, self._pieces, self._classes = _trie(inventory.pieces)
-        #: whether no piece joins white space to what stands on its other side, so that words are segmented on their own
+        #: True if no piece joins characters on both sides of white space, so that words are segmented separately
         self.factorises = _factorises(inventory)
         mark = re.escape(inventory.marker)
         self._word = re.compile(
@@ -87,10 +87,10 @@ class LatticeBuilder:
         )
 
     def build(self, spelling: str) -> Lattice:
-        """The lattice of a text.
+        """Build the lattice of a text.
 
         Raises:
-            InputError: the text is empty, or is no joining of pieces (the message names the characters).
+            InputError: the text is empty, or is not a concatenation of pieces (the message names the characters).
         """
         n = len(spelling)
         if not n:
@@ -98,13 +98,13 @@ class LatticeBuilder:
         return self._lattice(spelling, np.array((0, n)))
 
     def join(self, words: Sequence[str]) -> tuple[Lattice, IntArray]:
-        """The lattice of words written one after the other, with no arc across their bounds.
+        """Build the lattice of concatenated words, without arcs across word boundaries.
 
         Returns:
-            the lattice, and (W+1,) the positions where the words start.
+            the lattice, and the positions where the words start, (W+1,).
 
         Raises:
-            InputError: there are no words, or one is empty or no joining of pieces.
+            InputError: there are no words, or one is empty or not a concatenation of pieces.
         """
         bounds = np.fromiter(itertools.accumulate(map(len, words), initial=0), dtype=np.int64, count=len(words) + 1)
         if not len(words) or (np.diff(bounds) == 0).any():
@@ -112,7 +112,7 @@ class LatticeBuilder:
         return self._lattice("".join(words), bounds), bounds
 
     def spells(self, words: Sequence[str]) -> BoolArray:
-        """(W,) whether each word is a joining of pieces."""
+        """Return True (W,) for words that are concatenations of pieces."""
         bounds = np.fromiter(itertools.accumulate(map(len, words), initial=0), dtype=np.int64, count=len(words) + 1)
         spelt: BoolArray = lattice_kernels.spelt(
             self._slots, self._pieces, self._classes, _points("".join(words)), bounds
@@ -120,17 +120,17 @@ class LatticeBuilder:
         return spelt
 
     def words(self, spelling: str) -> list[str]:
-        """The stretches, each from where a word begins to where the next begins, between which no arc crosses.
+        """Split a text into stretches from one word to the next, so that no arc crosses their ends.
 
-        A run of white space belongs to the word after it (before it, where the marker ends words). The whole text
-        is one stretch if the lattice does not factorise.
+        A run of white space belongs to the word after it (to the word before it, if the marker ends words). The whole
+        text is one stretch if the lattice does not factorise.
         """
         if not self.factorises:
             return [spelling] if spelling else []
         return self._word.findall(spelling)
 
     def path(self, lattice: Lattice, pieces: IntArray) -> IntArray:
-        """Arc numbers of a segmentation given as indices into the inventory's pieces.
+        """Convert a segmentation, given as indices into the inventory's pieces, to arc numbers.
 
         Raises:
             InputError: the pieces do not spell the text of the lattice.
@@ -157,24 +157,24 @@ class LatticeBuilder:
         return Lattice(spelling, first, source, piece, score)
 
     def _complaint(self, spelling: str, stuck: int) -> str:
-        """Return why there is no path: characters that are in no piece, or the one at which all paths end."""
+        """Explain why there is no path: characters that are in no piece, or where all paths end."""
         points = _points(spelling)
-        known = np.zeros(len(points), dtype=np.bool_)
+        is_known = np.zeros(len(points), dtype=np.bool_)
         small = points < len(self._classes)
-        known[small] = self._classes[points[small]] > 0
-        foreign = Counter(itertools.compress(spelling, ~known))
+        is_known[small] = self._classes[points[small]] > 0
+        foreign = Counter(itertools.compress(spelling, ~is_known))
         if foreign:
             named = ", ".join(f"{c!r} (U+{ord(c):04X})" for c, _ in foreign.most_common(5))
             more = f" and {len(foreign) - 5} more" if len(foreign) > 5 else ""
-            return f"no piece holds the character {named}{more}"
+            return f"no piece contains the character {named}{more}"
         around = spelling[max(stuck - 10, 0) : stuck + 10]
-        return f"no pieces spell the text from character {stuck + 1} on, {spelling[stuck]!r} in {around!r}"
+        return f"no pieces spell the text after character {stuck}, {spelling[stuck]!r} in {around!r}"
 
 
 def _trie(pieces: Sequence[str]) -> tuple[NDArray[np.uint32], Int32Array, Int32Array]:
-    """Slots and pieces as in `_kernels.lattice`, and the class of each code point; common characters come first."""
+    """Build slots and pieces as in `_kernels.lattice`, and the class of each code point, common ones first."""
     if not all(pieces) or len(set(pieces)) != len(pieces) or not pieces:
-        raise InputError("an inventory needs pieces, all different and none empty")
+        raise InputError("an inventory needs at least one piece, no duplicates, and no empty piece")
     order = sorted(range(len(pieces)), key=pieces.__getitem__)
     bounds = np.fromiter(
         itertools.accumulate((len(pieces[k]) for k in order), initial=0), dtype=np.int64, count=len(pieces) + 1
@@ -195,7 +195,7 @@ def _points(text: str) -> NDArray[np.uint32]:
 
 
 def _factorises(inventory: PieceInventory) -> bool:
-    """Return True if the marker is in pieces only as a run at their beginning (end, where the marker ends words)."""
+    """Return True if markers are only at the beginning of pieces (at the end, if the marker ends words)."""
     mark = inventory.marker
     strip = str.rstrip if inventory.marker_ends else str.lstrip
     return not any(mark in strip(piece, mark) for piece in inventory.pieces)
@@ -206,31 +206,31 @@ def _short(text: str) -> str:
 
 
 def forward(lattice: Lattice, b: float = 1.0) -> FloatArray:
-    """(n+1,) log of the sum over paths from 0 to each position, nats; -inf at positions on no path."""
+    """Compute the log of the sum over paths from 0 to each position, (n+1,) nats; -inf at positions on no path."""
     sums: FloatArray = sum_kernels.forward(lattice.first, lattice.source, lattice.score, checked(b))
     finite(sums[-1], b)
     return sums
 
 
 def log_partition(lattice: Lattice, b: float = 1.0) -> float:
-    """Log Z_b, nats."""
+    """Compute log Z_b, nats."""
     return partition_and_entropy(lattice, b)[0]
 
 
 def entropy(lattice: Lattice, b: float = 1.0) -> float:
-    """Entropy of Q_b, nats, at least 0."""
+    """Compute the entropy of Q_b, nats, at least 0."""
     return partition_and_entropy(lattice, b)[1]
 
 
 def partition_and_entropy(lattice: Lattice, b: float = 1.0) -> tuple[float, float]:
-    """Log Z_b and the entropy of Q_b, nats, in one pass."""
+    """Compute log Z_b and the entropy of Q_b, nats, in one pass."""
     both: tuple[float, float] = sum_kernels.partition_entropy(lattice.first, lattice.source, lattice.score, checked(b))
     finite(both[0] + both[1], b)
     return both
 
 
 def arc_marginals(lattice: Lattice, b: float = 1.0) -> FloatArray:
-    """(A,) probability under Q_b that a path takes each arc, 0 to 1."""
+    """Compute the probability under Q_b that a path takes each arc, (A,), 0 to 1."""
     marginal: FloatArray
     marginal, partition = sum_kernels.marginals(
         lattice.first, lattice.source, lattice.score, checked(b), np.array((0, lattice.n)), np.ones(1)
@@ -240,8 +240,8 @@ def arc_marginals(lattice: Lattice, b: float = 1.0) -> FloatArray:
 
 
 def count_paths(lattice: Lattice) -> int:
-    """Number of paths."""
-    # all paths meet at the positions that no arc crosses, so numbers stay small between those
+    """Count the paths."""
+    # all paths meet at the positions that no arc crosses, so numbers stay small between these positions
     n = lattice.n
     furthest = np.full(n + 1, n, dtype=np.int64)
     ends = np.flatnonzero(np.diff(lattice.first))
@@ -252,13 +252,13 @@ def count_paths(lattice: Lattice) -> int:
     whole = counts.tolist()
     for k in np.flatnonzero(counts < 0).tolist():
         whole[k] = exact_count(lattice, int(met[k]), int(met[k + 1]))
-    while len(whole) > 1:  # factors of like size are multiplied fastest
+    while len(whole) > 1:  # factors of similar size are multiplied fastest
         whole = [math.prod(whole[k : k + 2]) for k in range(0, len(whole), 2)]
     return int(whole[0])
 
 
 def exact_count(lattice: Lattice, low: int, high: int) -> int:
-    """Number of paths from one position to another, in integers of any size."""
+    """Count the paths from one position to another, in integers of any size."""
     number = {low: 1}
     source, first = lattice.source.tolist(), lattice.first.tolist()
     for i in range(low + 1, high + 1):
@@ -267,26 +267,26 @@ def exact_count(lattice: Lattice, low: int, high: int) -> int:
 
 
 def best_path(lattice: Lattice) -> IntArray:
-    """Arcs of the path with the largest sum of scores; of equal sums fewer arcs, then the longest last arc."""
+    """Find the path with the largest sum of scores; of equal sums, with fewer arcs, then with the longest last arc."""
     path: IntArray = sum_kernels.best(lattice.first, lattice.source, lattice.score)
     return path
 
 
 def checked(b: float) -> float:
-    """An inverse temperature that can be used."""
+    """Check and return an inverse temperature."""
     if not (math.isfinite(b) and b >= 0.0):
-        raise InputError(f"the inverse temperature must be a finite number, 0 or more, not {b}")
+        raise InputError(f"the inverse temperature must be a finite number of at least 0, not {b}")
     return float(b)
 
 
 def finite(value: float, b: float) -> None:
-    """Raise `InputError` for a sum, or another number made with b, that is no number."""
+    """Raise `InputError` if a sum with inverse temperature b is not a finite number."""
     if not math.isfinite(value):
-        raise InputError(f"scores times the inverse temperature {b} are no longer numbers; give a smaller one")
+        raise InputError(f"scores times the inverse temperature {b} overflow; use a smaller inverse temperature")
 
 
 def uniform_scores(inventory: PieceInventory) -> FloatArray:
-    """(P,) zeros: with them Q_b is uniform over paths whatever b."""
+    """Return scores of 0, (P,): with them, Q_b is uniform over paths for every b."""
     return np.zeros(len(inventory.pieces))
 
 
@@ -298,47 +298,47 @@ def fit_scores(
     tolerance: float = 1e-6,
     floor: float = 1e-9,
 ) -> FloatArray:
-    """Maximum-likelihood unigram scores of any pieces, by EM over all segmentations of words (Kudo 2018, section 3.2).
+    """Estimate maximum-likelihood unigram scores of pieces, by EM over all segmentations (Kudo 2018, section 3.2).
 
     It starts from equal probabilities. No piece falls below ``floor``, so that every path keeps a probability;
-    each step is the best one under that bound, so the likelihood never falls.
+    each step is optimal under this bound, so the likelihood never falls.
 
     Args:
-        inventory: the pieces, scored or not.
-        words: how often each word stands in the text, spelt in the inventory's alphabet with the marker. Words
-            that are no joining of pieces say nothing about scores and are left out.
-        iterations: at most.
-        tolerance: stop when the log-likelihood changes by less than this share of it.
-        floor: least probability of a piece; times the number of pieces it must be below 1.
+        inventory: the pieces, with or without scores.
+        words: counts of words in the text, spelt in the inventory's alphabet with the marker. Words
+            that are not concatenations of pieces are excluded.
+        iterations: maximum number of iterations.
+        tolerance: stop when the log-likelihood changes by less than this share.
+        floor: minimum probability of a piece, less than 1 over the number of pieces.
 
     Returns:
         (P,) log probabilities, nats; their exponentials sum to 1.
 
     Raises:
-        InputError: no word is a joining of pieces, or a setting is out of range.
+        InputError: no word is a concatenation of pieces, or a setting is out of range.
     """
     n = len(inventory.pieces)
     if iterations < 1 or not tolerance >= 0.0:
         raise InputError("EM needs at least one iteration and a tolerance of 0 or more")
     if not (floor > 0.0 and floor * n < 1.0):
-        raise InputError(f"the least probability of a piece must be above 0 and below 1/{n}, not {floor}")
+        raise InputError(f"the minimum probability of a piece must be above 0 and below 1/{n}, not {floor}")
     builder = LatticeBuilder(inventory, uniform_scores(inventory))
     present = [word for word, count in words.items() if count > 0 and word]
-    kept = [word for word, fine in zip(present, builder.spells(present).tolist(), strict=True) if fine]
-    if not kept:
-        raise InputError("none of the words is a joining of pieces, so no scores can be fitted to them")
-    lattice, bounds = builder.join(kept)
-    counts = np.array([words[word] for word in kept], dtype=np.float64)
+    spelled_words = [word for word, fine in zip(present, builder.spells(present).tolist(), strict=True) if fine]
+    if not spelled_words:
+        raise InputError("none of the words is a concatenation of pieces, so scores cannot be fitted; use other words")
+    lattice, bounds = builder.join(spelled_words)
+    counts = np.array([words[word] for word in spelled_words], dtype=np.float64)
     scores = np.full(n, -np.log(n))
     before = -math.inf
-    with meter("fitting unigram scores, by iteration", iterations) as shown:
+    with meter("fitting unigram scores, by iteration", iterations) as progress:
         for _ in range(iterations):
             marginal: FloatArray
             marginal, partition = sum_kernels.marginals(
                 lattice.first, lattice.source, scores[lattice.piece], 1.0, bounds, counts
             )
             likelihood = float(counts @ partition)  # log of it
-            shown.advance(note=f"log-likelihood {likelihood:.6g}")
+            progress.advance(note=f"log-likelihood {likelihood:.6g}")
             if likelihood - before < tolerance * abs(likelihood):
                 break
             before = likelihood
@@ -348,11 +348,11 @@ def fit_scores(
 
 
 def _bounded(expected: FloatArray, floor: float) -> FloatArray:
-    """The probabilities p >= floor, summing to 1, with the largest sum of expected * log p."""
+    """Compute the probabilities p >= floor with sum 1 that maximise the sum of expected * log p."""
     ascending = np.sort(expected)
-    above = np.cumsum(ascending[::-1])[::-1]  # of this and all larger ones
+    above = np.cumsum(ascending[::-1])[::-1]  # sum of this and all larger ones
     below = np.arange(len(expected))
-    rate = above / (1.0 - floor * below)  # expected count for probability 1, with so many at the floor
+    rate = above / (1.0 - floor * below)  # expected count for probability 1, with this many at the floor
     held = int(np.argmax(ascending > floor * rate))
     bounded: FloatArray = np.maximum(expected / rate[held], floor)
     return bounded

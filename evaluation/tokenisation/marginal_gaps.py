@@ -19,18 +19,18 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MarginalGaps:
-    """The marginal gap of N documents, of one set or of several pooled ones."""
+    """The marginal gaps of N documents of one set or of several pooled sets."""
 
     model: str
     run: str  #: label of the run that estimated log P(D)
     sets: tuple[str, ...]  #: (N,) name of the set of each document
-    gap: FloatArray  #: (N,) log P(D) - log P(T*), nats; an estimate's may be negative
-    entropy: FloatArray  #: (N,) H of the tokeniser's Q over the segmentations of each document, nats
+    gap: FloatArray  #: (N,) log P(D) - log P(T*), nats; may be negative for estimates
+    entropy: FloatArray  #: (N,) entropy H of the tokeniser's Q over the segmentations of each document, nats
     pieces: FloatArray  #: (N,) ``|T*|``
     scores: Mapping[str, Score]  #: see `marginal_gaps`
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row a document: set, gap, entropy, pieces, and the first two for a piece, for the figure."""
+        """Return a row for each document: set, gap, entropy, pieces, and gap and entropy per piece."""
         rows = zip(self.sets, self.gap.tolist(), self.entropy.tolist(), self.pieces.tolist(), strict=True)
         return [
             {
@@ -50,19 +50,19 @@ class MarginalGaps:
 def marginal_gaps(
     evaluations: Mapping[str, Evaluation], run: str, *, b: float = 1.0, seed: int = DEFAULT_SEED
 ) -> MarginalGaps:
-    """Gaps and entropies, pooled over sets (Cao & Rimell 2021, section 4.2 and figure 2).
+    """Compute gaps and entropies, pooled over sets (Cao & Rimell 2021, section 4.2 and figure 2).
 
-    Scores: ``gap``, mean of a document, nats; ``gap_per_piece`` and ``entropy_per_piece``, sums over sums of ``|T*|``,
+    Scores: ``gap``, mean per document, nats; ``gap_per_piece`` and ``entropy_per_piece``, sums over sums of ``|T*|``,
     nats; ``entropy_gap_rho``, Spearman's correlation over documents of H with gap, each over ``|T*|``, in [-1, 1],
-    if there are at least three documents; gaps that are within the rounding of log P(D) are ties. The correlation
-    depends on the estimator: a lower bound of P(D) that misses much of it lowers it. Intervals are of a document
-    bootstrap; that of the correlation is of the jackknife.
+    if there are at least three documents; gaps within the rounding error of log P(D) are ties. The correlation
+    depends on the estimator: a loose lower bound of P(D) lowers it. Intervals are from a document
+    bootstrap, for the correlation from the jackknife.
 
     Args:
-        evaluations: by name of the set, all of one model.
-        run: label of the run whose log P(D) counts, in each.
-        b: inverse temperature of the Q whose entropy is taken.
-        seed: of the bootstrap.
+        evaluations: evaluations of one model, by name of the set.
+        run: label of the run whose log P(D) is used, in each evaluation.
+        b: inverse temperature of Q.
+        seed: seed of the bootstrap.
     """
     sets = tuple(name for name, pooled in evaluations.items() for _ in pooled.documents)
     pooled = pool(evaluations)
@@ -82,8 +82,8 @@ def marginal_gaps(
     units = {"gap": "nats/document", "gap_per_piece": "nats/piece", "entropy_per_piece": "nats/piece"}
     scores = ratio_scores(columns, {name: signed(unit) for name, unit in units.items()}, seed)
     if len(gap) >= 3:
-        known = np.where(np.abs(gap) > pooled.rounding * np.abs(pooled.one_best), gap, 0.0)
-        x, y = entropies / pieces, known / pieces
+        rounded_gap = np.where(np.abs(gap) > pooled.rounding * np.abs(pooled.one_best), gap, 0.0)
+        x, y = entropies / pieces, rounded_gap / pieces
         interval = ends(*spearman_ends(x, y, np.arange(len(x))))
         scores["entropy_gap_rho"] = Score("entropy_gap_rho", spearman(x, y), signed("spearman", "jackknife"), *interval)
     return MarginalGaps(

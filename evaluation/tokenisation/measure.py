@@ -1,4 +1,4 @@
-"""Measurement of one model on some texts: which estimators run, what stands for log P(D), which records come out."""
+"""Measurement of one model on texts: runs of estimators, the choice of log P(D), and records."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from truesource.grammar.truth import Truth
 
 
-#: the first of these that was run stands for log P(D) in gaps; estimates of all cuts first, then what bounds it best,
-#: and last what falls short as a rule
+#: estimators that may represent log P(D), best first: unbiased or exact ones, then the tightest bounds,
+#: then estimators that are usually too low
 MARGINAL: tuple[str, ...] = ("exact", "auto", "bracket", "dpf", "block", "wor1", "wr1")
 MARGINAL += ("beam", "nbest", "distinct", "wor", "wr", "guided")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Measured(ResultRecords):
-    """Everything that was measured of one model on some texts."""
+    """The results of one model on texts."""
 
     evaluation: Evaluation
-    marginal: str  #: label of the run that stands for log P(D)
+    marginal: str  #: label of the run that represents log P(D)
     ppl: Mapping[str, Mapping[str, Score]]  #: by label; see `truesource.evaluation.tokenisation.summaries`
-    gaps: MarginalGaps | None  #: None where one cut is all that was asked for
+    gaps: MarginalGaps | None  #: None if only one segmentation was requested
     canonical: (
         Mapping[str, Score] | None
-    )  #: the share of the tokeniser's own cut; None likewise, and where that is too low
-    decomposition: Decomposition | None  #: against the truth, where it is known
+    )  #: share of the canonical tokenisation; None likewise, and if log P(D) is too low
+    decomposition: Decomposition | None  #: decomposition of the distance to a known truth
     seed: int
 
     @property
@@ -51,34 +51,34 @@ class Measured(ResultRecords):
 
     @property
     def too_low(self) -> Shortfall | None:
-        """Distance of the total for log P(D) below what some run certainly reaches; None: it is not below."""
+        """The shortfall of the total for log P(D) below what some run certainly reaches; None if it is not below."""
         from truesource.evaluation.tokenisation.decomposition import below_bounds
 
         return below_bounds(self.evaluation, self.marginal)
 
     @property
     def notes(self) -> dict[str, Shortfall]:
-        """Runs by label whose standard errors cannot be believed."""
+        """Runs by label whose standard errors are implausible."""
         from truesource.evaluation.tokenisation.decomposition import shortfalls
 
         return shortfalls(self.evaluation, self.marginal)
 
     @property
     def warning(self) -> str | None:
-        """Warning about the run that stands for log P(D), where its total is certainly too low."""
+        """Warning about the run that represents log P(D), if its total is certainly too low."""
         if (low := self.too_low) is None:
             return None
         return (
             f"ln P by {low.run}, {self.evaluation.total(low.run).log_p:.3f}, is {low.nats:.3g} nats below what"
-            f" {low.below} certainly reaches: what one cut leaves out by it is too small by as much at least, and no"
-            " shares are given"
+            f" {low.below} certainly reaches, so the gap is at least that much too small;"
+            " shares are not reported"
         )
 
     def as_scores(self) -> list[Score]:
-        """Return all scores, with the model and the estimator in ``run``; of estimates also ``bound``.
+        """Return all scores with model, estimator (``run``) and, for estimates, ``bound``.
 
-        ``error_too_small`` (nats) is there for runs in `notes`, with ``note`` and ``below``; ``below_bound`` (nats)
-        where there is a `warning`, with ``warning`` and ``below``.
+        ``error_too_small`` (nats) is added for runs in `notes`, with ``note`` and ``below``; ``below_bound`` (nats)
+        for a `warning`, with ``warning`` and ``below``.
         """
         every: list[Score] = []
         notes, too_low = self.notes, self.too_low
@@ -102,7 +102,7 @@ class Measured(ResultRecords):
         return score.at(below=shortfall.below)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a document and run: all of the estimate, and the entropy of the document's cuts, nats."""
+        """Return a row for each document and run: the estimate, and the entropy of segmentations, nats."""
         rows = self.evaluation.rows()
         if self.gaps is not None:
             entropy = dict(zip(self.evaluation.numbers.tolist(), self.gaps.entropy.tolist(), strict=True))
@@ -114,16 +114,16 @@ def check_estimators(names: Sequence[str], samples: int) -> None:
     """Refuse a list of estimators before any work is done.
 
     Raises:
-        InputError: there are none, one is unknown or stands twice, or there are too few samples for one.
+        InputError: the list is empty, one is unknown or repeated, or there are too few samples for one.
     """
     from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, check_estimator
 
     if not names:
-        raise InputError(f"name at least one estimator; there are {', '.join(ESTIMATORS)}")
+        raise InputError(f"no estimator is given; name at least one of {', '.join(ESTIMATORS)}")
     for name in names:
         check_estimator(name, samples)
     if len(set(names)) < len(names):
-        raise InputError(f"an estimator stands twice in {','.join(names)}")
+        raise InputError(f"an estimator is repeated in {','.join(names)}; remove it")
 
 
 def measure(
@@ -139,22 +139,22 @@ def measure(
     excluded: Exclusion | None = None,
     transform: Transform | None = None,
 ) -> Measured:
-    """Run estimators over documents, and set them against the truth where it is known.
+    """Run estimators over documents, and compare them with the truth if it is known.
 
     Args:
-        model: whose probabilities are summed.
+        model: model whose probabilities are summed.
         documents: documents, see `truesource.evaluation.tokenisation.documents`.
-        estimators: names.
-        settings: of all of them; its seed is that of the bootstraps too.
-        proposal: what the scores on the lattices are, for signatures.
-        truth: the grammar that the texts, a sentence each, were drawn from.
-        lengths: the length condition that they were drawn under.
-        per_document: so many consecutive texts are one document for the distance to the truth and its intervals.
-        excluded: sentences that the texts leave out, and so does the truth.
-        transform: of the texts.
+        estimators: names of estimators.
+        settings: settings of all estimators; the seed is also used by the bootstraps.
+        proposal: kind of scores on the lattices, for signatures.
+        truth: grammar that the texts, one sentence each, were sampled from.
+        lengths: length condition of the sample.
+        per_document: number of consecutive texts in a document, for the distance to the truth and its intervals.
+        excluded: sentences that the texts and the truth exclude.
+        transform: transform of the texts.
 
     Raises:
-        InputError: as `evaluation.tokenisation.results.evaluate_runs` and `evaluation.tokenisation.decomposition`.
+        InputError: see `evaluation.tokenisation.results.evaluate_runs` and `evaluation.tokenisation.decomposition`.
     """
     from truesource.evaluation.tokenisation.decomposition import decompose
     from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
@@ -177,12 +177,12 @@ def measure(
 
 
 def measured_of(evaluations: Mapping[str, Evaluation], marginal: str, settings: EstimatorSettings) -> Measured:
-    """Measure evaluations of one or several sets of texts, all documents together, without the truth.
+    """Measure evaluations of one or several sets of texts, pooled, without the truth.
 
     Args:
-        evaluations: by name of the set, all of one model with the same runs.
-        marginal: label of the run that stands for log P(D).
-        settings: with the seed of the bootstraps, and the inverse temperature of entropies.
+        evaluations: evaluations of one model with the same runs, by name of the set.
+        marginal: label of the run that represents log P(D).
+        settings: settings with the seed of the bootstraps and the inverse temperature of entropies.
     """
     from truesource.evaluation.tokenisation.canonical import canonical_mass
     from truesource.evaluation.tokenisation.decomposition import below_bounds
@@ -209,7 +209,7 @@ def measured_of(evaluations: Mapping[str, Evaluation], marginal: str, settings: 
 
 
 def rounding_of(model: TokenisedModel) -> float:
-    """Share of log P(D) by which it is off as a rule: n-grams count in double precision, networks in single."""
+    """Return the usual relative rounding error of log P(D): n-grams use double precision, networks single."""
     from truesource.evaluation.tokenisation.estimators.exact import remembers_all
     from truesource.evaluation.tokenisation.results import DOUBLE, SINGLE
 

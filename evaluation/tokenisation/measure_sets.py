@@ -1,6 +1,6 @@
-"""Everything measured of one model on texts, set by set, and the tables beside the estimates.
+"""Results of one model on several sets of texts, and the tables next to the estimates.
 
-Tables are the published grid, curves, repeated words, equal cost, and other languages.
+The tables are the published grid, curves, repeated words, equal cost, and other languages.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from truesource.grammar.support.printable import ResultRecords
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.evaluation.tokenisation import EstimatorSettings, Wanted
+    from truesource.evaluation.tokenisation import EstimatorSettings, TableRequest
     from truesource.evaluation.tokenisation.documents import Documents
     from truesource.evaluation.tokenisation.domain_shift import SetResult
     from truesource.evaluation.tokenisation.lattice import LatticeBuilder
@@ -33,32 +33,32 @@ if TYPE_CHECKING:
     from truesource.grammar.truth import Truth
 
 
-TEMPERATURES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  #: inverse ones
-REPEATS = 4  #: seeds of each estimator at equal cost
-CANDIDATES, PARTICLES = 64, 128  #: of the filter that stands for the truth where that cannot be enumerated
+TEMPERATURES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  #: inverse temperatures
+REPEATS = 4  #: number of seeds of each estimator at equal cost
+CANDIDATES, PARTICLES = 64, 128  #: of the reference filter, if enumeration is too large
 #: settings of an estimator in signatures
 SETTINGS = ("estimator", "samples", "b", "seed", "candidates", "particles", "bound")
-NOT_OF_TEXTS = ("equal-cost", "words", "out-of-domain")  #: tables that need a truth, or are in a file of their own
-POOLED = "pooled"  #: stands for all sets together where a set's name is expected
+NOT_OF_TEXTS = ("equal-cost", "words", "out-of-domain")  #: tables that need a truth, or have a separate file
+POOLED = "pooled"  #: name of all sets together
 _NAME = re.compile(r"[^\W_][\w.-]*")
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class Tables(ResultRecords):
-    """Tables that were asked for."""
+    """The requested tables."""
 
-    tables: dict[str, list[Score]]  #: by name of the table
+    tables: dict[str, list[Score]]  #: scores by name of the table
     grid: Grid | None = None
     words: WordTable | None = None
 
     @override
     def as_scores(self) -> list[Score]:
-        """Return all scores: ``table`` says of which table."""
+        """Return all scores: with the name of their ``table``."""
         return [score for name, scores in self.tables.items() for score in keyed(scores, table=name)]
 
     @property
     def of_texts(self) -> Tables:
-        """The tables of `Wanted.of_texts`."""
+        """The tables that `TableRequest.of_texts` names."""
         tables = {name: records for name, records in self.tables.items() if name not in NOT_OF_TEXTS}
         return Tables(tables=tables, grid=self.grid)
 
@@ -69,41 +69,41 @@ def _scored(
     parts: Mapping[str, object],
     keys: Sequence[str] = SETTINGS,
 ) -> list[Score]:
-    """Return scores of the points of a curve; the other numbers of a point are keys of each.
+    """Return scores of the points of a curve; the other numbers of a point are extra keys.
 
     Args:
-        points: of the curve.
-        units: by name of the numbers that are scored; a point has no score where it has None.
-        parts: of all signatures.
-        keys: what signatures say of a point.
+        points: points of the curve.
+        units: units of the numbers to score, by name; None at a point gives no score.
+        parts: parts of all signatures.
+        keys: keys of a point in signatures.
     """
     scores = []
     for point in points:
-        own = {"of-documents" if key == "documents" else key: point[key] for key in keys if key in point}
+        point_parts = {"of-documents" if key == "documents" else key: point[key] for key in keys if key in point}
         for name, unit in units.items():
             if point[name] is not None:
-                score = Score(name, point[name], signature({**own, "unit": unit, **parts}))
+                score = Score(name, point[name], signature({**point_parts, "unit": unit, **parts}))
                 scores.append(score.at(**{key: value for key, value in point.items() if key != name}))
     return scores
 
 
-def check_tables(wanted: Wanted, builder: LatticeBuilder, settings: EstimatorSettings) -> None:
-    """Refuse what cannot be had of a tokeniser, or of so few samples, before any work is done.
+def check_tables(requested: TableRequest, builder: LatticeBuilder, settings: EstimatorSettings) -> None:
+    """Refuse tables that the tokeniser or the number of samples does not allow, before any work is done.
 
     Raises:
-        InputError: a table is of words, and pieces reach over white space; or there are too few samples for it.
+        InputError: a table needs words, but pieces reach over white space; or there are too few samples.
     """
     from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
     from truesource.evaluation.tokenisation.summaries import WARMED
 
     fewest = ESTIMATORS[WARMED].fewest
-    if wanted.curves and settings.samples < fewest:
-        raise InputError(f"--curves needs at least {fewest} samples, for {WARMED}; got {settings.samples}")
+    if requested.curves and settings.samples < fewest:
+        raise InputError(f"--curves needs at least {fewest} samples for {WARMED}; raise {settings.samples}")
     if not builder.factorises:
         for name in ("caching", "canonical", "words"):
-            if getattr(wanted, name):
-                reason = "some pieces reach over white space, so that words have no pieces of their own"
-                raise InputError(f"{reason}; leave {name} out")
+            if getattr(requested, name):
+                reason = "some pieces reach over white space, so that words have no separate pieces"
+                raise InputError(f"{reason}; remove {name}")
 
 
 def make_tables(
@@ -111,28 +111,28 @@ def make_tables(
     documents: Documents,
     builder: LatticeBuilder,
     settings: EstimatorSettings,
-    wanted: Wanted,
+    requested: TableRequest,
     measured: Measured,
     *,
     truth: Truth | None = None,
     lengths: LengthRange | None = None,
     excluded: Exclusion | None = None,
 ) -> Tables:
-    """Make the tables that are wanted.
+    """Compute the requested tables.
 
     Args:
-        model: whose probabilities are summed.
+        model: model whose probabilities are summed.
         documents: the documents.
-        builder: of their lattices.
-        settings: of the estimators; its seed is that of the bootstraps and of other languages too.
-        wanted: which tables.
-        measured: what was found of the documents; parts of signatures, and the estimator of other languages.
-        truth: grammar of the texts, which other languages are changes of.
-        lengths: its length condition.
-        excluded: sentences that the texts leave out, and so does the truth of words; other languages leave none out.
+        builder: builder of their lattices.
+        settings: settings of the estimators; bootstraps and other languages use the same seed.
+        requested: the requested tables.
+        measured: results on the documents, with parts of signatures and the estimator of other languages.
+        truth: grammar of the texts, which is changed to other languages.
+        lengths: length condition of the truth.
+        excluded: sentences that the texts and the truth of words exclude; other languages exclude none.
 
     Raises:
-        InputError: as the functions that make them.
+        InputError: see the functions that compute the tables.
     """
     from truesource.evaluation.tokenisation.canonical import caching, local_canonicality
     from truesource.evaluation.tokenisation.summaries import (
@@ -145,40 +145,40 @@ def make_tables(
 
     seed, parts = settings.seed, measured.evaluation.parts
     tables: dict[str, list[Score]] = {}
-    made = Tables(tables=tables)
-    if wanted.grid:
-        made.grid = perplexity_grid(model, documents, settings, seed=seed)
-        tables["grid"] = made.grid.as_scores()
-    if wanted.curves:
+    results = Tables(tables=tables)
+    if requested.grid:
+        results.grid = perplexity_grid(model, documents, settings, seed=seed)
+        tables["grid"] = results.grid.as_scores()
+    if requested.curves:
         orders = order_curves(model, documents, settings.samples)
         tables["order"] = _scored(orders, {"ppl": "per-word"}, parts, ("order", "cuts"))
         counts = [2**k for k in range(settings.samples.bit_length())]
         tables["samples"] = _scored(sample_curves(model, documents, settings, counts), {"ppl": "per-word"}, parts)
         warm = temperature_curve(model, documents, settings, TEMPERATURES)
         tables["temperature"] = _scored(warm, {"ppl": "per-word", "difference_percent": "percent"}, parts)
-    if wanted.equal_cost:
-        costs = compare_costs(model, documents, settings, wanted.equal_cost)
+    if requested.equal_cost:
+        costs = compare_costs(model, documents, settings, requested.equal_cost)
         units = {"rmse": "nats/document", "error": "nats/document", "ratio": "ratio"}
         tables["equal-cost"] = _scored(costs, units, parts, (*SETTINGS, "reference", "repeats", "documents"))
-    if wanted.caching:
+    if requested.caching:
         tables["caching"] = caching(model, documents, builder, settings, bootstrap=seed)
-    if wanted.canonical:
+    if requested.canonical:
         tables["canonical"] = local_canonicality(model, documents, builder, seed=seed)
-    if wanted.words:
-        made.words = word_surprisals(
+    if requested.words:
+        results.words = word_surprisals(
             model, measured.evaluation, settings, truth=truth, lengths=lengths, excluded=excluded, seed=seed
         )
-        tables["words"] = made.words.as_scores()
-    if wanted.out_of_domain and truth is not None:
-        sets = other_languages(model, builder, settings, wanted, measured, truth, lengths, len(documents))
+        tables["words"] = results.words.as_scores()
+    if requested.out_of_domain and truth is not None:
+        sets = other_languages(model, builder, settings, requested, measured, truth, lengths, len(documents))
         tables["out-of-domain"] = [score for one in sets for score in one.as_scores()]
-    return made
+    return results
 
 
 def compare_costs(
     model: TokenisedModel, documents: Documents, settings: EstimatorSettings, n: int
 ) -> list[dict[str, Any]]:
-    """Every estimator at several budgets against the truth, or the best estimate of it, on the first n documents."""
+    """Compare every estimator at several budgets with exact or best estimates, on the first n documents."""
     from truesource.evaluation.tokenisation.equal_cost import BUDGETS, cost_ladder, equal_cost, reference_log_p
 
     some = replace(documents, documents=documents.documents[:n], numbers=documents.numbers[:n], unreadable=())
@@ -191,21 +191,21 @@ def other_languages(
     model: TokenisedModel,
     builder: LatticeBuilder,
     settings: EstimatorSettings,
-    wanted: Wanted,
+    requested: TableRequest,
     measured: Measured,
     truth: Truth,
     lengths: LengthRange | None,
     n: int,
 ) -> list[SetResult]:
-    """Sentences of the grammar and of changes of it, n each, with the gaps of the model on them."""
+    """Sample n sentences of the grammar and of each change of it, and measure the gaps of the model on them."""
     from truesource.evaluation.tokenisation.documents import documents
     from truesource.evaluation.tokenisation.domain_shift import compare_sets, shifted_sets
     from truesource.evaluation.tokenisation.results import evaluate_documents
 
     marginal, pcfg = measured.marginal, require(truth, "parses", "out_of_domain")
-    sets = shifted_sets(pcfg, lengths, wanted.out_of_domain, n, settings.seed)
-    read = (documents(model, given.texts, builder) for given in sets)
-    fit = (fitting_documents(model, texts, leave_out=wanted.leave_out_long) for texts in read)
+    sets = shifted_sets(pcfg, lengths, requested.out_of_domain, n, settings.seed)
+    read = (documents(model, sentence_set.texts, builder) for sentence_set in sets)
+    fit = (fitting_documents(model, texts, leave_out=requested.leave_out_long) for texts in read)
     rounding = measured.evaluation.rounding
     evaluations = [replace(evaluate_documents(model, texts, [marginal], settings), rounding=rounding) for texts in fit]
     return compare_sets(sets, evaluations, marginal, pcfg, lengths, seed=settings.seed)
@@ -213,16 +213,16 @@ def other_languages(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MeasuredSets(ResultRecords):
-    """Everything that was measured of one model on several sets of texts."""
+    """The results of one model on several sets of texts."""
 
-    sets: Mapping[str, Measured]  #: by name; the first is the text that all else is measured on
-    pooled: Measured  #: all documents together; its gaps know their sets
-    tables: Mapping[str, Tables]  #: of each set, by name: those that are of texts alone
-    pooled_grid: Grid | None  #: perplexities of the published estimators; None: not wanted
+    sets: Mapping[str, Measured]  #: results by name; the first text is the one with all further tables
+    pooled: Measured  #: results on all documents together; the gaps have names of sets
+    tables: Mapping[str, Tables]  #: tables of each set that need only texts, by name of the set
+    pooled_grid: Grid | None  #: perplexities of the published estimators; None: not requested
 
     @property
     def each(self) -> Mapping[str, Measured]:
-        """Results by name of the set, at last of all sets pooled."""
+        """Results by name of the set; the last entry pools all sets."""
         return {**self.sets, POOLED: self.pooled}
 
     @override
@@ -239,23 +239,23 @@ class MeasuredSets(ResultRecords):
         return every
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a document and run, with its set; see `truesource.evaluation.tokenisation.measure.Measured.rows`."""
+        """Return a row for each document and run, with its set; see `evaluation.tokenisation.measure.Measured.rows`."""
         return [{"set": name, **row} for name, measured in self.sets.items() for row in measured.rows()]
 
 
 def check_set_names(names: Sequence[str]) -> None:
-    """Refuse names that sets of texts cannot have.
+    """Refuse invalid names of sets of texts.
 
     Raises:
-        InputError: two are the same, or one is no plain name or stands for all sets.
+        InputError: two are equal, or one is not a plain name or means all sets.
     """
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"two sets of texts are called {name!r}; name them, NAME=TEXT")
+            raise InputError(f"two sets of texts have the name {name!r}; give them different names, NAME=TEXT")
         if name == POOLED or not _NAME.fullmatch(name):
             raise InputError(
-                f"a set of texts cannot be called {name!r}; name it, NAME=TEXT, with letters, digits, '.', '-' and '_'"
-                f" (and {POOLED!r} stands for all sets)"
+                f"{name!r} is not a name for a set of texts; use NAME=TEXT, with letters, digits, '.', '-' and '_'"
+                f" (and {POOLED!r} means all sets)"
             )
 
 
@@ -266,21 +266,21 @@ def measure_sets(
     tables: Tables,
     builder: LatticeBuilder,
     settings: EstimatorSettings,
-    wanted: Wanted,
+    requested: TableRequest,
 ) -> MeasuredSets:
-    """Measure other sets of texts as the first was, and all of them together.
+    """Measure other sets of texts in the same way as the first, and all of them together.
 
     Args:
-        model: whose probabilities are summed.
+        model: model whose probabilities are summed.
         texts: documents of each set, by name.
-        measured: what was measured of the first.
-        tables: those of the first.
-        builder: of the lattices of all.
-        settings: that the first was measured with.
-        wanted: tables; of the other sets those that are of texts alone.
+        measured: results on the first set.
+        tables: tables of the first set.
+        builder: builder of all lattices.
+        settings: settings of the first measurement.
+        requested: the requested tables; other sets get the tables that need only texts.
 
     Raises:
-        InputError: as `truesource.evaluation.tokenisation.measure.measure` and `make_tables`.
+        InputError: see `truesource.evaluation.tokenisation.measure.measure` and `make_tables`.
     """
     from truesource.evaluation.tokenisation.summaries import pooled_grid
 
@@ -291,8 +291,8 @@ def measure_sets(
         sets[other] = measure(model, texts[other], estimators, settings, proposal=proposal)
     by_set = {name: tables.of_texts}
     for other in others:
-        by_set[other] = make_tables(model, texts[other], builder, settings, wanted.of_texts, sets[other])
-    grids = {each: made.grid for each, made in by_set.items() if made.grid is not None}
+        by_set[other] = make_tables(model, texts[other], builder, settings, requested.of_texts, sets[other])
+    grids = {each: tables_of_set.grid for each, tables_of_set in by_set.items() if tables_of_set.grid is not None}
     evaluations = {each: of_set.evaluation for each, of_set in sets.items()}
     return MeasuredSets(
         sets,

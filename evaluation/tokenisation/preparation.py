@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 def with_marks(model: Any, before: str | None, end: bool) -> Any:
-    """The model with other tokens around a text, where they are asked for.
+    """Return the model with other tokens around a text, if requested.
 
     Args:
-        model: any.
+        model: any model.
         before: see `truesource.lmtrain.pieces.models.CausalPieceModel.around_texts`.
-        end: whether P of a text includes its end.
+        end: True if P of a text includes its end.
 
     Raises:
-        InputError: it has no such token, or is no causal network of pieces.
+        InputError: the model has no such token, or is not a causal network of pieces.
     """
     if before is None and end:
         return model
@@ -34,18 +34,18 @@ def with_marks(model: Any, before: str | None, end: bool) -> Any:
 
 
 def require_pieces(model: Any, where: str | Path) -> TokenisedModel:
-    """The model, if its probability of a text is a sum over ways to cut it.
+    """Return the model if its probability of a text is a sum over segmentations.
 
     Args:
-        model: any.
-        where: its reference, for messages.
+        model: any model.
+        where: reference of the model, for messages.
 
     Raises:
-        InputError: it is masked, or of whole words, or its texts are no joinings of pieces.
+        InputError: the model is masked, or of whole words, or its texts are not concatenations of pieces.
     """
     if model.objective != "causal":
         raise NothingToMeasureError(
-            "a masked model gives no probability to a text, so there is nothing to add up; use a causal one",
+            "a masked model gives no probability to a text, so sums are not defined; use a causal model",
             "masked",
             where,
         )
@@ -60,16 +60,16 @@ def require_pieces(model: Any, where: str | Path) -> TokenisedModel:
 def builder_for(
     tokenizer: PieceTokenizer, texts: Sequence[str], proposal: Proposal | None
 ) -> tuple[LatticeBuilder, Proposal]:
-    """Lattices with the scores that cuts are drawn and ranked by, and what these scores are.
+    """Return the lattice builder with the scores that rank segmentations, and the kind of these scores.
 
     Args:
-        tokenizer: whose pieces they are.
-        texts: scores are fitted to their words.
-        proposal: ``own``: the tokeniser's; ``fitted``: by EM on the words of the texts; ``uniform``: 0, all cuts are
-            alike; None: the tokeniser's own where it has some, else fitted ones.
+        tokenizer: tokeniser with the pieces.
+        texts: texts whose words scores are fitted to.
+        proposal: ``own``: scores of the tokeniser; ``fitted``: by EM on the words of the texts; ``uniform``: 0 for all
+            pieces; None: scores of the tokeniser if it has some, else fitted ones.
 
     Raises:
-        InputError: the tokeniser has no scores of its own.
+        InputError: the tokeniser has no scores.
     """
     from truesource.evaluation.tokenisation.lattice import LatticeBuilder, fit_scores, uniform_scores
 
@@ -77,7 +77,7 @@ def builder_for(
     chosen = proposal or ("fitted" if inventory.scores is None else "own")
     if chosen == "own":
         if inventory.scores is None:
-            raise InputError(f"a {inventory.kind} tokeniser has no scores of its own; use fitted, or uniform")
+            raise InputError(f"a {inventory.kind} tokeniser has no scores; use fitted or uniform ones")
         return LatticeBuilder(inventory), chosen
     plain = LatticeBuilder(inventory, uniform_scores(inventory))
     if chosen == "uniform":
@@ -88,12 +88,12 @@ def builder_for(
 
 
 def fitting_documents(model: TokenisedModel, documents: Documents, *, leave_out: bool = False) -> Documents:
-    """The documents whose own cut, the tokeniser's, the model can read, looked at once for everything that is run.
+    """Select the documents whose canonical tokenisation the model can read, once for all runs.
 
     Args:
-        model: with its window.
-        documents: documents.
-        leave_out: set the others aside instead of refusing them.
+        model: model with its window.
+        documents: the documents.
+        leave_out: exclude the others instead of refusing them.
 
     Raises:
         InputError: a document is too long and ``leave_out`` is false, or all are.
@@ -105,26 +105,26 @@ def fitting_documents(model: TokenisedModel, documents: Documents, *, leave_out:
         return fitting(model, documents)
     for number, document in zip(documents.numbers, documents.documents, strict=True):
         with numbered(number):
-            check_window(model, document, "divide the text, or leave it out with --leave-out-long")
+            check_window(model, document, "divide the text, or exclude it with --leave-out-long")
     return documents
 
 
 def partly_read(model: TokenisedModel, documents: Documents) -> str | None:
-    """One sentence about the documents with cuts that do not fit the model's window; None: there are none."""
+    """Describe how many documents have segmentations that do not fit the model's window; None if there are none."""
     from truesource.evaluation.tokenisation.documents import beyond_window
 
     if not (some := beyond_window(model, documents.documents)):
         return None
     return (
-        f"{some:,} of {len(documents):,} documents have cuts of more than the {model.longest} tokens that {model.name}"
-        " reads; their sums are over the cuts that fit, a lower bound of P"
+        f"{some:,} of {len(documents):,} documents have segmentations of over {model.longest} tokens, which"
+        " {model.name} cannot read; their sums are over the segmentations that fit, a lower bound of P"
     )
 
 
 def impossible_exact(model: TokenisedModel, documents: Documents, settings: EstimatorSettings) -> int | None:
-    """Number of the first text whose cuts are too many for exact enumeration, from 0; None: there is none.
+    """Return the number of the first text with too many segmentations to enumerate, from 0; None if all fit.
 
-    Of a model of finite memory (n-grams) that shows only when it is run, so that the answer is None.
+    For a model of finite memory (n-grams), only a run shows this, so the result is then empty.
     """
     from truesource.evaluation.tokenisation.estimators.exact import remembers_all, too_many_prefixes
 

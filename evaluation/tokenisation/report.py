@@ -18,31 +18,29 @@ from truesource.evaluation.tokenisation import figures
 from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
 from truesource.grammar.support.records import STRICT
 
-Found = Mapping[str, Any]  #: of one model, see `truesource.evaluation.tokenisation.report`
+ModelResults = Mapping[str, Any]  #: results of one model, see `TokenisationRecord`
 
 BOUNDS = {"exact": "exact", "lower": "lower bound", "unbiased": "unbiased", "part": "of a part"}
 TOO_LARGE = "over 1e308"
-NO_BAR = (
-    " No ±: one filter or sample, or dpf with too few candidates for the words of a text; set more with --candidates."
-)
-#: measure, its name, what it means
+NO_BAR = " No ±: one filter or sample, or dpf with too few candidates for the words of a text; raise --candidates."
+#: measure, label, meaning
 MEASURES = (
     ("one_best_nll_per_word", "NLL, canonical tokenisation", "nats a word"),
     ("true_nll_per_word", "  true NLL", "of the grammar"),
     ("distance_per_word", "  distance from the truth", "the first less the second"),
-    ("tokenisation_gap_per_word", "    tokenisation gap", "what the canonical tokenisation leaves out"),
+    ("tokenisation_gap_per_word", "    tokenisation gap", "what the canonical tokenisation misses"),
     ("tokenisation_share", "    its share", "of the distance"),
     ("model_gap_per_word", "    model gap", "distance of the marginal from the truth"),
     ("model_share", "    its share", "of the distance"),
     ("estimation_error_per_word", "    standard error", "of both gaps, from estimating ln P(text)"),
     ("gap", "marginal gap", "ln P(text) - ln P(canonical tokenisation), nats a document"),
-    ("gap_per_piece", "  of a piece", "nats"),
+    ("gap_per_piece", "  per piece", "nats"),
     ("entropy_per_piece", "entropy of segmentations", "under the proposal, nats a piece"),
-    ("entropy_gap_rho", "  and gap", "Spearman's correlation over documents, both of a piece"),
+    ("entropy_gap_rho", "  and gap", "Spearman's correlation over documents, both per piece"),
     ("canonical_mass", "canonical mass", "P(canonical tokenisation) / P(text), mean of documents"),
-    ("canonical_mass_per_word", "  of a word", "the same for a word, pooled"),
+    ("canonical_mass_per_word", "  per word", "the same per word, pooled"),
 )
-OF_TEXTS = {"gap_per_piece": "marginal gap\nof a piece", "entropy_per_piece": "entropy\nof a piece"}
+OF_TEXTS = {"gap_per_piece": "marginal gap\nper piece", "entropy_per_piece": "entropy\nper piece"}
 LOCAL = {
     "locally_canonical": "the most probable is canonical",
     "local_canonical_mass": "probability of the canonical one",
@@ -63,34 +61,34 @@ LANGUAGES = {
 }
 
 
-def measures_table(models: Mapping[str, Found]) -> ReportTable:
-    """A row for each measure of the first text, a column for each model."""
+def measures_table(models: Mapping[str, ModelResults]) -> ReportTable:
+    """Build a row for each measure of the first text and a column for each model."""
     named = [
-        {r["name"]: r for r in found["records"] if r.get("run") == found["marginal"] and not {"table", "by"} & r.keys()}
-        for found in models.values()
+        {r["name"]: r for r in each["records"] if r.get("run") == each["marginal"] and not {"table", "by"} & r.keys()}
+        for each in models.values()
     ]
-    by = [found["marginal"] + f" ({BOUNDS[found['bound']]})" * (found["bound"] != "exact") for found in models.values()]
-    said = "of a lower bound, the tokenisation gap is a minimum and the model gap a maximum"
+    by = [each["marginal"] + f" ({BOUNDS[each['bound']]})" * (each["bound"] != "exact") for each in models.values()]
+    explanation = "of a lower bound, the tokenisation gap is a minimum and the model gap a maximum"
     rows = [(label, [score_of(scores.get(name)) for scores in named], meaning) for name, label, meaning in MEASURES]
     return ReportTable(
         columns=("measure", *models, "meaning"),
         text=(0, -1),
         rows=[
-            TableRow(("ln P(text) by", *by, said)),
+            TableRow(("ln P(text) by", *by, explanation)),
             *(TableRow((label, *cells, meaning)) for label, cells, meaning in rows if any(cells)),
         ],
         note="95% intervals from resampling documents",
     )
 
 
-def estimators_table(found: Found) -> ReportTable:
-    """A row for each estimator on the first text."""
+def estimators_table(results: ModelResults) -> ReportTable:
+    """Build a row for each estimator on the first text."""
     runs = nested(
-        (record for record in found["records"] if "bound" in record and not {"table", "by"} & record.keys()),
+        (record for record in results["records"] if "bound" in record and not {"table", "by"} & record.keys()),
         itemgetter("run"),
     )
     return ReportTable(
-        title=f"{found['model']}: {found['documents']:,} documents",
+        title=f"{results['model']}: {results['documents']:,} documents",
         columns=("estimator", "ln P(text)", "PPL", "bits/char", "value", "ESS", "share", "steps", "lower by"),
         text=(0, 4),
         rows=[
@@ -110,7 +108,7 @@ def estimators_table(found: Found) -> ReportTable:
             )
             for run, scores in runs.items()
         ],
-        note="ln P(text): nats, all documents, ± half of the 95% interval; PPL: of a word, with 95% interval from"
+        note="ln P(text): nats, all documents, ± half of the 95% interval; PPL: per word, with 95% interval from"
         " resampling documents; value: a lower bound is certain, an unbiased estimate is right on average; ESS, share:"
         " effective sample size and share of the largest weight, of the worst document (dpf: of its filters); steps:"
         " tokens that the model reads for each piece; lower by: PPL, compared with the canonical tokenisation."
@@ -124,7 +122,7 @@ def _lacks_bar(scores: Mapping[str, Record]) -> bool:
 
 
 def _log_p(scores: Mapping[str, Record]) -> Cell:
-    """The estimate, its error, and what makes that doubtful."""
+    """Build the cell of an estimate, its error, and remarks on the error."""
     log_p, error, upper = scores["log_p"], scores.get("standard_error"), scores.get("log_upper")
     remarks = []
     if error is not None and error["value"] > 0.0:
@@ -134,17 +132,17 @@ def _log_p(scores: Mapping[str, Record]) -> Cell:
     elif upper is not None and log_p["bound"] == "lower":
         remarks.append(f"to {shown(upper['value'], '.3f')}")
     remarks += [scores["error_too_small"]["note"]] if "error_too_small" in scores else []
-    found = score_cell(log_p, ".3f", small=", ".join(remarks))
-    assert found is not None
-    return replace(found, ends=None, no_interval="")  # the ends are among the remarks
+    cell = score_cell(log_p, ".3f", small=", ".join(remarks))
+    assert cell is not None
+    return replace(cell, ends=None, no_interval="")  # the ends are among the remarks
 
 
 def ppl_cell(record: Record | None, *, interval: bool = False) -> Cell:
-    """A perplexity; one that no float can hold has no record."""
-    found = score_cell(record, ".2f")
-    if found is None:
+    """Build the cell of a perplexity; without a record, it is too large for a float."""
+    cell = score_cell(record, ".2f")
+    if cell is None:
         return Cell(TOO_LARGE)
-    return found if interval else replace(found, ends=None, no_interval="")
+    return cell if interval else replace(cell, ends=None, no_interval="")
 
 
 def score_of(record: Record | None) -> Cell | None:
@@ -155,15 +153,15 @@ def score_of(record: Record | None) -> Cell | None:
 
 
 def value_of(record: Record | None, spec: str) -> Cell | None:
-    """A value without its interval."""
+    """Build the cell of a value without its interval."""
     return None if record is None else number_cell(record["value"], spec)
 
 
-def further_tables(found: Found) -> list[ReportTable]:
-    """The tables that were asked for, of one text or of several."""
-    records = found["records"]
+def further_tables(results: ModelResults) -> list[ReportTable]:
+    """Build the requested tables, of one text or of several."""
+    records = results["records"]
     tables = (
-        _texts(_of(records, "sets"), found["marginal"]),
+        _texts(_of(records, "sets"), results["marginal"]),
         _grid(_by_text(records, "grid")),
         _numbers(_of(records, "samples"), _of(records, "order")),
         _temperatures(_by_text(records, "temperature")),
@@ -176,12 +174,12 @@ def further_tables(found: Found) -> list[ReportTable]:
 
 
 def _texts(records: Sequence[Record], marginal: str) -> ReportTable:
-    """A row for each of several texts, and one for all of them."""
+    """Build a row for each of several texts, and one for all of them."""
     texts = nested(records, itemgetter("set"), itemgetter("run", "name"))
     return ReportTable(
         title="Several texts",
         columns=(
-            *("text", "documents", "left out", f"PPL\n{ONE_BEST}", f"PPL\n{marginal}", "lower by"),
+            *("text", "documents", "excluded", f"PPL\n{ONE_BEST}", f"PPL\n{marginal}", "lower by"),
             *OF_TEXTS.values(),
             "their\ncorrelation",
         ),
@@ -200,13 +198,13 @@ def _texts(records: Sequence[Record], marginal: str) -> ReportTable:
             )
             for text, scores in texts.items()
         ],
-        note="PPL of a word; marginal gap, and entropy of segmentations under the proposal: nats; correlation:"
+        note="PPL per word; marginal gap, and entropy of segmentations under the proposal: nats; correlation:"
         " Spearman's, over documents",
     )
 
 
 def _grid(texts: Mapping[str, Sequence[Record]]) -> ReportTable:
-    """A row for each text, as table 1 of Cao and Rimell (2021)."""
+    """Build a row for each text, like table 1 of Cao and Rimell (2021)."""
     named = {text: {(r["cuts"], r["method"]): r for r in rows if r["name"] == "ppl"} for text, rows in texts.items()}
     places = list(dict.fromkeys((r["cuts"], r["method"]) for rows in texts.values() for r in rows))
     samples = sorted({r["samples"] for rows in texts.values() for r in rows} - {None})
@@ -220,7 +218,7 @@ def _grid(texts: Mapping[str, Sequence[Record]]) -> ReportTable:
 
 
 def _numbers(samples: Sequence[Record], orders: Sequence[Record]) -> ReportTable:
-    """Perplexity of the first text by number of segmentations."""
+    """Build a table of perplexity of the first text by number of segmentations."""
     scored = [record for record in samples if record["estimator"] != ONE_BEST]
     ppl = nested(scored, itemgetter("samples"), itemgetter("estimator"))
     of_orders = nested(orders, itemgetter("cuts"), itemgetter("order"))
@@ -239,12 +237,12 @@ def _numbers(samples: Sequence[Record], orders: Sequence[Record]) -> ReportTable
             for n, row in sorted(ppl.items())
         ],
         note="by scores, by model: the segmentations of nbest, in the order of their scores (the canonical one first),"
-        " and in that of the model",
+        " and in the order of the model",
     )
 
 
 def _temperatures(texts: Mapping[str, Sequence[Record]]) -> ReportTable:
-    """A row for each inverse temperature, a column for each text."""
+    """Build a row for each inverse temperature and a column for each text."""
     flat = [{**record, "text": text} for text, records in texts.items() for record in records]
     rows = nested(flat, itemgetter("b"), itemgetter("text", "name"))
     names = sorted({record["estimator"] for record in flat})
@@ -258,12 +256,12 @@ def _temperatures(texts: Mapping[str, Sequence[Record]]) -> ReportTable:
         title=f"PPL of a word by inverse temperature, {', '.join(names)}",
         columns=("inverse temperature", *texts),
         rows=[TableRow((number_cell(b, "g"), *(cell(row, text) for text in texts))) for b, row in sorted(rows.items())],
-        note="beside it: compared with nbest; below 0 is the tighter bound",
+        note="second number: compared with nbest; below 0 is a tighter bound",
     )
 
 
 def _caching(texts: Mapping[str, Sequence[Record]]) -> ReportTable:
-    """Two rows for each text, as table 2 of Cao and Rimell (2021)."""
+    """Build two rows for each text, like table 2 of Cao and Rimell (2021)."""
     flat = [{**record, "text": text} for text, records in texts.items() for record in records]
     rows = nested(flat, itemgetter("text", "words"), itemgetter("case"))
     return ReportTable(
@@ -281,7 +279,7 @@ def _caching(texts: Mapping[str, Sequence[Record]]) -> ReportTable:
 
 
 def _canonical(texts: Mapping[str, Sequence[Record]]) -> ReportTable:
-    """A column for each text."""
+    """Build a column for each text."""
     named = {text: {record["name"]: record for record in records} for text, records in texts.items()}
     most = [f"{segmentation} ({n:,})" for rows in list(texts.values())[:1] for segmentation, n in rows[0]["instead"]]
     words = [number_cell(rows[0]["compared"], ",") for rows in texts.values()]
@@ -291,27 +289,27 @@ def _canonical(texts: Mapping[str, Sequence[Record]]) -> ReportTable:
         title="Segmentations of a word in its context",
         columns=("share", *texts),
         rows=[TableRow(("words with several segmentations", *words)), *rows] if texts else [],
-        note="each word after the canonical tokenisation of the words before"
+        note="each word given the canonical tokenisation of the words before"
         + (f"; most probable instead: {', '.join(most)}" if most else ""),
     )
 
 
 def _words(records: Sequence[Record]) -> ReportTable:
-    found = {record["name"]: record for record in records}
+    scores = {record["name"]: record for record in records}
     return ReportTable(
         title="Surprisal of a word, nats",
         columns=("surprisal", "mean", "words"),
         rows=[
-            TableRow((label, score_of(found[name]), number_cell(found[name]["words"], ",")))
+            TableRow((label, score_of(scores[name]), number_cell(scores[name]["words"], ",")))
             for name, label in SURPRISALS.items()
-            if name in found
+            if name in scores
         ],
     )
 
 
-def costs_table(found: Found) -> ReportTable:
-    """A row for each estimator and size, the cheapest first; none where they were not compared."""
-    errors = [record for record in _of(found["records"], "equal-cost") if record["name"] == "rmse"]
+def costs_table(results: ModelResults) -> ReportTable:
+    """Build a row for each estimator and size, the cheapest first; no rows without a comparison."""
+    errors = [record for record in _of(results["records"], "equal-cost") if record["name"] == "rmse"]
     documents, reference = (errors[0]["documents"], errors[0]["reference"]) if errors else (0, "")
     return ReportTable(
         title="Estimators by cost",
@@ -337,14 +335,14 @@ def costs_table(found: Found) -> ReportTable:
 
 
 def _size(record: Record) -> str:
-    """Candidates and particles, or samples, of an estimator."""
+    """Return candidates and particles, or samples, of an estimator."""
     if record["estimator"] in ("block", "dpf", "beam"):
         return f"{record['candidates']} x {record['particles']}"
     return "1" if record["estimator"] == ONE_BEST else str(record["samples"])
 
 
 def _languages(records: Sequence[Record]) -> ReportTable:
-    """A row for each set of sentences of a changed grammar."""
+    """Build a row for each set of sentences of a changed grammar."""
     sets = nested(records, itemgetter("set"))
     return ReportTable(
         title="Changed grammars",
@@ -365,11 +363,11 @@ def _of(records: Iterable[Record], table: str) -> list[Record]:
 
 
 def _by_text(records: Sequence[Record], table: str) -> dict[str, list[Record]]:
-    """Records of a table by text, where there are several; else all of them."""
-    found: dict[str, list[Record]] = {}
+    """Group records of a table by text; of one text, return all of them."""
+    records_by_text: dict[str, list[Record]] = {}
     for record in _of(records, f"sets-{table}") or _of(records, table):
-        found.setdefault(record.get("set", "all documents"), []).append(record)
-    return found
+        records_by_text.setdefault(record.get("set", "all documents"), []).append(record)
+    return records_by_text
 
 
 @with_config(STRICT)
@@ -386,31 +384,31 @@ class TokenisationRecord(TypedDict):
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables and figures for the template; None where nothing was summed."""
+    """Return tables and figures for the template; None if nothing was summed."""
     models = run.of_models("tokenisation", TokenisationRecord)
     if not models:
         return None
-    parts = [row for found in models.values() for row in figures.parts_of(found["records"])]
+    parts = [row for results in models.values() for row in figures.parts_of(results["records"])]
     return {
         "measures": measures_table(models),
         "figure": figures.decomposition_figure(parts) if parts else None,
-        "models": [_model(number, found) for number, found in enumerate(models.values())],
+        "models": [_model(number, results) for number, results in enumerate(models.values())],
     }
 
 
-def _model(number: int, found: Record) -> dict[str, Any]:
-    costs = figures.costs_of(found["records"])
+def _model(number: int, results: Record) -> dict[str, Any]:
+    costs = figures.costs_of(results["records"])
     return {
-        "name": found["model"],
-        "left_out": found["left_out"],
+        "name": results["model"],
+        "left_out": results["left_out"],
         "warnings": [
             f"{record['set']}: {record['warning']}" if "set" in record else record["warning"]
-            for record in found["records"]
+            for record in results["records"]
             if record["name"] == "below_bound"
         ],
-        "estimators": estimators_table(found),
-        "further": further_tables(found),
+        "estimators": estimators_table(results),
+        "further": further_tables(results),
         "cost": figures.cost_figure(number, costs) if costs else None,
         "reference": costs[0].reference if costs else None,
-        "entropy": figures.entropy_figure(number, found["gaps"], found["records"]) if found["gaps"] else None,
+        "entropy": figures.entropy_figure(number, results["gaps"], results["records"]) if results["gaps"] else None,
     }

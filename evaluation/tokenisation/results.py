@@ -1,4 +1,4 @@
-"""Estimators run over documents, what the runs found, their totals, and several sets of documents taken together."""
+"""Runs of estimators over documents, their results and totals, and pooled sets of documents."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords, meter
 from truesource.grammar.support.room import require_items
 
-#: share of log P by which what is computed in single precision (networks) and double precision is off as a rule
+#: usual relative rounding error of log P in single precision (networks) and double precision
 SINGLE, DOUBLE = 1e-7, 1e-14
 UNLIKELY = "the model gives probability zero to all segmentations seen"
 NONE_FITS = "all segmentations seen have more tokens than the {longest} that the model reads, or probability zero"
@@ -43,84 +43,84 @@ NONE_FITS = "all segmentations seen have more tokens than the {longest} that the
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A text that is in no sum."""
+    """A text that is excluded from all sums."""
 
-    number: int  #: among those given, from 0
+    number: int  #: number of the text in the input, from 0
     reason: str
-    unreadable: bool = False  #: it holds what no piece spells
+    unreadable: bool = False  #: True if it has characters that no piece spells
 
 
 @dataclass(frozen=True, kw_only=True)
 class Total:
-    """Sums of one run over all documents that count; they are independent, so that variances add."""
+    """The sums of one run over all documents that count; documents are independent, so variances add."""
 
     estimator: str
     log_p: float  #: sum of the estimates of log P(D), nats
-    bound: Bound  #: ``part`` also where lower bounds and unbiased estimates of documents stand together
-    standard_error: float | None  #: of ``log_p``, nats; 0 where exact; None where a document has no error bar
-    degrees: float  #: of freedom of the standard error (Satterthwaite 1946); infinite where it is as good as known
+    bound: Bound  #: ``part`` also for a mixture of lower bounds and unbiased estimates
+    standard_error: float | None  #: standard error of ``log_p``, nats; 0 if exact; None if a document has no error bar
+    degrees: float  #: degrees of freedom of the standard error (Satterthwaite 1946); may be infinite
     low: float | None  #: lower end of the 95% interval of the sum of log P(D), nats; None without an error bar
-    high: float | None  #: its upper end
-    shortfall: float | None  #: about how far logarithms of unbiased estimates fall short: half the variance, nats
+    high: float | None  #: upper end of the interval
+    shortfall: float | None  #: approximate downward bias of logarithms of unbiased estimates: half the variance, nats
     log_lower: float  #: certainly at most the sum of log P(D), nats
-    log_upper: float | None  #: certainly at least the sum of log P(D), nats; None: nothing is known
+    log_upper: float | None  #: certainly at least the sum of log P(D), nats; None: unknown
     steps: int  #: token-steps of the model
-    steps_per_piece: float  #: over the pieces of T*
+    steps_per_piece: float  #: token-steps over the pieces of T*
     least_ess: float | None  #: the smallest effective sample size of a document
-    largest_share: float | None  #: the largest share that one weight has in a document
+    largest_share: float | None  #: the largest share of one weight in a document
     cuts: int  #: distinct segmentations (or prefixes) scored
-    rounding: float  #: about how far ``log_p`` is off by rounding, documents independent, nats
+    rounding: float  #: approximate rounding error of ``log_p``, documents independent, nats
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Evaluation(ResultRecords):
-    """Estimates of one model for N documents, run by run. All runs count the same documents."""
+    """The estimates of one model for N documents, by run. All runs count the same documents."""
 
     model: str
-    documents: tuple[Document, ...]  #: (N,) those to which every run gives a finite value
-    numbers: IntArray  #: (N,) of each among the texts given, from 0, ascending
-    runs: Mapping[str, EstimatorRun]  #: by label; ``one-best`` is the first
-    estimates: Mapping[str, tuple[Estimate, ...]]  #: by label, (N,) each
+    documents: tuple[Document, ...]  #: (N,) documents with a finite value in every run
+    numbers: IntArray  #: (N,) numbers of the documents in the input, from 0, ascending
+    runs: Mapping[str, EstimatorRun]  #: runs by label; ``one-best`` is the first
+    estimates: Mapping[str, tuple[Estimate, ...]]  #: estimates by label, (N,) each
     left_out: tuple[LeftOut, ...]
-    parts: Mapping[str, object]  #: of every signature
-    end: bool  #: whether the end of the text is in P
-    rounding: float = SINGLE  #: share of log P(D) by which it is off as a rule
+    parts: Mapping[str, object]  #: parts of every signature
+    end: bool  #: True if P includes the end of the text
+    rounding: float = SINGLE  #: usual relative rounding error of log P(D)
 
     def log_p(self, label: str) -> FloatArray:
-        """(N,) estimates of log P(D), nats."""
+        """Return the estimates of log P(D), (N,) nats."""
         return np.array([estimate.log_p for estimate in self.estimates[label]])
 
     @property
     def one_best(self) -> FloatArray:
-        """(N,) log P(T*), nats."""
+        """Log P(T*) of each document, (N,) nats."""
         return self.log_p(ONE_BEST)
 
     @property
     def pieces(self) -> FloatArray:
-        """(N,) pieces of T*."""
+        """Number of pieces of T*, (N,)."""
         return np.array([len(document.best) for document in self.documents], dtype=np.float64)
 
     @property
     def words(self) -> FloatArray:
-        """(N,) words between white space, of the original texts."""
+        """Number of words between white space in the original texts, (N,)."""
         return np.array([document.text.n_words for document in self.documents], dtype=np.float64)
 
     @property
     def characters(self) -> FloatArray:
-        """(N,) Unicode code points of the original texts."""
+        """Number of Unicode code points of the original texts, (N,)."""
         return np.array([len(document.text.original) for document in self.documents], dtype=np.float64)
 
     @property
     def n_bytes(self) -> FloatArray:
-        """(N,) bytes of UTF-8 of the original texts."""
+        """Number of UTF-8 bytes of the original texts, (N,)."""
         return np.array([len(document.text.original.encode()) for document in self.documents], dtype=np.float64)
 
     def total(self, label: str) -> Total:
-        """Sums over the documents."""
+        """Sum over the documents."""
         estimates = self.estimates[label]
         errors = [estimate.variance for estimate in estimates]
-        known = [error for error in errors if error is not None]
-        variance = math.fsum(known) if len(known) == len(estimates) else None
+        finite_errors = [error for error in errors if error is not None]
+        variance = math.fsum(finite_errors) if len(finite_errors) == len(estimates) else None
         degrees = degrees_of(estimates)
         log_p, bound = (
             math.fsum(estimate.log_p for estimate in estimates),
@@ -153,12 +153,12 @@ class Evaluation(ResultRecords):
         )
 
     def signed(self, label: str, **more: object) -> str:
-        """Signature of a value of one run: every choice that could change it; ``more`` is particular to the value."""
+        """Build the signature of a value of one run: every choice that could change it, and ``more`` for this value."""
         run = self.runs[label]
-        own: dict[str, object] = {"estimator": run.estimator, "sum": summed(run.estimator)}
+        estimator_parts: dict[str, object] = {"estimator": run.estimator, "sum": summed(run.estimator)}
         return signature(
             {
-                **own,
+                **estimator_parts,
                 **{key: getattr(run.settings, key) for key in ESTIMATORS[run.estimator].reads},
                 **self.parts,
                 **more,
@@ -166,7 +166,7 @@ class Evaluation(ResultRecords):
         )
 
     def scores(self) -> dict[str, list[Score]]:
-        """Scores by label: the parts of `Total` that there are, and how many documents count and are left out."""
+        """Return scores by label: the parts of `Total`, and how many documents count and are excluded."""
         scores: dict[str, list[Score]] = {}
         for label in self.runs:
             total = self.total(label)
@@ -187,8 +187,8 @@ class Evaluation(ResultRecords):
         return scores
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row a document and run: what `Estimate` holds, with the number of the document."""
-        kept = enumerate(zip(self.numbers.tolist(), self.documents, strict=True))
+        """Return a row for each document and run: fields of `Estimate`, and the number of the document."""
+        numbered_documents = enumerate(zip(self.numbers.tolist(), self.documents, strict=True))
         return [
             {
                 "model": self.model,
@@ -201,17 +201,17 @@ class Evaluation(ResultRecords):
                 "standard_error": self.estimates[label][i].standard_error,
                 **dict(zip(("low", "high"), self.estimates[label][i].interval or (None, None), strict=True)),
             }
-            for i, (number, document) in kept
+            for i, (number, document) in numbered_documents
             for label in self.runs
         ]
 
     def reasons(self, *, unreadable: bool = True) -> dict[str, int]:
-        """Numbers of documents left out by reason; with ``unreadable``, also those that no pieces spell."""
+        """Count excluded documents by reason; with ``unreadable``, also documents that no pieces spell."""
         return dict(Counter(text.reason for text in self.left_out if unreadable or not text.unreadable))
 
 
 def summed(estimator: str) -> str:
-    """Name of what an estimator sums, for signatures: canonical tokenisation, consistent segmentations, or all."""
+    """Return what an estimator sums, for signatures: canonical tokenisation, consistent segmentations, or all."""
     if estimator == ONE_BEST:
         return "own-cut"
     return "all-cuts" if ESTIMATORS[estimator].target == "P" else "consistent-cuts"
@@ -235,30 +235,30 @@ def evaluate_documents(
     estimators: Sequence[str],
     settings: EstimatorSettings,
 ) -> Evaluation:
-    """Run some estimators with the same settings; the labels of the runs are their names.
+    """Run estimators with the same settings; the labels of the runs are their names.
 
-    Arguments and errors are those of `evaluate_runs`.
+    See `evaluate_runs` for arguments and errors.
     """
     return evaluate_runs(model, documents, {name: EstimatorRun(name, settings) for name in estimators})
 
 
 def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str, EstimatorRun]) -> Evaluation:
-    """Run estimators over documents, and T* besides.
+    """Run estimators and T* over documents.
 
-    Every document has a seed of its own, made from that of the run and the document's number, so that the errors of
-    documents are independent. A document to which some run gives probability zero, or which is too large for exact
-    enumeration, is left out of all runs, with the reason: totals of different runs are over the same documents.
+    Every document has a different seed, computed from the seed of the run and its number, so that the errors of
+    documents are independent. A document to which some run gives probability zero, or that is too large for exact
+    enumeration, is excluded from all runs, with the reason: totals of different runs are over the same documents.
 
     Args:
-        model: whose P is summed.
-        documents: as `evaluation.tokenisation.documents.documents` reads them. Those whose canonical tokenisation is
-            too long for the model are refused; `evaluation.tokenisation.documents.fitting` sets them aside. Where other
-            segmentations are too long, the sum is over those that fit (`truesource.evaluation.tokenisation.documents`).
-        runs: by label; ``one-best`` is added.
+        model: model whose P is summed.
+        documents: result of `evaluation.tokenisation.documents.documents`. Texts with a canonical tokenisation that is
+            too long for the model are refused; `evaluation.tokenisation.documents.fitting` excludes them. If other
+            segmentations are too long, they are excluded from the sum.
+        runs: runs by label; ``one-best`` is added.
 
     Raises:
-        InputError: an estimator is unknown or refuses its settings, the canonical tokenisation of a text is longer than
-            the model takes (before anything is scored), or no document is left.
+        InputError: an estimator or its settings are invalid, the canonical tokenisation of a text is longer than
+            the window (before anything is scored), or no document is left.
     """
     runs = {ONE_BEST: EstimatorRun(ONE_BEST), **{label: run for label, run in runs.items() if label != ONE_BEST}}
     for run in runs.values():
@@ -269,7 +269,7 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
         if "replicates" in ESTIMATORS[run.estimator].reads:
             require_items(run.settings.replicates, f"replicates of {run.estimator}", 64)
     check_windows(model, documents)
-    kept: list[int] = []
+    rows: list[int] = []
     estimates: dict[str, list[Estimate]] = {label: [] for label in runs}
     left_out = _set_aside(model, documents)
     with meter(f"summing over segmentations with {model.name}", total=len(documents)) as progress:
@@ -279,22 +279,22 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
             if isinstance(result, str):
                 left_out.append(LeftOut(number, result))
             else:
-                kept.append(i)
+                rows.append(i)
                 for label, estimate in result.items():
                     estimates[label].append(estimate)
             progress.advance()
     left_out.sort(key=lambda text: text.number)
-    if not kept:
+    if not rows:
         raise NothingToMeasureError(
-            f"no document is left to evaluate: all {len(left_out)} are left out, the first because"
+            f"no document is left to evaluate: all {len(left_out)} are excluded, the first because"
             f" {left_out[0].reason}",
             "no-document",
         )
-    evaluated = tuple(documents.documents[i] for i in kept)
+    evaluated = tuple(documents.documents[i] for i in rows)
     return Evaluation(
         model=model.name,
         documents=evaluated,
-        numbers=np.array([documents.numbers[i] for i in kept], dtype=np.int64),
+        numbers=np.array([documents.numbers[i] for i in rows], dtype=np.int64),
         runs=runs,
         estimates={label: tuple(result) for label, result in estimates.items()},
         left_out=tuple(left_out),
@@ -324,7 +324,7 @@ def check_windows(model: TokenisedModel, documents: Documents) -> None:
     """Refuse documents whose canonical tokenisation the model cannot read.
 
     Raises:
-        InputError: it is longer than the model's window; the message says which document.
+        InputError: one is longer than the model's window; the message names the document.
     """
     for number, document in zip(documents.numbers, documents.documents, strict=True):
         with numbered(number):
@@ -332,7 +332,7 @@ def check_windows(model: TokenisedModel, documents: Documents) -> None:
 
 
 def _set_aside(model: TokenisedModel, documents: Documents) -> list[LeftOut]:
-    """The texts that no estimator can be run on."""
+    """Return the texts that no estimator can score."""
     long = f"the canonical tokenisation has more tokens than the {model.longest} that the model reads"
     left_out = [LeftOut(number, long) for number in documents.too_long]
     for text in documents.unreadable:
@@ -342,7 +342,7 @@ def _set_aside(model: TokenisedModel, documents: Documents) -> list[LeftOut]:
 
 @contextmanager
 def numbered(number: int) -> Iterator[None]:
-    """Name the text in errors that are raised inside the block, counted from 1."""
+    """Add the number of the text, from 1, to errors that are raised inside the block."""
     try:
         yield
     except InputError as error:
@@ -352,7 +352,7 @@ def numbered(number: int) -> Iterator[None]:
 def _estimates(
     model: TokenisedModel, document: Document, number: int, runs: Mapping[str, EstimatorRun]
 ) -> dict[str, Estimate] | str:
-    """Estimates of each run for one document, or why it is left out."""
+    """Return the estimates of each run for one document, or the reason for its exclusion."""
     estimates = {}
     for label, run in runs.items():
         settings = replace(run.settings, seed=seed_of(run.settings.seed, number))
@@ -367,12 +367,12 @@ def _estimates(
 
 
 def seed_of(seed: int, number: int) -> int:
-    """Seed of one document, from that of the run and the document's number."""
+    """Compute the seed of one document from the seed of the run and the number of the document."""
     return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint32)[0])
 
 
 def digest_scores(documents: Sequence[Document]) -> str:
-    """Digest of the scores on the arcs, which say what Q is."""
+    """Compute a digest of the scores on the arcs, which define Q."""
     sha = hashlib.sha256()
     for document in documents:
         sha.update(np.ascontiguousarray(document.lattice.score).tobytes())
@@ -385,13 +385,13 @@ def ratio_scores(
     seed: int,
     within: tuple[float, float] = (-math.inf, math.inf),
 ) -> dict[str, Score]:
-    """Ratios of sums over documents, with intervals of a document bootstrap that draws the same documents for all.
+    """Compute ratios of sums over documents, with intervals of a document bootstrap with common resamples.
 
     Args:
-        columns: by name of the score, numerators and denominators, (N,) each.
-        signed: signature of all, or by name.
-        seed: of the bootstrap.
-        within: ends of intervals are no further out.
+        columns: numerators and denominators, (N,) each, by name of the score.
+        signed: one signature, or signatures by name.
+        seed: seed of the bootstrap.
+        within: range that intervals are clipped to.
     """
     total, count = (np.stack([column[side] for column in columns.values()], axis=1) for side in (0, 1))
     intervals = np.clip(resampled_ratios(total, count, seed=seed), *within)
@@ -403,18 +403,18 @@ def ratio_scores(
 
 
 def pool(evaluations: Mapping[str, Evaluation]) -> Evaluation:
-    """The evaluation of all documents of some sets, in their order; of one set, the set's own.
+    """Pool the evaluations of several sets, in their order; of one set, return its evaluation.
 
-    Numbers of documents go on from set to set. Signatures name the data of each set.
+    Numbers of documents continue from set to set. Signatures name the data of each set.
 
     Args:
-        evaluations: by name of the set, all of one model with the same runs.
+        evaluations: evaluations of one model with the same runs, by name of the set.
     """
     first, *others = evaluations.values()
     if not others:
         return first
     if any(other.model != first.model or list(other.runs) != list(first.runs) for other in others):
-        raise ValueError("sets are pooled of one model and with the same runs")
+        raise ValueError("pooled sets need one model and the same runs")
     numbers, left_out, begin = [], [], 0
     for evaluation in evaluations.values():
         numbers.append(evaluation.numbers + begin)
@@ -423,7 +423,7 @@ def pool(evaluations: Mapping[str, Evaluation]) -> Evaluation:
     documents = tuple(document for evaluation in evaluations.values() for document in evaluation.documents)
     parts: dict[str, object] = {}
     for evaluation in evaluations.values():
-        parts |= evaluation.parts  # a window is told where it leaves out segmentations of some text
+        parts |= evaluation.parts  # includes the window if it excludes segmentations of some text
     parts |= {
         "documents": len(documents),
         "left-out": len(left_out),

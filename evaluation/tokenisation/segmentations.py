@@ -1,4 +1,4 @@
-"""Exact sums over all segmentations of a text, in one call: their number, probability and entropy, without a model."""
+"""Exact sums over all segmentations of a text, without a model: their number, probability and entropy."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def sum_over_lattice(
 
     Args:
         tokeniser: model folder, tokenizer.json or SentencePiece .model.
-        path: where the documents are from.
-        documents: to segment.
+        path: file or folder of the documents.
+        documents: documents to segment.
         settings: ``proposal``, ``inverse_temperature`` and ``sentences`` are used.
-        list_words: number of words to list, the most ambiguous first.
+        list_words: number of most ambiguous words to list.
 
     Returns:
         A result whose ``detail`` is `truesource.evaluation.tokenisation.ambiguity.Ambiguity`.
 
     Raises:
-        InputError: the tokeniser cannot be read, or spells no document.
+        InputError: the tokeniser cannot be read, or cannot spell any document.
     """
     from truesource.lmtrain.pieces.inventory import read_pieces  # tokenizers, after the quick checks
 
@@ -51,9 +51,9 @@ def sum_over_lattice(
     builder, by = builder_for(pieces, [document.original for document in spelled], settings.proposal)
     if by == "fitted":
         notes.append(
-            f"scores of pieces were fitted to this very text ({count(len(spelled), 'document')}),"
-            " so Q is too high and entropies are too low, the more the shorter the text is; --proposal uniform needs no"
-            " fit, and a Unigram tokeniser has scores already"
+            f"scores of pieces were fitted to this same text ({count(len(spelled), 'document')}),"
+            " so Q is too high and entropies are too low, especially for short texts; --proposal uniform needs no"
+            " fit, and a Unigram tokeniser already has scores"
         )
     ambiguity = measure_ambiguity(builder, spelled, settings.inverse_temperature)
     words = words_table(ambiguity, list_words)
@@ -69,10 +69,10 @@ def sum_over_lattice(
 
 
 def _read(pieces: PieceTokenizer, documents: Sequence[str], path: Path, warn: Warn) -> list[PieceText]:
-    """Read the documents that pieces spell, with a warning of the others.
+    """Read the documents that pieces spell, and warn of the others.
 
     Raises:
-        InputError: there are none, or the tokeniser refuses one.
+        InputError: there are no such documents, or the tokeniser refuses one.
     """
     texts = []
     for number, document in enumerate(track(documents, "segmentations of texts", len(documents))):

@@ -27,7 +27,7 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 
 LN2 = math.log(2.0)
 MOST = math.log(sys.float_info.max)  #: nats, whose exponential is the largest float
-SAMPLERS = ("wr", "wor", "wor1", "nbest")  #: of the grid and of the curves
+SAMPLERS = ("wr", "wor", "wor1", "nbest")  #: estimators of the grid and of the curves
 WARMED = "wor1"  #: the estimator of the temperature curve
 Order = Literal["tokeniser", "model"]
 ORDERS: tuple[Order, ...] = ("tokeniser", "model")
@@ -35,20 +35,20 @@ Consistency = Literal["consistent", "inconsistent"]
 PREFIXES: Mapping[Consistency, str] = {
     "consistent": "consistent-",
     "inconsistent": "",
-}  #: beginning of the estimators' names
+}  #: prefixes of the estimators' names
 
 
 def perplexities(evaluation: Evaluation, seed: int = DEFAULT_SEED) -> dict[str, dict[str, Score]]:
-    """Perplexities of the documents under each run (Cao & Rimell 2021, section 4.1).
+    """Compute perplexities of the documents under each run (Cao & Rimell 2021, section 4.1).
 
-    By label, ``one-best`` among them: ``ppl``, ``exp(-sum of log P(D) / sum of words)``; ``bits_per_character`` and
-    ``bits_per_byte``; and, but for ``one-best``, ``improvement``: (ppl of T* - ppl) / ppl of T*, a share below 1. Of
-    the first and the last there is none where it is beyond the largest float (some 709 nats a word: text without white
-    space), and no interval where only an end of that is.
-    Words, characters and bytes are those of the original texts, white space and the end of the text not counted as
-    words; whether P holds the end of the text is in the signature (``eos``). Logarithms are of estimates: those of
-    unbiased ones are too low on average, so that perplexities are too high. Intervals are of a document bootstrap, in
-    which all runs meet the same documents, and hold nothing of the error of the estimates themselves (see `Total`).
+    For each label, including ``one-best``: ``ppl``, ``exp(-sum of log P(D) / sum of words)``; ``bits_per_character``
+    and ``bits_per_byte``; and, but for ``one-best``, ``improvement``: (ppl of T* - ppl) / ppl of T*, a share below 1.
+    ``ppl`` and ``improvement`` are missing if too large for a float (some 709 nats per word: text without white
+    space); if only an end of their interval is, the interval is missing.
+    Words, characters and bytes are counted in the original texts; white space and the end of the text are not
+    words; the signature says if P includes the end of the text (``eos``). Logarithms of
+    unbiased estimates are too low on average, so perplexities are too high. Intervals are from a document bootstrap, in
+    which all runs have the same documents, and do not include the error of the estimates (see `Total`).
     """
     one_best = evaluation.one_best
     words, characters, n_bytes = evaluation.words, evaluation.characters, evaluation.n_bytes
@@ -59,14 +59,14 @@ def perplexities(evaluation: Evaluation, seed: int = DEFAULT_SEED) -> dict[str, 
         count = np.stack([words, characters, n_bytes, words], axis=1)
         value = total.sum(axis=0) / count.sum(axis=0)
         intervals = resampled_ratios(total, count, seed=seed)
-        intervals[:, :3] = np.maximum(intervals[:, :3], 0.0)  # of surprisals
+        intervals[:, :3] = np.maximum(intervals[:, :3], 0.0)  # surprisals are not negative
         parts = {"ci": ci_part(len(words), seed, "document"), "words": int(words.sum())}
         signed = {
             unit: evaluation.signed(label, bound=evaluation.total(label).bound, unit=unit, **parts)
             for unit in ("per-word", "bits", "share")
         }
         scores: dict[str, Score] = {}
-        with np.errstate(over="ignore"):  # an end beyond the largest float is none
+        with np.errstate(over="ignore"):  # an end beyond the largest float is missing
             ppl, improvement = np.exp(intervals[:, 0]), -np.expm1(intervals[::-1, 3])
         if value[0] <= MOST:
             scores["ppl"] = Score("ppl", math.exp(value[0]), signed["per-word"], *ends(*ppl))
@@ -79,28 +79,28 @@ def perplexities(evaluation: Evaluation, seed: int = DEFAULT_SEED) -> dict[str, 
 
 
 def perplexity(nats: float) -> float | None:
-    """Perplexity of a word, from its nats; None where it is beyond the largest float."""
+    """Compute the perplexity per word from nats; None if it is beyond the largest float."""
     return math.exp(nats) if nats <= MOST else None
 
 
 def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> list[dict[str, Any]]:
-    """Cumulative sums over N segmentations, in the order of Q and in that of P (Cao & Rimell 2021, figure 3).
+    """Compute cumulative sums over N segmentations, in the orders of Q and of P (Cao & Rimell 2021, figure 3).
 
-    The segmentations are those of ``nbest``: T* is the first in the order of Q, whether Q ranks it first or not (scores
-    that are not the tokeniser's own), so that the value at k is that of ``nbest`` with k samples. The second order is
-    an oracle experiment: it says how many of the segmentations matter. A document of fewer than ``n`` segmentations has
-    its whole sum from its last segmentation on. All values are lower bounds.
+    The segmentations come from ``nbest``: T* is the first in the order of Q, even if Q does not rank it first (scores
+    that do not come from the tokeniser), so the value at k equals ``nbest`` with k samples. The second order is
+    an oracle experiment: it shows how many segmentations matter. A document of fewer than ``n`` segmentations has
+    its whole sum after its last segmentation. All values are lower bounds.
 
     Returns:
-        One record per order and number of segmentations, for JSON: ``log_p`` is the sum over documents of the log of
-        the sum over so many segmentations, nats; ``ppl`` is per word, None if too large.
+        A record for each order and number of segmentations, for JSON: ``log_p`` is the sum over documents of the log of
+        the sum over this many segmentations, nats; ``ppl`` is per word, None if too large.
 
     Raises:
-        InputError: ``n`` is below 1, no document is left, or the canonical tokenisation of one is longer than what the
-            model reads.
+        InputError: ``n`` is below 1, no document is left, or the canonical tokenisation of one is longer than the
+            window of the model.
     """
     if n < 1:
-        raise InputError(f"at least one segmentation is summed, got {n}")
+        raise InputError(f"the number of segmentations to sum must be at least 1, got {n}")
     totals: dict[Order, FloatArray] = {order: np.zeros(n) for order in ORDERS}
     words = left_out = 0
     for document in track(documents.documents, f"the {n} best segmentations", len(documents)):
@@ -127,15 +127,15 @@ def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> l
 def sample_curves(
     model: TokenisedModel, documents: Documents, settings: EstimatorSettings, counts: Sequence[int]
 ) -> list[dict[str, Any]]:
-    """Estimates against the number of segmentations scored; ``one-best`` is the first point.
+    """Estimate with increasing numbers of segmentations; ``one-best`` is the first point.
 
-    An estimator is left out at numbers of samples that are too few for it. All points are over the same documents.
+    An estimator is missing at numbers of samples that are too small for it. All points are over the same documents.
 
     Returns:
-        One record a point, see `_points`.
+        A record for each point, see `_points`.
 
     Raises:
-        InputError: as `truesource.evaluation.tokenisation.results.evaluate_runs`.
+        InputError: see `truesource.evaluation.tokenisation.results.evaluate_runs`.
     """
     runs = {
         f"{name}/{k}": EstimatorRun(name, replace(settings, samples=k))
@@ -149,14 +149,14 @@ def sample_curves(
 def temperature_curve(
     model: TokenisedModel, documents: Documents, settings: EstimatorSettings, inverse_temperatures: Sequence[float]
 ) -> list[dict[str, Any]]:
-    """Perplexity over the inverse temperature b of Q, in percent of n-best's (Cao & Rimell 2021, figure 1).
+    """Compute perplexity by inverse temperature b of Q, in percent of n-best (Cao & Rimell 2021, figure 1).
 
     Returns:
-        One record a point, see `_points`; ``difference_percent`` is that of its perplexity to that of n-best with as
-        many segmentations, below 0 where it is tighter; None: too large.
+        A record for each point, see `_points`; ``difference_percent`` compares its perplexity with n-best with as
+        many segmentations, below 0 if it is tighter; None: too large.
 
     Raises:
-        InputError: as `truesource.evaluation.tokenisation.results.evaluate_runs`.
+        InputError: see `truesource.evaluation.tokenisation.results.evaluate_runs`.
     """
     runs = {f"{WARMED}/b={b:g}": EstimatorRun(WARMED, replace(settings, b=b)) for b in inverse_temperatures}
     (_, nbest, *points), words = _points(model, documents, {"nbest": EstimatorRun("nbest", settings), **runs})
@@ -169,9 +169,9 @@ def temperature_curve(
 def _points(
     model: TokenisedModel, documents: Documents, runs: dict[str, EstimatorRun]
 ) -> tuple[list[dict[str, Any]], float]:
-    """A record of T*, then of the runs in their order; and the words of the documents that count.
+    """Build records of T* and of the runs in their order; also return the number of words that count.
 
-    ``log_p`` is the sum over documents, nats, ``standard_error`` that of it, ``log_lower`` certainly at most the truth;
+    ``log_p`` is the sum over documents, nats, with ``standard_error``; ``log_lower`` is certainly at most the truth;
     ``ppl`` is per word, None beyond the largest float; ``steps_per_piece`` token-steps of the model over pieces of T*.
     """
     evaluation = evaluate_runs(model, documents, runs)
@@ -200,15 +200,15 @@ def _points(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Grid(ResultRecords):
-    """The table of one model and set of documents: perplexities per word and improvements over T*."""
+    """The grid of one model and set of documents: perplexities per word and improvements over T*."""
 
     evaluation: Evaluation
-    places: Mapping[str, tuple[Consistency, str]]  #: by label of the run: consistency and method of its cell
-    seed: int  #: of the bootstrap
+    places: Mapping[str, tuple[Consistency, str]]  #: consistency and method of each cell, by label of the run
+    seed: int  #: seed of the bootstrap
 
     @override
     def as_scores(self) -> list[Score]:
-        """Return all perplexities that a float can hold; the one of T*, in brackets in the paper, has no ``cuts``."""
+        """Return all perplexities that fit a float; the perplexity of T*, in brackets in the paper, has no ``cuts``."""
         scores = perplexities(self.evaluation, self.seed)
         best = scores[ONE_BEST].get("ppl")
         every = [] if best is None else [best.at(method=ONE_BEST, cuts=None, samples=None)]
@@ -222,18 +222,18 @@ class Grid(ResultRecords):
 def perplexity_grid(
     model: TokenisedModel, documents: Documents, settings: EstimatorSettings, *, seed: int = DEFAULT_SEED
 ) -> Grid:
-    """Perplexity per word with {consistent, inconsistent} segmentations by {wr, wor, wor1, nbest}, and with T*.
+    """Compute perplexity per word with {consistent, inconsistent} segmentations by {wr, wor, wor1, nbest}, and with T*.
 
-    Methods are left out where the samples are too few for them.
+    Methods are missing if the samples are too few for them.
 
     Args:
-        model: whose P is summed.
+        model: model whose P is summed.
         documents: the texts.
-        settings: of the estimators.
-        seed: of the bootstrap.
+        settings: settings of the estimators.
+        seed: seed of the bootstrap.
 
     Raises:
-        InputError: as `truesource.evaluation.tokenisation.results.evaluate_runs`.
+        InputError: see `truesource.evaluation.tokenisation.results.evaluate_runs`.
     """
     places: dict[str, tuple[Consistency, str]] = {
         prefix + method: (cuts, method)
@@ -245,10 +245,10 @@ def perplexity_grid(
 
 
 def pooled_grid(grids: Mapping[str, Grid]) -> Grid:
-    """The table of the documents of several sets together.
+    """Pool the grids of several sets.
 
     Args:
-        grids: by name of the set, of one model with the same settings.
+        grids: grids of one model with the same settings, by name of the set.
     """
     first = next(iter(grids.values()))
     return replace(first, evaluation=pool({name: grid.evaluation for name, grid in grids.items()}))

@@ -1,4 +1,4 @@
-"""Scores against the truth by the sum over all segmentations of the first sentences."""
+"""Scores against the truth from sums over all segmentations of the first sentences."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from truesource.grammar.support.arrays import FloatArray
 
 
-SUMMED = 100  #: sentences that `table_of_sums` sums over
+SUMMED = 100  #: number of sentences that `table_of_sums` sums over
 
 
 def table_of_sums(model: LanguageModel, setting: Setting, own: FloatArray, number: int = SUMMED) -> FloatArray | None:
-    """Scores against the truth by the sum over all segmentations; `score_both` scores the canonical ones alone.
+    """Score against the truth by sums over all segmentations; `score_both` scores only canonical ones.
 
-    Exact where segmentations can be enumerated, else by the particle filter, which is unbiased of P, so that its
-    logarithms fall short a little. Summed are the first sentences only; what a token gains by it there is taken off
-    all (two-phase sampling), so that means, and intervals over sentences, are those of the sum.
+    Sums are exact if segmentations can be enumerated, else from the particle filter, which is unbiased for P, so its
+    logarithms are slightly low. Only the first sentences are summed; their mean gain per token is subtracted from
+    all tokens (two-phase sampling), so means, and intervals over sentences, estimate the sum.
 
     Args:
-        model: any.
+        model: any model.
         setting: text and truth to compare on.
-        own: (3, N) the scores of the canonical segmentations, `truesource.evaluation.measures.paired.Paired.table`.
-        number: of sentences to sum.
+        own: scores of the canonical segmentations, (3, N), `truesource.evaluation.measures.paired.Paired.table`.
+        number: number of sentences to sum.
 
     Returns:
-        (3, N) like ``own``. None of a model that is masked, or of whole words, or whose texts are no joinings of
-        pieces, and where not all positions count.
+        Scores (3, N) like ``own``. None if the model is masked, or of whole words, or its texts are not concatenations
+        of pieces, or if not all positions count.
 
     Raises:
         NothingToMeasureError: none of the first sentences has a sum.
@@ -53,12 +53,12 @@ def table_of_sums(model: LanguageModel, setting: Setting, own: FloatArray, numbe
     builder, _ = builder_for(pieces.pieces, texts, None)
     read = fitting_documents(pieces, documents(pieces, texts[:number], builder), leave_out=True)
     cheap = EstimatorSettings(seed=setting.seed, candidates=32, particles=16, replicates=2, most_prefixes=2000)
-    found = evaluate_documents(pieces, read, ["auto"], cheap)
-    scored = table[2, found.numbers] > 0.0
+    evaluation = evaluate_documents(pieces, read, ["auto"], cheap)
+    scored = table[2, evaluation.numbers] > 0.0
     if not scored.any():
         raise NothingToMeasureError("no sentence has a sum over its segmentations", "no-document")
-    summed = found.numbers[scored]
-    gain, tokens = (found.log_p("auto") - found.one_best)[scored], table[2, summed]
+    summed = evaluation.numbers[scored]
+    gain, tokens = (evaluation.log_p("auto") - evaluation.one_best)[scored], table[2, summed]
     rate = gain.sum() / tokens.sum()
     table[0] -= rate * table[2]
     table[0, summed] -= table[2].sum() / tokens.sum() * (gain - rate * tokens)

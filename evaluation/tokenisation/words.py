@@ -1,16 +1,16 @@
 """Probabilities of words under models of pieces, summed over the segmentations of each word.
 
-Where pieces carry a mark at the beginnings of words, that a word is over is told by what comes next (Pimentel & Meister
-2024; Oh & Schuler 2024). With w_1..w_t the words so far and B the probability that what follows begins a word or ends
-the text::
+If pieces mark the beginnings of words, only the next piece shows that a word has ended (Pimentel & Meister
+2024; Oh & Schuler 2024). With w_1..w_t the words so far and B the probability that the next piece begins a word or that
+the text ends the text::
 
     S_t = sum over segmentations of w_1..w_t of P(segmentation) * B(segmentation)       p(w_t | w_1..w_{t-1}) = S_t /
     S_{t-1}       S_0 = 1 p(end | w_1..w_T) = P(D) / S_T
 
-Nothing is divided by at the start, so words and end add up to log P(D). At any later place the probabilities of all
-words and of the end sum to 1. What the model gives to special tokens is lost to B. Where the mark ends words, B is 1.
-With one segmentation T* in place of the sum, words and end add up to log P(T*), and the probabilities of words to less
-than 1. Where segmentations of a text do not fit the model's window, the sums are over the beginnings of segmentations
+S_0 is 1, so log probabilities of words and end add up to log P(D). At any later place, the probabilities of all
+words and of the end sum to 1. B excludes the probability of special tokens. If the mark ends words, B is 1.
+With only T* instead of the sum, words and end add up to log P(T*), and the probabilities of words sum to less
+than 1. If segmentations of a text do not fit the model's window, the sums are over the prefixes of segmentations
 that do.
 """
 
@@ -50,22 +50,22 @@ from truesource.grammar.truth import Truth
 
 @dataclass(frozen=True)
 class WordProbabilities:
-    """Log probabilities of the words of one text, each given those before it."""
+    """The log probabilities of the words of one text, each given the words before it."""
 
-    words: tuple[str, ...]  #: (W,) as the tokeniser spells them, without marks
+    words: tuple[str, ...]  #: (W,) in the spelling of the tokeniser, without marks
     log_p: FloatArray  #: (W,) nats; minus these are surprisals
-    log_end: float | None  #: of the end of the text after the last word, nats; None: the model has no end
-    exact: bool  #: whether all segmentations were summed
+    log_end: float | None  #: log probability of the end of the text, nats; None: the model has no end
+    exact: bool  #: True if all segmentations were summed
 
 
 def word_log_probs(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> WordProbabilities:
-    """Log probability of every word of a text given those before it, summed over the segmentations of all of them.
+    """Compute the log probability of every word given the words before it, summed over all their segmentations.
 
     Args:
-        model: of pieces.
-        document: split at white space: no piece reaches from one word into the next.
-        settings: of the discrete particle filter that sums over segmentations; ``candidates`` segmentations of a word
-            are listed, and one more is drawn if ``tail``. Where it leaves nothing out, values are exact. Sums of
+        model: model of pieces.
+        document: text split at white space: no piece reaches from one word into the next.
+        settings: settings of the discrete particle filter that sums over segmentations; ``candidates`` segmentations of
+            a word are listed, and one more is sampled if ``tail``. If none is excluded, values are exact. Sums of
             ``replicates`` filters are averaged before their ratios are taken.
 
     Raises:
@@ -89,8 +89,8 @@ def word_log_probs(model: TokenisedModel, document: Document, settings: Estimato
             if fits:
                 raise _impossible()
             raise InputError(
-                "all prefixes of segmentations that were followed are longer than the model reads, or have probability"
-                " zero; divide the text, or follow more of them with --particles"
+                "all explored prefixes of segmentations are longer than the model reads, or have probability"
+                " zero; divide the text, or raise --particles"
             )
     total = log_sum(particles.log_w + walk.score_ends(particles.context)) - log_filters
     return WordProbabilities(
@@ -102,13 +102,13 @@ def word_log_probs(model: TokenisedModel, document: Document, settings: Estimato
 
 
 def canonical_log_probs(model: TokenisedModel, document: Document) -> WordProbabilities:
-    """Log probability of every word given those before it, all in the canonical tokenisation alone.
+    """Compute the log probability of every word given the words before it, only in the canonical tokenisation.
 
-    As is usually reported of models of pieces, with the same account of what follows a word.
+    This is the usual score of models of pieces, with the same treatment of what follows a word.
 
     Args:
-        model: of pieces.
-        document: split at white space.
+        model: model of pieces.
+        document: text split at white space.
 
     Raises:
         InputError: a piece reaches from one word into the next, the model gives the segmentation probability zero or
@@ -132,7 +132,7 @@ def canonical_log_probs(model: TokenisedModel, document: Document) -> WordProbab
 
 
 class _Boundary:
-    """(P,) log probability that what follows contexts begins a word or ends the text."""
+    """The log probability (P,) that the next piece begins a word or that the text ends."""
 
     def __init__(self, scorer: IncrementalScorer, inventory: PieceInventory, *, has_end: bool) -> None:
         self._scorer, self._has_end = scorer, has_end
@@ -155,7 +155,7 @@ def _word_ends(document: Document, inventory: PieceInventory) -> list[int]:
 
 
 def _words(document: Document, inventory: PieceInventory, ends: Sequence[int]) -> tuple[str, ...]:
-    """(W,) spellings without marks."""
+    """Return the spellings of words without marks, (W,)."""
     return tuple(
         document.lattice.spelling[low:high].strip(inventory.marker) for low, high in itertools.pairwise([0, *ends])
     )
@@ -164,7 +164,7 @@ def _words(document: Document, inventory: PieceInventory, ends: Sequence[int]) -
 def _read_canonical(
     scorer: IncrementalScorer, document: Document, ids: IntArray, ends: Sequence[int]
 ) -> tuple[IntArray, FloatArray]:
-    """(W+1,) contexts before and after each word of the canonical tokenisation, and log P of all pieces before."""
+    """Return contexts before and after each canonical word (W+1,), and log P of all pieces before."""
     arcs = document.best
     context, total = np.array([scorer.begin()]), 0.0
     contexts, sums = [int(context[0])], [0.0]
@@ -181,37 +181,37 @@ def _read_canonical(
 
 
 def _impossible() -> InputError:
-    return InputError("the model gives the text probability zero, so that its words have none")
+    return InputError("the model gives the text probability zero, so its words have no probabilities")
 
 
 def _no_words() -> InputError:
     return InputError(
-        "a piece reaches from one word into the next, so words are not segmented on their own and have no probabilities"
+        "a piece reaches from one word into the next, so words are not segmented separately and have no probabilities"
     )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WordTable(ResultRecords):
-    """One row a word, in the order of the texts."""
+    """A table with a row for each word, in the order of the texts."""
 
     model: str
-    #: by name, (W,) each: ``document``, number of the text among those given, from 0; ``position`` in it, from 0;
+    #: columns by name, (W,) each: ``document``, number of the text in the input, from 0; ``position`` in it, from 0;
     #: ``word``, as the tokeniser spells it; ``surprisal`` in the canonical tokenisation, nats; ``surprisal_marginal``,
-    #: summed over its segmentations and those of the words before; with a grammar ``surprisal_truth``, None where that
-    #: cannot make the text
+    #: summed over all segmentations of it and of earlier words; with a grammar ``surprisal_truth``, None if the
+    #: grammar gives the text probability 0
     columns: Mapping[str, Sequence[Any]]
     scores: Mapping[str, Score]  #: see `word_surprisals`
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a word: the columns."""
+        """Return a row for each word, with all columns."""
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*self.columns.values(), strict=True)]
 
     @override
     def as_scores(self) -> list[Score]:
-        """Return all scores; ``words``: how many a score is the mean of."""
+        """Return all scores; ``words``: number of words in the mean."""
         n = len(self.columns["word"])
-        known = n - sum(value is None for value in self.columns.get("surprisal_truth", ()))
-        words = {"surprisal_truth": known, "surprisal_excess": known}
+        n_with_truth = n - sum(value is None for value in self.columns.get("surprisal_truth", ()))
+        words = {"surprisal_truth": n_with_truth, "surprisal_excess": n_with_truth}
         return [score.at(model=self.model, words=words.get(name, n)) for name, score in self.scores.items()]
 
 
@@ -225,25 +225,25 @@ def word_surprisals(
     excluded: Exclusion | None = None,
     seed: int = DEFAULT_SEED,
 ) -> WordTable:
-    """Surprisal of every word given those before it (Pimentel & Meister 2024; Oh & Schuler 2024).
+    """Compute the surprisal of every word given the words before it (Pimentel & Meister 2024; Oh & Schuler 2024).
 
-    Scores, means of a word with intervals of a document bootstrap: ``surprisal`` in the canonical tokenisation,
+    Scores, means per word with intervals of a document bootstrap: ``surprisal`` in the canonical tokenisation,
     ``surprisal_marginal`` over all segmentations, ``surprisal_difference``, the first less the second; with a truth
-    also ``surprisal_truth`` and ``surprisal_excess``, the marginal one less that of the truth, over the texts that the
-    grammar can make and the tokeniser does not alter. The end of a text is in none of them.
+    also ``surprisal_truth`` and ``surprisal_excess``, the marginal surprisal less the true one, over the texts that the
+    grammar can generate and the tokeniser does not alter. Scores do not include the end of a text.
 
     Args:
-        model: of pieces.
-        evaluation: whose documents are read.
-        settings: of the particle filter that sums over segmentations, see
+        model: model of pieces.
+        evaluation: evaluation whose documents are read.
+        settings: settings of the particle filter that sums over segmentations, see
             `evaluation.tokenisation.words.word_log_probs`.
-        truth: grammar that the texts, a sentence each, were drawn from.
-        lengths: its length condition.
-        excluded: sentences that the texts leave out, and so does the truth.
-        seed: of the bootstrap.
+        truth: grammar that the texts, one sentence each, were sampled from.
+        lengths: length condition of the truth.
+        excluded: sentences that the texts and the truth exclude.
+        seed: seed of the bootstrap.
 
     Raises:
-        InputError: pieces reach from one word into the next, so that words have no surprisals of their own; or as
+        InputError: pieces reach from one word into the next, so that words have no separate surprisals; or see
             `truesource.evaluation.tokenisation.words.word_log_probs`.
     """
     exact = _exact(evaluation.documents, truth, lengths, excluded)
@@ -256,15 +256,15 @@ def word_surprisals(
     pairs = zip(evaluation.numbers.tolist(), evaluation.documents, strict=True)
     for row, (number, document) in enumerate(track(pairs, "surprisals of words, by text", len(evaluation.documents))):
         with numbered(number):
-            own = canonical_log_probs(model, document)
+            one = canonical_log_probs(model, document)
             probabilities = word_log_probs(model, document, replace(settings, seed=seed_of(settings.seed, number)))
         whole += probabilities.exact
         numbers += [number] * len(probabilities.words)
         words += probabilities.words
-        canonical.append(-own.log_p)
+        canonical.append(-one.log_p)
         marginal.append(-probabilities.log_p)
-        known = exact.get(row)
-        true.append(known if known is not None and len(known) == len(own.log_p) else np.full(len(own.log_p), np.nan))
+        truths = exact.get(row)
+        true.append(truths if truths is not None and len(truths) == len(one.log_p) else np.full(len(one.log_p), np.nan))
     parts = _signed_parts(evaluation, settings, whole, seed)
     if truth is not None:
         parts |= {"grammar": truth.identity, "given": lengths or "none", **transform_parts(truth, None, "causal")}
@@ -285,7 +285,7 @@ def word_surprisals(
 def _columns(
     canonical: Sequence[FloatArray], marginal: Sequence[FloatArray], true: Sequence[FloatArray] | None
 ) -> dict[str, Sequence[FloatArray]]:
-    """Surprisals of the words of each text, and their differences, by the name of the score."""
+    """Return surprisals of the words of each text, and their differences, by name of the score."""
     columns = {
         "surprisal": canonical,
         "surprisal_marginal": marginal,
@@ -293,7 +293,7 @@ def _columns(
     }
     if true is not None:
         columns["surprisal_truth"] = true
-        columns["surprisal_excess"] = [every - known for every, known in zip(marginal, true, strict=True)]
+        columns["surprisal_excess"] = [every - true_value for every, true_value in zip(marginal, true, strict=True)]
     return columns
 
 
@@ -312,7 +312,7 @@ def _signed_parts(evaluation: Evaluation, settings: EstimatorSettings, exact: in
 def _exact(
     documents: Sequence[Document], truth: Truth | None, lengths: LengthRange | None, excluded: Exclusion | None
 ) -> dict[int, FloatArray]:
-    """Surprisals of words under the grammar, nats, by place of the document; those that it cannot make are left out."""
+    """Compute surprisals of words under the grammar, nats, by document; exclude documents of probability 0."""
     if truth is None:
         return {}
     rows = [row for row, document in enumerate(documents) if not document.text.altered]
@@ -326,7 +326,7 @@ def _exact(
 
 
 def _means(columns: Mapping[str, Sequence[FloatArray]], signed: str, seed: int) -> dict[str, Score]:
-    """Means over all words that have a value."""
+    """Compute means over all words that have a value."""
     total = np.array([[np.nansum(values) for values in rows] for rows in columns.values()]).T
     count = np.array([[np.isfinite(values).sum() for values in rows] for rows in columns.values()], dtype=np.float64).T
     intervals = resampled_ratios(total, count, seed=seed)

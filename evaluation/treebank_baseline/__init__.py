@@ -1,1 +1,1 @@
-"""Models trained on the treebank itself, compared with those trained on samples of the grammar."""
+"""Models trained on the treebank itself, compared with models trained on samples of the grammar."""

@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
 
 class TreebankBaselineSettings(Settings):
-    """Each model also trained on the sentences of the treebank, and scored on held-out ones; see the guide."""
+    """The settings of training each model also on the treebank, and scoring it on held-out sentences."""
 
     advanced: ClassVar = frozenset({"max_epochs", "dev", "stopping", "disjoint"})
     yaml_only = frozenset({"max_epochs", "equal_text", "dev", "stopping", "disjoint"})
     max_epochs: float = Field(
         50.0,
         gt=0.0,
-        description="As many steps as on the corpus, but no more passes over the treebank (Jumelet & Zuidema: 50).",
+        description="As many steps as on the corpus, but at most this many epochs (Jumelet & Zuidema: 50).",
     )
-    equal_text: bool = Field(True, description="Also train on as much sampled text as the treebank has.")
-    dev: float = Field(0.05, ge=0.0, lt=0.9, description="Share of the training trees to watch the loss on.")
+    equal_text: bool = Field(True, description="Also train on sampled text of the size of the treebank.")
+    dev: float = Field(0.05, ge=0.0, lt=0.9, description="Share of the training trees held out for the dev loss.")
     stopping: Literal["best", "last"] = Field(
-        "best", description="Which checkpoint of a network is scored: the best on dev, or the last."
+        "best", description="Checkpoint of a network to score: the best on dev, or the last."
     )
-    disjoint: bool = Field(False, description="Leave out held-out sentences that the training text has too.")
+    disjoint: bool = Field(False, description="Exclude held-out sentences that also occur in the training text.")
 
 
 def check(config: RunRequest) -> None:
-    """Refuse a configuration without what the evaluator needs, by a ValueError."""
+    """Raise `ValueError` if a configuration lacks what the evaluator needs."""
     key = "evaluation.treebank_baseline"
     bank = config.treebank
     if bank is None:
@@ -40,9 +40,9 @@ def check(config: RunRequest) -> None:
     if bank.held_out_files is None and bank.held_out == 0.0:
         raise ValueError(f"{key} scores held-out sentences; set treebank.held_out or treebank.held_out_files")
     if config.corpus.transform is not None:
-        raise ValueError(f"{key} compares with real text, which has no transform; leave corpus.transform out")
+        raise ValueError(f"{key} compares with real text, which has no transform; remove corpus.transform")
     if all(model.loaded for model in config.models):
-        raise ValueError(f"{key} trains each model once more, so it needs models that are trained here")
+        raise ValueError(f"{key} retrains each model, so it needs models that this run trains")
 
 
 TREEBANK_BASELINE = Evaluator(

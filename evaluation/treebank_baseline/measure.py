@@ -1,10 +1,10 @@
-"""Several models on one text, and the grammar on the same positions: its bound, or, of real text, a reference.
+"""Scores of several models and the grammar on the same positions: a bound, or, on real text, a reference.
 
-The distribution of real text is not known. What a grammar gives to it is its own perplexity: a model can be better
+The distribution of real text is not known. The grammar only gives its own perplexity, and a model can be better
 (Jumelet & Zuidema 2023, Table 1, compare models trained on the treebank with models trained on sampled text).
 Perplexities compare only over the same vocabulary, so all models share one, and the grammar reads words outside of it
-as ``<unk>`` too, exactly. A grammar cannot make every real sentence: numbers on the ``common`` sentences, those that
-the grammar and every model can make, stand beside those on ``all`` that a model can make.
+as ``<unk>`` too, exactly. Real sentences may have probability 0 in the grammar: numbers on the ``common`` sentences,
+which are possible under the grammar and every model, are next to numbers on ``all`` sentences possible under a model.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import Truth
 
-GRAMMAR = "grammar"  #: in place of the name of a model
+GRAMMAR = "grammar"  #: used as the name of a model
 REFERENCE, BOUND = "reference_ppl", "bound"  #: perplexity of the grammar on real and on sampled text
 OF_REFERENCE, RELATIVE = "ratio_to_reference", "relative_ppl"  #: perplexity of a model over these
 Kind = Literal["real", "sampled"]
@@ -37,26 +37,26 @@ Sentences = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class TextScores:
-    """Result of `score_on_text`."""
+    """The result of `score_on_text`."""
 
     kind: Kind
     objective: str
-    records: list[dict[str, Any]]  #: one a number: model, text, which sentences and words count, and its `Score`
-    sentences: int  #: given
-    impossible: Mapping[str, int]  #: sentences that each model, and the grammar, cannot make
-    common: int  #: sentences that the grammar and all models can make
-    lacking: int  #: sentences that the grammar can make only because it reads words that it lacks as ``<unk>``
+    records: list[dict[str, Any]]  #: one per number: model, text, choice of sentences and words, and its `Score`
+    sentences: int  #: number of input sentences
+    impossible: Mapping[str, int]  #: number of sentences with probability 0 under each model and the grammar
+    common: int  #: number of sentences possible under the grammar and all models
+    lacking: int  #: number of sentences that the grammar can only make with missing words as ``<unk>``
     sides: Mapping[str, TokenScores] = field(repr=False)  #: scores of each model, and of the grammar
 
     def counts(self) -> dict[str, Any]:
-        """Numbers of sentences given, impossible for each side, common, and possible by ``<unk>`` alone."""
-        counted = {"given": self.sentences, "impossible": dict(self.impossible), "common": self.common}
-        return {**counted, "lacking": self.lacking}
+        """Return numbers of sentences: input, impossible for each side, common, and possible only by ``<unk>``."""
+        counts = {"given": self.sentences, "impossible": dict(self.impossible), "common": self.common}
+        return {**counts, "lacking": self.lacking}
 
 
 @dataclass(frozen=True)
 class _CountedPositions:
-    """Choice of the positions that count."""
+    """The choice of the positions that count."""
 
     sentences: Literal["all", "common"]
     words: Literal["all", "known"]
@@ -66,12 +66,12 @@ def require_comparable(models: Mapping[str, LanguageModel]) -> None:
     """Refuse models whose perplexities do not compare.
 
     Raises:
-        InputError: there is no model, one is called as the grammar, or they differ in objective or vocabulary.
+        InputError: there is no model, one has the name of the grammar, or they differ in objective or vocabulary.
     """
     if not models:
-        raise InputError("there is no model to score; name one or more")
+        raise InputError("there is no model to score; name at least one")
     if GRAMMAR in models:
-        raise InputError(f"{GRAMMAR!r} is the name of the grammar's row; call the model otherwise")
+        raise InputError(f"{GRAMMAR!r} is the name of the grammar's row; rename the model")
     first, *others = models
     for name in others:
         if models[name].objective != models[first].objective:
@@ -95,19 +95,19 @@ def score_on_text(
     """Score models of one objective and one vocabulary, and the grammar, on the same positions of a text.
 
     Args:
-        models: by the name of what they were trained on.
-        setting: the text; the grammar, or none: the models alone; under which lengths the sentences are.
-        kind: whether the sentences are real, or sampled from the grammar.
+        models: models by the name of their training text.
+        setting: text, length condition, and the grammar, or none to score only models.
+        kind: kind of sentences: real, or sampled from the grammar.
 
     Returns:
-        ``ppl`` of each model on all sentences that it can make and on the common ones; of all words and of those in
-        the vocabulary; ``ratio``, the perplexity over that of the first model, on the common ones. Of the grammar
-        ``bound`` (sampled text) or ``reference_ppl`` (real text) on all that it can make and the common ones, and of
-        each model its perplexity over that: ``relative_ppl`` or ``ratio_to_reference``.
+        ``ppl`` of each model on all its possible sentences and on the common ones; over all words and over words in
+        the vocabulary; ``ratio``, the perplexity over the perplexity of the first model, on the common ones. Of the
+        grammar ``bound`` (sampled text) or ``reference_ppl`` (real text) on all its possible sentences and on the
+        common ones, and of each model its perplexity divided by this: ``relative_ppl`` or ``ratio_to_reference``.
 
     Raises:
-        InputError: as `require_comparable`, or a sentence is a string.
-        NothingToMeasureError: no model can make any sentence.
+        InputError: see `require_comparable`, or a sentence is a string.
+        NothingToMeasureError: every model gives all sentences probability 0.
     """
     require_comparable(models)
     truth, sentences, seed = setting.language, setting.sentences, setting.seed
@@ -121,33 +121,33 @@ def score_on_text(
     if truth is not None:
         oracle = setting.oracle(some)
         exact = oracle.score(sentences, frame)
-        open_skips = some.vocabulary is None and frame.unk == "skip"  # only the model knows what it cannot read
+        open_skips = some.vocabulary is None and frame.unk == "skip"  # only the model knows its unknown words
         sides[GRAMMAR] = at_positions_of(exact, next(iter(scored.values()))) if open_skips else exact
         parts |= {"given": oracle.condition, "vocab": vocabulary_part(oracle), **disjoint_part(setting.excluded)}
-    made = _SidesOnText(kind, some, sentences, sides, parts, seed, "none" if truth is None else truth.identity)
+    text_sides = _SidesOnText(kind, some, sentences, sides, parts, seed, "none" if truth is None else truth.identity)
     impossible = {name: len(side.impossible) for name, side in sides.items()}
     lacking = 0 if truth is None else _lacking(truth, sentences, sides[GRAMMAR])
     return TextScores(
         kind,
         some.objective,
-        [score.as_record() for score in made.as_scores()],
+        [score.as_record() for score in text_sides.as_scores()],
         len(sentences),
         impossible,
-        len(made.common),
+        len(text_sides.common),
         lacking,
         sides,
     )
 
 
 def _lacking(truth: Truth, sentences: Sentences, scores: TokenScores) -> int:
-    """Sentences that the grammar can make, although it lacks a word of them."""
-    known, lost = truth.word_ids, set(scores.impossible.tolist())
-    return sum(i not in lost and any(word not in known for word in s) for i, s in enumerate(sentences))
+    """Count sentences that are possible in the grammar although it lacks one of their words."""
+    word_ids, lost = truth.word_ids, set(scores.impossible.tolist())
+    return sum(i not in lost and any(word not in word_ids for word in s) for i, s in enumerate(sentences))
 
 
 @dataclass(frozen=True)
 class _SidesOnText:
-    """Scores of all sides."""
+    """The scores of all sides."""
 
     kind: Kind
     model: LanguageModel
@@ -159,9 +159,10 @@ class _SidesOnText:
 
     @cached_property
     def common(self) -> Int32Array:
-        """Numbers of the sentences that every side can make and has a position of."""
-        kept = set(range(len(self.sentences))).difference(*(side.impossible.tolist() for side in self.sides.values()))
-        return np.array(sorted(kept), dtype=np.int32)
+        """Numbers of the sentences that are possible and have a position for every side."""
+        excluded = (side.impossible.tolist() for side in self.sides.values())
+        numbers = set(range(len(self.sentences))).difference(*excluded)
+        return np.array(sorted(numbers), dtype=np.int32)
 
     def as_scores(self) -> list[Score]:
         """Return the scores of every side, every choice of sentences and of words."""
@@ -192,7 +193,7 @@ class _SidesOnText:
     def _ratio(
         self, name: str, scores: TokenScores, other: TokenScores, count: _CountedPositions, against: str | None = None
     ) -> Score:
-        """Return the perplexity over that of another side on the same positions, sentences resampled together."""
+        """Return the perplexity ratio to another side on the same positions, with paired resamples of sentences."""
         against = against or next(iter(self.sides))
         difference = other.log_prob - scores.log_prob
         _, row = np.unique(scores.sentence, return_inverse=True)
@@ -230,21 +231,21 @@ class _SidesOnText:
         return Score(measure, value.value, signature(parts), value.low, value.high, keys)
 
     def _counted(self, scores: TokenScores, count: _CountedPositions) -> TokenScores:
-        kept = np.ones(len(scores.log_prob), dtype=bool)
+        mask = np.ones(len(scores.log_prob), dtype=bool)
         if count.sentences == "common":
-            kept &= np.isin(scores.sentence, self.common)
+            mask &= np.isin(scores.sentence, self.common)
         if count.words == "known":
-            kept &= self._known(scores)
+            mask &= self._known(scores)
         return replace(
-            scores, log_prob=scores.log_prob[kept], sentence=scores.sentence[kept], position=scores.position[kept]
+            scores, log_prob=scores.log_prob[mask], sentence=scores.sentence[mask], position=scores.position[mask]
         )
 
     def _known(self, scores: TokenScores) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """(T,) whether a position is a word of the vocabulary, or an end."""
+        """Return True (T,) for positions with a word of the vocabulary, or an end."""
         vocabulary = frozenset(self.model.vocabulary or ())
-        known = [[*(word in vocabulary for word in sentence), True] for sentence in self.sentences]
+        is_known = [[*(word in vocabulary for word in sentence), True] for sentence in self.sentences]
         return np.array(
-            [known[i][place] for i, place in zip(scores.sentence.tolist(), scores.position.tolist(), strict=True)],
+            [is_known[i][place] for i, place in zip(scores.sentence.tolist(), scores.position.tolist(), strict=True)],
             dtype=bool,
         )
 

@@ -14,7 +14,7 @@ from truesource.evaluation.show.table import Cell, ReportTable, TableRow, number
 from truesource.generator.objectives import OBJECTIVES
 from truesource.grammar.support.records import STRICT, Count, FileName, InnerPath, Positive
 
-REAL, EQUAL, SAMPLED = "treebank", "sampled-equal", "sampled"  #: names of models, by what they were trained on
+REAL, EQUAL, SAMPLED = "treebank", "sampled-equal", "sampled"  #: names of models, by training text
 GRAMMAR = "grammar"
 #: text, sentences, measures (of a model, of the grammar), heading
 COLUMNS: tuple[Column, ...] = (
@@ -26,35 +26,35 @@ COLUMNS: tuple[Column, ...] = (
     ("sampled", "common", ("relative_ppl",), "sampled text\nPPL over bound"),
 )
 REMARKS = {"reference_ppl": "no bound", "bound": "bound"}
-#: what a row says that a model was trained on
+#: names of training texts in rows
 NAMES = {REAL: "the treebank", EQUAL: "as much sampled text", SAMPLED: "the corpus"}
 
 
 @with_config(STRICT)
 class Trained(TypedDict):
-    """Record of the second training of a model."""
+    """The record of the second training of a model."""
 
     sentences: Positive
     words: Positive
     steps: Count
     epochs: float | None
-    scored_step: Count  #: of the state that is scored
-    folder: InnerPath  #: of that state
+    scored_step: Count  #: step of the scored checkpoint
+    folder: InnerPath  #: folder of this checkpoint
 
 
 @with_config(STRICT)
 class TextCounts(TypedDict):
-    """Numbers of sentences of a text that each side can make."""
+    """The numbers of sentences of a text that are possible for each side."""
 
     given: Positive
     impossible: dict[str, Count]
     common: Count
-    lacking: NotRequired[Count]  #: possible for the grammar although it lacks a word
+    lacking: NotRequired[Count]  #: possible in the grammar although it lacks a word
 
 
 @with_config(STRICT)
 class BaselineScore(ScoreRecord):
-    """One number."""
+    """The record of one number."""
 
     model: str
     text: str
@@ -85,14 +85,14 @@ def baseline_table(
     words: str = "all",
     names: Mapping[str, str] | None = None,
 ) -> ReportTable:
-    """A row for the grammar and one for each model, of each group.
+    """Build a row for the grammar and for each model of each group.
 
     Args:
         groups: records of `score_on_text` (`truesource.evaluation.treebank_baseline.measure`), perhaps of both texts,
             by model of a run; a single group without a name has no column for it.
-        title: of the table.
+        title: title of the table.
         words: which words count: all, or those in the vocabulary (known).
-        names: what rows are called, by name of the model in the records.
+        names: names of rows, by name of the model in the records.
     """
     counted = {group: [r for r in records if r["words"] == words] for group, records in groups.items()}
     columns = [c for c in COLUMNS if any(_fits(record, c) for records in counted.values() for record in records)]
@@ -112,8 +112,8 @@ def baseline_table(
         rows=rows,
         title=title,
         text=tuple(range(len(heads))),
-        note="95% intervals, from resampling sentences. Numbers are of the sentences that the grammar and all models"
-        " can make, unless the column says all. On real text the grammar's perplexity is a reference, not a bound.",
+        note="95% intervals, from resampling sentences. Numbers are over sentences possible for grammar and models,"
+        " unless the column says all. On real text the grammar's perplexity is a reference, not a bound.",
     )
 
 
@@ -132,30 +132,30 @@ def _cell(records: Records, model: str, column: Column) -> Cell | None:
 
 
 def coverage_line(counts: Mapping[str, Any], names: Mapping[str, str] | None = None) -> str:
-    """Return how many sentences of a text the grammar and the models can make.
+    """Describe how many sentences of a text are possible in the grammar and the models.
 
     Args:
         counts: ``given``, ``impossible`` by side, ``common``, ``lacking``.
-        names: what models are called, by name in the counts.
+        names: names of models, by name in the counts.
     """
-    given, lost = counts["given"], dict(counts["impossible"])
+    total, lost = counts["given"], dict(counts["impossible"])
     parts = []
     if GRAMMAR in lost:
-        made = given - lost.pop(GRAMMAR)
+        possible = total - lost.pop(GRAMMAR)
         lacking = counts.get("lacking", 0)
         unknown = f", {lacking:,} of them with words that it lacks, read as <unk>" if lacking else ""
-        parts.append(f"the grammar can make {made:,} of {given:,} sentences ({made / given:.1%}){unknown}")
+        parts.append(f"the grammar can make {possible:,} of {total:,} sentences ({possible / total:.1%}){unknown}")
     parts += [f"{(names or {}).get(name, name)} cannot make {number:,}" for name, number in lost.items() if number]
     return "; ".join([*parts, f"{counts['common']:,} are common to all"])
 
 
 def training_table(groups: Mapping[str, Mapping[str, Mapping[str, Any]]], names: Mapping[str, str]) -> ReportTable:
-    """Return how the further models were trained.
+    """Build a table of the trainings of the further models.
 
     Args:
-        groups: by model of the run and what it was trained on: what `truesource.evaluation.treebank_baseline.report`
+        groups: by model of the run and training text: records that `truesource.evaluation.treebank_baseline.report`
             calls `Trained`.
-        names: what they are called.
+        names: names of training texts in the table.
     """
     rows = []
     for group, trained in groups.items():
@@ -170,16 +170,16 @@ def training_table(groups: Mapping[str, Mapping[str, Mapping[str, Any]]], names:
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
-    """Tables for the template; None where no model was trained on the treebank."""
-    found = run.of_models("treebank_baseline", BaselineRecord)
+    """Return tables for the template; None if no model was trained on the treebank."""
+    results = run.of_models("treebank_baseline", BaselineRecord)
     text = run.record("treebank_baseline/text/text.json", TextRecord)
-    if not found or text is None:
+    if not results or text is None:
         return None
-    objectives = [o for o in OBJECTIVES if any(record["objective"] == o for record in found.values())]
+    objectives = [o for o in OBJECTIVES if any(record["objective"] == o for record in results.values())]
     groups = {
-        o: {name: record["records"] for name, record in found.items() if record["objective"] == o} for o in objectives
+        o: {name: record["records"] for name, record in results.items() if record["objective"] == o} for o in objectives
     }
-    known = {
+    known_words = {
         o: records
         for o, records in groups.items()
         if any(score["words"] == "known" for scores in records.values() for score in scores)
@@ -187,30 +187,30 @@ def section(run: MeasuredRun) -> dict[str, Any] | None:
     return {
         "text": text,
         "tables": {o: baseline_table(records, names=NAMES) for o, records in groups.items()},
-        "known": {o: baseline_table(records, words="known", names=NAMES) for o, records in known.items()},
-        "coverage": {name: coverage_line(record["texts"]["real"], NAMES) for name, record in found.items()},
-        "training": training_table({name: record["trained"] for name, record in found.items()}, NAMES),
-        "equal": any(EQUAL in record["trained"] for record in found.values()),
-        "signatures": {name: record["records"][0]["signature"] for name, record in found.items()},
+        "known": {o: baseline_table(records, words="known", names=NAMES) for o, records in known_words.items()},
+        "coverage": {name: coverage_line(record["texts"]["real"], NAMES) for name, record in results.items()},
+        "training": training_table({name: record["trained"] for name, record in results.items()}, NAMES),
+        "equal": any(EQUAL in record["trained"] for record in results.values()),
+        "signatures": {name: record["records"][0]["signature"] for name, record in results.items()},
     }
 
 
 @with_config(STRICT)
 class TextSplitRecord(TypedDict):
-    """One part of the text."""
+    """The record of one split of the text."""
 
     file: FileName
-    trees: Count  #: before sentences of other lengths, or that the training text has too, are left out
+    trees: Count  #: number of trees before sentences are excluded by length or repetition
     outside: Count  #: sentences outside the length range
-    repeated: Count  #: sentences left out because the training text has them too
+    repeated: Count  #: sentences excluded because they are also in the training text
     sentences: Positive
     words: Positive
-    sha256: str  #: of the file
+    sha256: str  #: SHA-256 of the file
 
 
 @with_config(STRICT)
 class TextRecord(TypedDict):
-    """``text.json``: where the sentences are from."""
+    """The content of ``text.json``: source of the sentences."""
 
     format: Literal["truesource treebank text"]
     source: str
@@ -218,6 +218,6 @@ class TextRecord(TypedDict):
     seed: Count
     dev: float  #: share of the training trees
     splits: dict[str, TextSplitRecord]
-    shared_trees: Count  #: held-out trees that the training trees have too
-    shared_sentences: Count  #: held-out sentences, those left out included, that the training text has too
-    held_out: NotRequired[float | str]  #: share of the treebank, or where these trees are from
+    shared_trees: Count  #: held-out trees that are also training trees
+    shared_sentences: Count  #: held-out sentences, including excluded ones, that are also in the training text
+    held_out: NotRequired[float | str]  #: share of the treebank, or source of these trees

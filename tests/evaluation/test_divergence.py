@@ -405,7 +405,7 @@ def test_distributions_that_are_none_are_refused(name: str, code: str) -> None:
 def test_bad_calls_are_refused() -> None:
     with pytest.raises(InputError, match="tables are by position, length, class, frequency"):
         compare_distributions(MODEL, Setting(TAGGED, [["a"]], lengths=SHORT), by=["colour"])  # type: ignore[list-item]
-    with pytest.raises(InputError, match="top is at least 1"):
+    with pytest.raises(InputError, match="top must be at least 1"):
         compare_distributions(MODEL, Setting(TAGGED, [["a"]], lengths=SHORT), top=0)
     with pytest.raises(InputError, match="3 among them is not a sentence"):
         Setting(TAGGED, [["a"], 3], lengths=SHORT)  # type: ignore[list-item]

@@ -120,7 +120,7 @@ def test_only_impossible_samples() -> None:
 def test_reverse_divergence_needs_samples_of_a_causal_model() -> None:
     with pytest.raises(InputError, match="no sentences of the model"):
         reverse_divergence(MODEL, TRUTH, [], lengths=None)
-    with pytest.raises(InputError, match="a masked model has no sentences of its own"):
+    with pytest.raises(InputError, match="a masked model cannot sample sentences"):
         reverse_divergence(replace(MODEL, objective="masked"), TRUTH, [["a"]], lengths=None)
 
 
@@ -166,7 +166,7 @@ def test_what_is_infinite_is_left_out_of_the_kept_comparison() -> None:
 def test_the_kept_truth_is_for_one_vocabulary_and_objective() -> None:
     kept = cache_truth(MODEL, Setting(TRUTH, SENTENCES, lengths=SHORT))
     for other in (replace(MODEL, vocabulary=("a", "b")), replace(MODEL, objective="masked")):
-        with pytest.raises(InputError, match="another objective or other words"):
+        with pytest.raises(InputError, match="another objective or vocabulary"):
             kept.compare(other)
     with pytest.raises(InputError, match="can make none of the 1 sentences"):
         cache_truth(MODEL, Setting(TRUTH, [["zebra"]], lengths=SHORT))

@@ -29,7 +29,7 @@ def test_score_sample_compare_convert(tmp_path: Path, monkeypatch, command) -> N
     Path("lm.arpa").write_text(ARPA)
     Path("text.txt").write_text("a b\na\nb a\n")
     out = command("convert", "lm.arpa", "lm.npz").out
-    assert "Left out the empty sentence" in out
+    assert "Removed the empty sentence" in out
     assert command("sample", "lm.npz", "-n", 60, "-o", "c", "--lengths", "1..5", "--shares", "eval=1").code == 0
     code, out, _ = command("score", "lm.arpa", "c", "--oracle", "lm.npz")
     assert code == 0

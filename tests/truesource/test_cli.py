@@ -166,7 +166,7 @@ BAD = [
         ["training.max_steps", "expected a whole number, not 'few'"],
     ),
     ("train text.txt -o new --set training.max_steps=[1", ["not YAML"]),
-    ("train text.txt -o new --set depth=3", ["as model.KEY=VALUE or training.KEY=VALUE, not as 'depth=3'"]),
+    ("train text.txt -o new --set depth=3", ["--set needs model.KEY=VALUE or training.KEY=VALUE, got 'depth=3'"]),
     ("score folder text.txt --oracle toy.npz --frame odd", ["unknown frame 'odd'; choose one of default, paper"]),
     ("report missing", ["no such run folder", "missing"]),
     ("report folder", ["not the folder of a run"]),
@@ -349,7 +349,7 @@ def test_an_interrupt_is_one_line_and_130(here: Path, command: Command, monkeypa
     monkeypatch.setattr("truesource.grammar.formats.save_grammar", interrupted)
     code, out, err = command("convert", "toy.txt", "new.npz")
     assert (code, out) == (130, "")
-    assert err == "truesource: stopped; what was finished is kept, run the same command again to go on\n"
+    assert err == "truesource: stopped; finished work is kept, run the same command again to resume\n"
     assert not (here / "new.npz").exists()
 
 
@@ -442,7 +442,8 @@ def test_bound_of_text(here: Path, command: Command) -> None:
     assert err == (
         "mixed.txt is no corpus that truesource sampled from this grammar, so this is the perplexity of the grammar on"
         " this text. Other models may be better, unless the text was sampled from the grammar.\n"
-        "1 of 3 sentences cannot be made by the grammar and are left out: line 3 (the grammar lacks the word 'zebra')\n"
+        "1 of 3 sentences have probability 0 in the grammar and are excluded: line 3 (the grammar lacks the word"
+        " 'zebra')\n"
         "Without interval: fewer than 10 sentences.\n"
     )
     assert out.splitlines()[-1] == "Wrote bound.json. Next: truesource score MODEL mixed.txt --oracle toy.npz"
@@ -511,7 +512,7 @@ def test_bound_of_a_corpus_is_conditioned_like_it(here: Path, command: Command) 
     code, out, err = command("bound", "toy.npz", "corpus")
     assert (code, err) == (0, "")
     assert "causal_bound|given:2..8" in out and "sentences:30|impossible:0" in out
-    assert out.splitlines()[-1].startswith("Nothing written; --json FILE keeps")
+    assert out.splitlines()[-1].startswith("Nothing written; --json FILE saves")
     free = command("bound", "toy.npz", "corpus", "--lengths", "none")
     assert "given:none" in free.out
     assert "was sampled with lengths 2..8, but the oracle has no length range, so" in free.err
@@ -575,8 +576,8 @@ def test_train_and_score(here: Path, command: Command) -> None:
     text = command("score", "my model", "mixed.txt", "--oracle", "toy.npz", "--frame", "paper")
     assert text.code == 0
     assert (
-        "1 of 3 sentences are impossible and left out: the oracle cannot make 1; the grammar lacks the word 'zebra'"
-        in text.err
+        "1 of 3 sentences have probability 0 and are excluded: the oracle cannot make 1; the grammar lacks the word"
+        " 'zebra'" in text.err
     )
     assert "eos:out" in text.out
     assert "the grammar lacks the word 'zebra'" in command("score", "my model", "zebra.txt", "--oracle", "toy.npz").err
@@ -657,7 +658,7 @@ def test_the_help_of_train_lists_the_architectures_and_presets(
     monkeypatch.setattr("truesource.terminal.help.WIDTH", 400)
     _, out, _ = command("train", "--help")
     assert ", ".join(names()) in out
-    assert "Architecture, or code of your own; bert, deberta, diffusion, roberta are masked." in out
+    assert "Architecture, or custom code; bert, deberta, diffusion, roberta are masked." in out
     assert all(preset in out for preset in PRESETS)
 
 

@@ -141,7 +141,7 @@ def test_the_first_sentences_are_the_same_for_score_bound_and_compare(here: Path
     assert command("score", "toy/models/counts_2", *ON, "--json", "all.json").code == 0
     assert numbers("all.json")["counts_2", "bound"]["value"] != kept["value"]
     refused = command("compare", "toy", *few, "no.json")
-    assert refused.code == 2 and "--sentences is for models" in refused.err
+    assert refused.code == 2 and "--sentences applies to models" in refused.err
 
 
 def test_a_model_below_the_truth_is_warned_of(here: Path, command: Command) -> None:
@@ -377,22 +377,22 @@ def test_seeds_of_two_runs_come_together_and_other_texts_stay_apart(home: Path, 
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (("own.py:table", *ON), "a comparison takes two models or more and then the corpus, but there is own.py:table"),
-        ((*NETS, *ON), "but there is net with several seeds; name another model"),
-        ((*NETS, "own.py:table", *ON, "--baseline", "gru"), "there is no model 'gru' to be the baseline"),
+        (("own.py:table", *ON), "a comparison needs at least two models followed by the corpus, but got own.py:table"),
+        ((*NETS, *ON), "but got net with several seeds; name another model"),
+        ((*NETS, "own.py:table", *ON, "--baseline", "gru"), "the baseline 'gru' is not a model"),
         (("own.py:begins_a", "own.py:begins_b", *ON), "no sentence of 30 is possible for the oracle and all models"),
         (("own.py:table", "own.py:only_b", *ON), "own.py:only_b: no position is left to compare: of 30 sentences"),
         (("own.py:table", "own.py:table", *ON), "own.py:table is given twice"),
         (("oracle=own.py:table", "own.py:no_b", *ON), "oracle is the name of the truth"),
-        (("own.py:table", "toy", *ON), "toy is the folder of a run; compare runs alone"),
+        (("own.py:table", "toy", *ON), "toy is the folder of a run; compare it with runs"),
         (
             ("own.py:table", "own.py:no_b"),
             "own.py:table is not the folder of a run; to compare models, name their corpus last",
         ),
         (("own.py:table", "own.py:no_b", "nowhere", *ON[1:]), "the last argument is the corpus or text"),
         (("own.py:table", "nothing", *ON), "there is no model 'nothing'"),
-        (("toy", "toy"), "a run is given twice"),
-        (("toy", "--split", "eval"), "--split is for models"),
+        (("toy", "toy"), "a run is repeated"),
+        (("toy", "--split", "eval"), "--split applies to models"),
         (("toy", "--columns", "kl,speed"), "there is no column 'speed'; there are seeds, ppl"),
         (("toy", "--columns", "kl,kl"), "name each column once"),
     ],
@@ -430,7 +430,7 @@ def test_real_text_has_no_truth_to_be_compared_with(here: Path, command: Command
     models = ("own.py:table", "own.py:no_b", "real/held_out.txt")
     found = command("-q", "compare", *models, "--oracle", "toy.txt", "--exact-kl", 5, "--columns", "kl")
     assert found.code == 2
-    assert "this is real text, whose truth is not known, so --exact-kl and --columns" in " ".join(found.err.split())
+    assert "the true distribution of real text is not known, so --exact-kl and --columns" in " ".join(found.err.split())
     assert "NAME=MODEL" in command("compare", "a=own.py:table", "b=own.py:no_b", "a=own.py:no_c", models[-1]).err
 
 
@@ -470,9 +470,9 @@ def test_models_of_variants_are_compared_sentence_by_sentence_as_in_python(varia
     [
         (("original=own.py:table", "mirror=own.py:table"), "not a corpus of variants; did you mean mirror-all"),
         (("own.py:table", "mirror-all=own.py:table"), "as in original=MODEL; the corpora are original and mirror-all"),
-        (("original=own.py:table", "original=own.py:no_b"), "there is original with several seeds"),
+        (("original=own.py:table", "original=own.py:no_b"), "got original with several seeds"),
         (("original=own.py:table", "original=own.py:table"), "own.py:table is given twice"),
-        (("original=own.py:table", "mirror-all=own.py:table", "--oracle", "toy.txt"), "leave --oracle out"),
+        (("original=own.py:table", "mirror-all=own.py:table", "--oracle", "toy.txt"), "remove --oracle"),
     ],
 )
 def test_bad_calls_on_variants(variants: Path, command: Command, call: tuple[str, ...], said: str) -> None:

@@ -116,7 +116,7 @@ def test_tables_that_are_made_where_they_are_named(here: Path, command: Command)
     distances = [record for record in records if record.get("by") == "distance"]
     assert all("|seen:0..4|below:0.05|" in record["signature"] for record in distances)
     refused = command(*CALL, "bert", "corpus", "--oracle", "toy.npz", "--by", "distance")
-    assert refused.code == 2 and "it has no divergence by distance; give a causal one" in refused.err
+    assert refused.code == 2 and "it has no divergence by distance; use a causal one" in refused.err
 
 
 def test_the_numbers_are_those_of_score(here: Path, command: Command) -> None:
@@ -179,7 +179,8 @@ def test_text_with_impossible_sentences(here: Path, command: Command) -> None:
     found = command(*CALL, "gpt2", "text.txt", "--oracle", "toy.npz", "--json", "d.json")
     assert found.code == 0
     assert found.err == (
-        "1 of 2 sentences are impossible and left out: the oracle cannot make 1; the grammar lacks the word 'zebra'\n"
+        "1 of 2 sentences have probability 0 and are excluded: the oracle cannot make 1; the grammar lacks the word"
+        " 'zebra'\n"
     )
     assert "given:none" in str(records_of(here / "d.json")["kl"]["signature"])
 
@@ -207,7 +208,7 @@ def test_samples_as_a_folder(here: Path, command: Command) -> None:
     found = command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--model-samples", "own", "--json", "d.json")
     assert found.code == 0
     cut = int(found.err.split()[0])
-    assert found.err == f"{cut} of 40 sentences of the model were cut and are left out\n"
+    assert found.err == f"{cut} of 40 sentences of the model were truncated and are excluded\n"
     assert f"samples:{40 - cut}" in str(records_of(here / "d.json")["samples_impossible"]["signature"])
     for other in ("nucleus", "hot"):
         refused = command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--model-samples", other)
@@ -237,7 +238,7 @@ def test_samples_as_a_folder(here: Path, command: Command) -> None:
         ("gpt2 corpus --oracle toy.npz --lengths 9", "6..25 (inclusive) or none, got '9'"),
         ("gpt2 corpus --oracle toy.npz --json toy.npz", "will not overwrite toy.npz without --force"),
         ("gpt2 corpus --oracle toy.npz --figure toy.npz", "will not overwrite toy.npz without --force"),
-        ("bert corpus --oracle toy.npz --model-samples text.txt", "a masked model has no sentences of its own"),
+        ("bert corpus --oracle toy.npz --model-samples text.txt", "a masked model cannot sample sentences"),
     ],
 )
 def test_bad_input_is_one_sentence(line: str, part: str, here: Path, command: Command) -> None:
@@ -283,7 +284,7 @@ def test_groups_of_no_tokens_have_no_row() -> None:
     rows = [{**record, "group": name, "tokens": tokens} for name, tokens in (("NP", 20.4), ("X", 0.3), ("VP", 0.6))]
     table = group_table("phrase", {"net": {"records": rows}})
     assert [row.cells[0] for row in table.rows] == ["NP", "VP"]
-    assert "fewer than 0.5 expected tokens are left out" in (table.note or "")
+    assert "fewer than 0.5 expected tokens are excluded" in (table.note or "")
     mass = {**record, "by": "probability", "group": "impossible", "name": "model_mass", "tokens": 0.0}
     assert [row.cells[0] for row in group_table("probability", {"net": {"records": [mass]}}).rows] == ["impossible"]
     assert "left out" not in (group_table("phrase", {"net": {"records": rows[:1]}}).note or "")

@@ -84,7 +84,7 @@ def test_one_seed_one_text_and_jobs_share_the_work(here: Path, command: Command)
     a, b, c = (SampleFolder.load(here / name) for name in "abc")
     assert a.sentences() == b.sentences() != c.sentences()
     part = command("generate", "gpt2", "-n", 50, "--seed", 5, "-o", "jobs", "--shard", "1/2")
-    assert part.last.startswith("Wrote this job's shards of jobs. Next: the other jobs")
+    assert part.last.startswith("Wrote this job's shards of jobs. Next: run the other jobs")
     assert command("generate", "gpt2", "-n", 50, "--seed", 5, "-o", "jobs", "--shard", "0/2").code == 0
     assert SampleFolder.load(here / "jobs").digest == a.digest
 
@@ -103,7 +103,7 @@ def test_samples_are_sentences_to_other_verbs(here: Path, command: Command) -> N
     assert f"{finished.count([])} of 80 sentences of samples have no words" in done.err
     impossible = [s for s in finished if len(s) == 1 or "<unk>" in s]
     scored = len(finished) - finished.count([])
-    assert f"{len(impossible)} of {scored} sentences are impossible and left out" in done.err
+    assert f"{len(impossible)} of {scored} sentences have probability 0 and are excluded" in done.err
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,8 @@ def test_it_says_what_it_read_and_what_came_of_it(here: Path, command: Command) 
     held_out = pcfg.meta["held_out"]
     value = f"{held_out['log_likelihood_per_token']:.4f}"
     assert (
-        found["held"] == f"held out   {value} nats per token of 1 of 3 trees; the other 2 are impossible and left out"
+        found["held"]
+        == f"held out   {value} nats per token of 1 of 3 trees; the other 2 have probability 0 and are excluded"
     )
     assert found["grammar"].startswith(f"grammar    {len(pcfg.symbols)} symbols of 8 labels; rules: ")
     assert found["filter"].startswith("filter     ")
@@ -97,7 +98,7 @@ def test_lexicon_parse_reads_unseen_words(method: str, here: Path, command: Comm
     cycles = ("--cycles", 1) if method == "split-merge" else ()
     code, out, _ = command("induce", "bank.mrg", "-o", "new.npz", *cycles, "--lexicon", "parse", "--method", method)
     assert code == 0
-    assert "classes of words, made of 12 seen 20 times or fewer" in out
+    assert "word classes, learned from 12 words seen 20 times or fewer" in out
     assert out.splitlines()[-1].endswith("Next: truesource parse new.npz TEXT -o trees.mrg --method max-rule")
     pcfg = PCFG.load(here / "new.npz")
     np.testing.assert_allclose(pcfg.row_sums, 1.0, rtol=0, atol=1e-12)
@@ -213,7 +214,10 @@ def test_reestimation_scores_what_is_held_out_and_forgets_idle_words(here: Path,
     assert pcfg.meta["license"] == "CC0"
     assert "filter" not in pcfg.meta
     value = math.log(3 / 4 * 1 / 3)
-    assert f"held out: {value:.6f} nats per token of 1 of 2 sentences; the other 1 are impossible and left out" in out
+    assert (
+        f"held out: {value:.6f} nats per token of 1 of 2 sentences; the other 1 have probability 0 and are excluded"
+        in out
+    )
     assert pcfg.meta["held_out"]["log_likelihood_per_token"] == pytest.approx(value)
     rows = command("inspect", "new.npz", "more.txt").out.splitlines()
     assert "unknown words: 1 tokens (50.00%), 1 types (50.00%): z (1)" in rows

@@ -116,7 +116,7 @@ def test_cite_lists_the_sources_of_all_languages(command: Command, folder: Path)
     plain = command("cite").out
     assert all(each.citation in plain for each in languages().values())
     PCFG.from_text("S -> a 1").save("own.npz")
-    assert "cite where it is from" in command("cite", "own.npz").out
+    assert "cite its source" in command("cite", "own.npz").out
     assert "language" not in command("inspect", "own.npz").out
     (folder / "empty").mkdir()
     for wrong in ("empty", "dick:k=2", "none.npz"):

@@ -87,7 +87,7 @@ def test_pieces_without_scores_get_some(asked: str | None, used: str, here: Path
     options = () if asked is None else ("--proposal", asked)
     found = command(*CALL, "bpe.json", "text.txt", *options, "--json", "l.json")
     assert found.code == 0
-    assert ("fitted to this very text (3 documents)" in found.err) == (used == "fitted")
+    assert ("fitted to this same text (3 documents)" in found.err) == (used == "fitted")
     records = records_of(here / "l.json")
     assert f"scores:{used}" in records["entropy"]["signature"]
     assert "own_below_best" not in records
@@ -99,7 +99,7 @@ def test_pieces_without_scores_get_some(asked: str | None, used: str, here: Path
 def test_a_text_of_one_sentence_is_warned_of(here: Path, command: Command) -> None:
     (here / "one.txt").write_text("the cat sat on the mat\n", encoding="utf-8")
     found = command(*CALL, "bpe.json", "one.txt", "--json", "l.json")
-    assert found.code == 0 and "fitted to this very text (1 document)" in found.err
+    assert found.code == 0 and "fitted to this same text (1 document)" in found.err
     assert command(*CALL, "unigram.json", "one.txt").err == ""
 
 
@@ -119,8 +119,8 @@ def test_what_the_tokeniser_changes_or_cannot_read_is_said(here: Path, command: 
     found = command(*CALL, "lower.json", "odd.txt", "--json", "l.json")
     assert found.code == 0
     set_aside, spaced, changed, fitted = found.err.splitlines()
-    assert "fitted to this very text (3 documents)" in fitted
-    assert set_aside.startswith("Warning: 2 of 5 documents of odd.txt (lines 4, 5) are left out: no piece spells ")
+    assert "fitted to this same text (3 documents)" in fitted
+    assert set_aside.startswith("Warning: 2 of 5 documents of odd.txt (lines 4, 5) are excluded: no piece spells ")
     assert "'Ω'" in set_aside
     assert "alters characters of 1 of 5 documents of odd.txt (line 2)" in changed
     assert "alters white space of 1 of 5 documents of odd.txt (line 3)" in spaced
@@ -156,7 +156,7 @@ def test_a_corpus_folder_is_read_by_split(here: Path, command: Command) -> None:
         (("unigram.json", "strange.txt"), "no document has a segmentation: no piece spells 'Ω' (strange.txt:1)"),
         (
             ("bpe.json", "text.txt", "--proposal", "own"),
-            "a bpe tokeniser has no scores of its own; use fitted, or uniform",
+            "a bpe tokeniser has no scores; use fitted or uniform ones",
         ),
         (("unigram.json", "text.txt", "--json", "text.txt"), "will not overwrite text.txt without --force"),
         (("text.txt", "text.txt"), "this is no SentencePiece model, nor a tokenizer.json (text.txt)"),
@@ -188,4 +188,4 @@ def test_options_of_models_are_refused(here: Path, command: Command) -> None:
         found = command(*CALL, "unigram.json", "text.txt", *options)
         assert found.code == 2 and "--lattice runs no model" in found.err and name in found.err
     found = command("evaluate", "tokenisation", "unigram.json", "text.txt", "--list-words", 3)
-    assert found.code == 2 and "--list-words is of --lattice" in found.err
+    assert found.code == 2 and "--list-words needs --lattice" in found.err

@@ -133,7 +133,7 @@ def test_nothing_is_written_unless_asked(here: Path, command: Command) -> None:
     before = set(here.iterdir())
     code, out, _ = command(*CALL, "words.txt", "--reference", "bank.mrg", "--lengths", "none")
     assert code == 0
-    assert out.rstrip().endswith("--json FILE keeps these numbers. Next: truesource cite")
+    assert out.rstrip().endswith("--json FILE saves these numbers. Next: truesource cite")
     assert set(here.iterdir()) == before
 
 

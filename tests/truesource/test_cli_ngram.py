@@ -47,7 +47,7 @@ def test_train_and_score(command: Command, grammar: Path, tmp_path: Path) -> Non
     for name, excluded in (("kn", 1), ("mle", 2)):  # the third sentence is none of the grammar
         done = command("score", tmp_path / name, held_out, "--oracle", grammar)
         assert done.code == 0, done.err
-        assert f"{excluded} of 4 sentences are impossible and left out" in done.err
+        assert f"{excluded} of 4 sentences have probability 0 and are excluded" in done.err
         assert "transformers" not in done.err
     nothing = write(tmp_path / "nothing.txt", "a dog walks")
     done = command("score", tmp_path / "mle", nothing, "--oracle", grammar)
@@ -61,15 +61,15 @@ def test_both_sides_are_counted_apart_where_a_model_is_divided_by_word_frequenci
     text = write(tmp_path / "train.txt", *["the dog walks", "man walks"] * 4)
     held_out = write(tmp_path / "eval.txt", "the dog walks", "the cat sees the dog", "walks zebra", "man walks")
     assert command("train", text, "--model", "ngram", "--preset", "paper", "-o", tmp_path / "mle").code == 0
-    sides = "left out: the oracle cannot make 1 and the model cannot make 2"
+    sides = "excluded: the oracle cannot make 1 and the model cannot make 2"
     for verb in (("score",), ("evaluate", "pplu")):
         done = command(*verb, tmp_path / "mle", held_out, "--oracle", grammar)
         assert (done.code, done.err) == (
             0,
-            f"2 of 4 sentences are impossible and {sides}; the grammar lacks the word 'zebra'\n",
+            f"2 of 4 sentences have probability 0 and are {sides}; the grammar lacks the word 'zebra'\n",
         )
     done = command("evaluate", "pplu", tmp_path / "mle", held_out)
-    assert done.err == "2 of 4 sentences are impossible and left out: the model cannot make 2\n"
+    assert done.err == "2 of 4 sentences have probability 0 and are excluded: the model cannot make 2\n"
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
@@ -84,7 +84,7 @@ def test_pieces_of_words(command: Command, grammar: Path, kind: str, tmp_path: P
     done = command("score", tmp_path / "m", held_out, "--oracle", grammar, "--json", tmp_path / "s.json")
     assert done.code == 0, done.err
     assert "reading:pieces/bow/bos=2/eos=3" in (tmp_path / "s.json").read_text()
-    assert "1 of 3 sentences are impossible and left out" in done.err  # the p of park was not seen in training
+    assert "1 of 3 sentences have probability 0 and are excluded" in done.err  # the p of park was not seen in training
     done = command("generate", tmp_path / "m", "-n", 20, "-o", tmp_path / "drawn")
     assert done.code == 0, done.err
     done = command("evaluate", "divergence", tmp_path / "m", held_out, "--oracle", grammar)
@@ -211,7 +211,7 @@ def test_the_language_of_a_model_is_written_as_a_grammar(command: Command, tmp_p
         assert command("train", text, "--model", "ngram", *options, "-o", tmp_path / name).code == 0
         done = command("convert", tmp_path / name, tmp_path / f"{name}.npz")
         assert done.code == 0, done.err
-        assert ("Left out the empty sentence" in done.out) == (name == "kn")
+        assert ("Removed the empty sentence" in done.out) == (name == "kn")
         record = tmp_path / f"{name}.json"
         assert command("score", tmp_path / name, text, "--oracle", tmp_path / f"{name}.npz", "--json", record).code == 0
         relative = next(row["value"] for row in json.loads(record.read_text()) if row["name"] == "relative_ppl")

@@ -72,7 +72,7 @@ def test_a_model_is_measured(here: Path, model: str, command: Command) -> None:
     assert again.code == 0
     assert (here / "again.json").read_text("utf-8") == (here / "p.json").read_text("utf-8")
     assert again.last.startswith("Wrote again.json. Next: ")
-    assert command(*MAKE, model).last.startswith("Nothing written; --json FILE keeps these numbers. Next: ")
+    assert command(*MAKE, model).last.startswith("Nothing written; --json FILE saves these numbers. Next: ")
 
 
 def test_lengths_are_those_of_the_models_corpus_or_all(here: Path, model: str, command: Command) -> None:
@@ -161,7 +161,7 @@ def test_phenomena_are_chosen_and_absent_ones_told(here: Path, command: Command)
         ((), "--output"),
         (
             ("--output", "p", "--json", "j"),
-            "--json and --figure are for a model's scores; name a model, or leave them out",
+            "--json and --figure are for a model's scores; name a model, or remove them",
         ),
         (("--output", "g.npz"), "will not overwrite g.npz without --force"),
         (

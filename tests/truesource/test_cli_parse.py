@@ -403,7 +403,7 @@ def test_raw_text_keeps_the_place_of_every_word(here: Path, command: Command) ->
     (here / "news.txt").write_bytes(RAW.encode())
     call = ("parse", "raw.txt", "news.txt", "--raw", "--splitting", "lines", "-o")
     code, out, err = command(*call, "trees", "--workers", 2, "--shard-size", 1)
-    assert code == 0 and out.startswith("raw text, cut into sentences by lines\n")
+    assert code == 0 and out.startswith("raw text, split into sentences by lines\n")
     assert err.startswith("2 of 2 sentences cannot be made by the grammar, they have no tree: sentences 1, 2 (")
     table = rows(here / "trees")
     assert [row["line"] for row in table] == [1, 3]

@@ -126,7 +126,7 @@ def test_word_frequencies_of_a_text(here: Path, command: Command) -> None:
         (("model", "text.txt", "--counted", "other.txt"), "unigram train or model counts; give both"),
         (("model", "text.txt", "--unigram", "model"), "name their text as counted"),
         (("model", "text.txt", "--unigram", "oracle"), "needs the grammar"),
-        (("model", "text.txt", "--senses", "9"), "name its grammar: --oracle GRAMMAR"),
+        (("model", "text.txt", "--senses", "9"), "add its grammar: --oracle GRAMMAR"),
         (("model", "text.txt", "--figure", "x.svg"), "--figure draws the curves of --reduce"),
         (("model", "text.txt", "--reduce", "--frame", "paper"), "--reduce counts every position"),
         (("model", "text.txt", "--split-words", "zebra"), "none of the words to split"),

@@ -130,7 +130,7 @@ def test_the_same_figure_has_the_same_bytes(command: Command, runs: Path, tmp_pa
         (["--figures", "-o", "x.pdf"], "--figures lists the figures"),
         (["--figures", "--font-size", "8"], "are for one figure"),
         (["--figure-size", "5x4"], "are for one figure"),
-        (["second", "--figures"], "name one run"),
+        (["second", "--figures"], "name only one run"),
     ],
 )
 def test_mistakes_are_named(

@@ -34,13 +34,13 @@ def test_splits_are_explained(here: Path, command: Command) -> None:
     code, out, _ = command("sample", "toy.npz", "-n", 400, "-o", "a", *SPLIT)
     assert code == 0
     assert "of test (" in out
-    assert "of its different sentences) also occur in train" in " ".join(out.split())
+    assert "of its sentence types) also occur in train" in " ".join(out.split())
     out = command("sample", "toy.npz", "-n", 400, "-o", "b", *SPLIT, "--overlap", "disjoint").out
     excluded = Corpus.load(here / "b").record["splits"]["test"]["excluded"]
     assert f"test: earlier splits hold exactly {excluded['probability']:.6g} of the probability" in out
     assert f"add {excluded['log_correction']:.6g} nats" in " ".join(out.split())
     out = command("sample", "toy.npz", "-n", 200, "-o", "c", *SPLIT, "--overlap", "unique").out
-    assert "sentences drawn repeated an earlier one" in out
+    assert "sampled sentences repeated an earlier one" in out
     twice = command("bound", "toy.npz", "c", "--split", "test").err
     assert "no sentence occurs twice in c" in " ".join(twice.split())
     assert command("bound", "toy.npz", "a", "--split", "test").err == ""
@@ -214,7 +214,7 @@ def test_an_inconsistent_grammar_is_sampled_in_the_way_that_its_refusal_names(he
     call = ("sample", "grows.txt", "-n", 40, "--shares", "train=1", "-o", "c")
     refused = command(*call)
     assert refused.code == 2 and not (here / "c").exists()
-    way_out = re.search(r"to sample it as it is, give a range of lengths, such as (--lengths) (\S+) \(", refused.err)
+    way_out = re.search(r"to sample this grammar, give a range of lengths, such as (--lengths) (\S+) \(", refused.err)
     assert way_out is not None
     assert command(*call, *way_out.groups()).last.startswith("Wrote c: 40 sentences")
     assert Corpus.load(here / "c").record["call"]["lengths"] == way_out[2]

@@ -154,7 +154,7 @@ def test_a_cell_that_diverges_does_not_stop_the_others(
     assert found.last.startswith("Wrote runs/toy/report.html")
     said = found.err.replace("\n", " ")
     assert "failed: gpt2-1x8, 10 sentences, seed 1: the dev loss is nan at step 2; lower the learning rate" in said
-    assert said.strip().endswith("truesource: 1 cell failed; repeat the command to try again")
+    assert said.strip().endswith("truesource: 1 cell failed; repeat the command to retry")
     first = weights(here / "runs" / "toy")
     assert [name.split("-")[2] for name in first] == ["n20"]
     assert command(*CALL, "sweep.yaml").code == 0
@@ -323,7 +323,7 @@ def test_a_cell_at_work_in_another_process_is_left_alone(here: Path, command: Co
     (other,) = [name for name in read_plan(here / "runs" / "toy")["cells"] if "-n20-" in name]
     with locked_elsewhere(cells / other):
         found = command(*CALL, "sweep.yaml")
-    assert found.code == 0 and "1 of 2 cells are not finished; they are left out" in found.err
+    assert found.code == 0 and "1 of 2 cells are not finished and are excluded" in found.err
     assert [path.name for path in cells.glob("gpt2*")] != [] and not (cells / other).exists()
     assert command(*CALL, "sweep.yaml").code == 0 and (cells / other).exists()
 

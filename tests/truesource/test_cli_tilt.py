@@ -100,8 +100,8 @@ def test_a_sum_that_is_infinite_over_all_lengths_is_taken_over_those_that_are_gi
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ((), "say how to tilt"),
-        (("--count", "b=1", "--power", 2), "say how to tilt"),
+        ((), "the tilt is not specified"),
+        (("--count", "b=1", "--power", 2), "the tilt is not specified"),
         (("--count", "b"), "expecting a count such as"),
         (("--count", "b=1", "--beta", 1, "--complement"), "exclude each other"),
         (("--count", "b=1", "--regex", ".* c"), "needs --beta"),

@@ -88,7 +88,7 @@ def test_estimators_stand_side_by_side_and_everything_is_written(here: Path, com
     assert of_exact["log_p"].sum() == pytest.approx(by["exact"]["log_p"]["value"], rel=1e-12)
     assert (of_exact["entropy"] > 0.0).any()
     drawn = "".join(ElementTree.parse(here / "t.svg").getroot().itertext())
-    assert "marginal gap, nats a piece" in drawn
+    assert "marginal gap, nats per piece" in drawn
     assert "true NLL" not in drawn
 
 
@@ -155,7 +155,7 @@ def test_the_distance_to_the_truth_is_divided(here: Path, command: Command) -> N
     for name in ("tokenisation_gap_per_word", "true_nll_per_word"):
         assert f" {value[name]:.4f} " in found.out or f" {value[name]:.6f} " in found.out
     drawn = "".join(ElementTree.parse(here / "t.svg").getroot().itertext())
-    for text in ("true NLL", "tokenisation gap", "the gaps alone, with 95% interval"):
+    for text in ("true NLL", "tokenisation gap", "the two gaps, with 95% intervals"):
         assert text in drawn
 
 
@@ -306,11 +306,11 @@ def test_texts_that_are_too_long_are_left_out_where_that_is_asked_for(here: Path
     refused = command(*call, "--no-leave-out-long")
     assert refused.code == 2
     assert "text 2: the window of narrow is too short: the canonical tokenisation of a text has " in refused.err
-    assert "the model reads 12; divide the text, or leave it out with --leave-out-long" in refused.err
+    assert "the model reads 12; divide the text, or exclude it with --leave-out-long" in refused.err
     found = command(*call)
     assert found.code == 0
     assert found.err == (
-        "Warning: 1 of 3 documents of odd.txt are left out; the canonical tokenisation has more tokens than the 12 that"
+        "Warning: 1 of 3 documents of odd.txt are excluded; the canonical tokenisation has more tokens than the 12 that"
         " the model reads\n"
     )
     assert records_of(here / "t.json", run="wr")["documents"]["value"] == 2
@@ -432,10 +432,10 @@ def test_what_the_tokeniser_reads_otherwise_is_said_and_counted(here: Path, comm
     found = command(*call)
     assert found.code == 0
     one, two, three = found.err.splitlines()
-    assert one.startswith("Warning: 1 of 4 documents of odd.txt (line 2) are left out: no piece spells ")
+    assert one.startswith("Warning: 1 of 4 documents of odd.txt (line 2) are excluded: no piece spells ")
     assert "'z'" in one
     assert two.startswith("Warning: the tokeniser alters white space of 1 of 4 documents of odd.txt (line 3)")
-    assert three.startswith("Warning: 1 sentences of odd.txt that the tokeniser alters are left out")
+    assert three.startswith("Warning: 1 sentences of odd.txt that the tokeniser alters are excluded")
     assert records_of(here / "t.json", run="exact")["documents"]["value"] == 3
     assert records_of(here / "t.json", run="exact")["left_out"]["value"] == 1
     characters = len("the cat") + len("a  seat ") + len("the heath")
@@ -462,9 +462,9 @@ def test_values_out_of_range_are_refused(option: str, here: Path, command: Comma
         ("unigram empty.txt", "this line is empty; expecting one document a line (empty.txt:2)"),
         ("unigram blank.txt", "the file is empty; expecting one document a line"),
         ("unigram foreign.txt", "none of the 2 texts can be segmented into pieces"),
-        ("unigram corpus --estimators exact,magic", "no estimator is called 'magic'; there are auto, exact, "),
-        ("unigram corpus --estimators ,", "name at least one estimator; there are auto, exact"),
-        ("unigram corpus --estimators wr,wr", "an estimator stands twice in wr,wr"),
+        ("unigram corpus --estimators exact,magic", "there is no estimator 'magic'; choose one of auto, exact, "),
+        ("unigram corpus --estimators ,", "no estimator is given; name at least one of auto, exact"),
+        ("unigram corpus --estimators wr,wr", "an estimator is repeated in wr,wr"),
         ("unigram corpus --estimators wor --samples 1", "wor needs at least 2 samples, got 1"),
         ("unigram corpus --inverse-temperature inf", "--inverse-temperature: "),
         ("unigram long.txt --estimators exact", "text 2 has too many segmentations for exact; use dpf (long.txt)"),
@@ -473,7 +473,7 @@ def test_values_out_of_range_are_refused(option: str, here: Path, command: Comma
         ("unigram corpus --oracle toy.npz --out-of-domain respell=2", "above 0 and at most 1, got 2"),
         ("unigram corpus --word-table toy.npz", "will not overwrite toy.npz without --force"),
         ("unigram corpus --oracle missing.npz", "missing.npz"),
-        ("unigram corpus --no-oracle --out-of-domain zipf=2", "name it with --oracle"),
+        ("unigram corpus --no-oracle --out-of-domain zipf=2", "add it with --oracle"),
         ("unigram corpus --oracle toy.npz --out-of-domain nothing", "there is no variant 'nothing'"),
         ("unigram corpus --lengths 9", "6..25 (inclusive) or none, got '9'"),
         ("unigram corpus --json toy.npz", "will not overwrite toy.npz without --force"),
@@ -508,8 +508,8 @@ def test_where_cuts_do_not_fit_the_window_the_sum_is_over_the_others(here: Path,
     found = command(*call, "--grid", "--caching", "--canonical", "--word-table", "w.parquet", "--json", "t.json")
     assert found.code == 0, found.err
     assert found.err == (
-        "Warning: two.txt: 1 of 2 documents have cuts of more than the 12 tokens that narrow reads; their sums are over"
-        " the cuts that fit, a lower bound of P\n"
+        "Warning: two.txt: 1 of 2 documents have segmentations of over 12 tokens, which narrow cannot read; their sums"
+        " are over the segmentations that fit, a lower bound of P\n"
     )
     model: Any = load_model("narrow")
     inventory = model.pieces.inventory

@@ -128,10 +128,10 @@ def test_scores_of_cuts_are_fitted_to_all_sets(here: Path, sets: list[str], comm
 @pytest.mark.parametrize(
     ("also", "part"),
     [
-        (("home.txt",), "two sets of texts are called 'home'; name them, NAME=TEXT"),
+        (("home.txt",), "two sets of texts have the name 'home'; give them different names, NAME=TEXT"),
         (("x=away.txt", "x=corpus"), "two files of --also are called 'x'"),
-        (("pooled=away.txt",), "a set of texts cannot be called 'pooled'"),
-        (("a|b=away.txt",), "a set of texts cannot be called 'a|b'"),
+        (("pooled=away.txt",), "'pooled' is not a name for a set of texts"),
+        (("a|b=away.txt",), "'a|b' is not a name for a set of texts"),
         (("missing.txt",), "missing.txt"),
         (("x=foreign.txt",), "none of the 1 texts can be segmented into pieces: no piece spells"),
         (("x=long.txt",), "text 1 has too many segmentations for exact; use dpf (long.txt)"),
@@ -157,6 +157,6 @@ def test_a_set_that_is_too_long_is_named(here: Path, command: Command) -> None:
     found = command(*call)
     assert found.code == 0
     assert found.err == (
-        "Warning: 1 of 2 documents of odd.txt are left out; the canonical tokenisation has more tokens than the 12 that"
+        "Warning: 1 of 2 documents of odd.txt are excluded; the canonical tokenisation has more tokens than the 12 that"
         " the model reads\n"
     )

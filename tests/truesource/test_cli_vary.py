@@ -63,7 +63,10 @@ def test_files_table_and_numbers(here: Path, command: Command) -> None:
         for value in (expected.divergence.forward_per_token, expected.divergence.backward_per_token):
             assert (f"{value:.4f}" if value is not None else " - ") in row
     assert "mirror=all: KL(P||Q) is missing: the original uses NP -> DT NN, which the variant does not have" in out
-    assert "derivations of P and Q correspond one to one; compared in pairs, KL(P||Q) 0.0000, KL(Q||P) 0.0000" in out
+    assert (
+        "derivations of P and Q correspond one to one; over corresponding derivations, KL(P||Q) 0.0000, KL(Q||P) 0.0000"
+        in out
+    )
     assert out.splitlines()[-1].endswith("Next: truesource sample v/mirror-all.npz -n 100000 --lengths 2..8 -o corpus/")
 
 

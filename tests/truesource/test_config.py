@@ -108,11 +108,11 @@ def test_what_is_written_down_reads_back(name: str, tmp_path: Path) -> None:
         (BASE + "seed: 4294967296\n", ["seed", "expected less than 4,294,967,296"]),
         (
             BASE + "models: [{name: m, preset: tiny, training: {mask_probability: 0.2}}]\n",
-            ["training.mask_probability: gpt2 masks no words; leave it out"],
+            ["training.mask_probability: gpt2 masks no words; remove it"],
         ),
         (
             BASE + "models: [{name: m, preset: tiny, training: {snapshots: log, snapshot_every: 5}}]\n",
-            ["training.snapshot_every: it is for snapshots: linear; leave it out"],
+            ["training.snapshot_every: it is for snapshots: linear; remove it"],
         ),
         (BASE + "corpus: {lengths: 6-25}\n", ["corpus.lengths", "6..25", "'6-25'"]),
         (BASE + "corpus: {lengths: 6}\n", ["corpus.lengths", "6..25"]),
@@ -146,7 +146,7 @@ def test_what_is_written_down_reads_back(name: str, tmp_path: Path) -> None:
             BASE + "corpus: {lengths: 1..128}\nmodels: [{name: m, preset: tiny}]\n",
             ["up to 128 words", "m; set its model.max_positions to 130"],
         ),
-        (BASE + "models: [{name: oracle, preset: tiny}]\n", ["oracle is what the truth is called"]),
+        (BASE + "models: [{name: oracle, preset: tiny}]\n", ["oracle is a name of the truth"]),
         ("", ["must be a mapping"]),
         ("- a\n- b\n", ["must be a mapping"]),
     ],
@@ -242,9 +242,9 @@ def test_nothing_is_guessed_where_no_key_is_similar(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "part"),
     [
-        ("seed", "as key.subkey=value"),
-        ("=3", "as key.subkey=value"),
-        ("corpus..lengths=3", "as key.subkey=value"),
+        ("seed", "needs key.subkey=value"),
+        ("=3", "needs key.subkey=value"),
+        ("corpus..lengths=3", "needs key.subkey=value"),
         ("seed=[1", "not YAML"),
         ("name.first=a", "name is a single value"),
         ("models.first.name=a", "models is a list, so models.first.name cannot be set; name an entry by its number"),

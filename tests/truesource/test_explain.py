@@ -239,7 +239,7 @@ def test_bad_calls_get_one_sentence(place: Path, command: Command) -> None:
     Path("why").mkdir()
     Path("why/mine.txt").write_text("x", "utf-8")
     foreign = command(*call())
-    assert foreign.code == 2 and "is no explanation" in foreign.err
+    assert foreign.code == 2 and "is not an explanation" in foreign.err
     text = command("explain", "model", "toy.txt", "--oracle", "toy.txt", "-o", "w")
     assert text.code == 2 and "name the corpus folder" in text.err
     twice = command("explain", "model", "corpus", "--oracle", "toy.txt", "-o", "w", "--levers", "steps,steps")

@@ -15,7 +15,7 @@ from command_line import Command
 from truesource.cli.main import explain
 
 GRAMMAR = "S -> S S 0.3 | a 0.5 | b 0.2\n"
-STOPPED = "truesource: stopped; what was finished is kept, run the same command again to go on\n"
+STOPPED = "truesource: stopped; finished work is kept, run the same command again to resume\n"
 
 
 @pytest.fixture

@@ -103,7 +103,7 @@ def test_a_model_is_compared_with_the_truth_of_a_split_that_leaves_sentences_out
         (
             "corpus",
             ["--oracle-monitor-split", "test"],
-            "no split 'test' to compare the model with the truth on; it has train, dev",
+            "no split 'test' on which to compare the model with the truth; it has train, dev",
         ),
     ],
 )
@@ -117,7 +117,7 @@ def test_where_there_is_nothing_to_compare_on(
 
 
 def test_a_corpus_without_sentences_to_compare_on(folder: Path) -> None:
-    with pytest.raises(InputError, match="no sentences to compare"):
+    with pytest.raises(InputError, match="no sentences on which to compare"):
         OracleMonitor(Setting(PCFG.load(folder / "toy.npz"), []))
 
 

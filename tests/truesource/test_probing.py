@@ -220,7 +220,7 @@ def test_gaps_long_sentences_and_single_labels_are_named(here: Path, command: Co
     text.write_text("cat dog\n" * 9, encoding="utf-8")
     found = command(*CALL, "models/kept", text, "--oracle", tmp_path / "one.npz")
     assert found.code == 2
-    assert "a probe needs two labels or more to tell apart, but here the label is always A" in found.err
+    assert "a probe needs at least two labels, but here the label is always A" in found.err
 
 
 def test_lengths_that_no_sentence_has_leave_out_correlations_alone(

@@ -145,7 +145,7 @@ def test_what_cannot_be_compared_is_refused(finished: Path, tmp_path: Path) -> N
     run(copy, "corpus.lengths=3..3", "models=[]")
     note = json.loads((copy / "runs" / "toy" / "stages.json").read_text("utf-8"))["stages"]["naturalness"]["unmeasured"]
     assert note["code"] == "too-few-sentences"
-    assert "held-out trees of 3..3 words, of which there are 0; hold out more" in note["reason"]
+    assert "held-out trees of 3..3 words, but there are only 0; hold out more" in note["reason"]
     with pytest.raises(InputError, match=r"compares with held-out trees, so it needs a treebank"):
         load_config(copy / "toy.yaml", ["treebank=null", "grammar={method: file, file: toy.txt}"])
 

@@ -267,15 +267,15 @@ def test_a_damaged_file_is_named(finished: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "part"),
     [
-        ("estimators=[magic]", "no estimator is called 'magic'; there are auto, exact"),
+        ("estimators=[magic]", "there is no estimator 'magic'; choose one of auto, exact"),
         ("estimators=[]", "name at least one estimator"),
         ("samples=1", "wor1 needs at least 3 samples, got 1"),
         ("particle=3", "unknown key"),
         ("out_of_domain=[respell=2]", "above 0 and at most 1, got 2"),
         ("inverse_temperature=-1", "expected 0 or more, not -1"),
-        ("also={eval: toy.txt}", "two sets of texts are called 'eval'"),
-        ("also={a b: toy.txt}", "a set of texts cannot be called 'a b'"),
-        ("end=false", "out_of_domain and per_document are of the distance to the truth, which needs the end"),
+        ("also={eval: toy.txt}", "two sets of texts have the name 'eval'"),
+        ("also={a b: toy.txt}", "'a b' is not a name for a set of texts"),
+        ("end=false", "out_of_domain and per_document need the end of texts"),
     ],
 )
 def test_bad_settings(setting: str, part: str, finished: Path) -> None:

@@ -168,7 +168,7 @@ def test_a_network_too_short_for_the_corpus_stops_the_run_before_the_grammar(tmp
 )
 def test_nothing_stands_beside_load(key: str, tmp_path: Path) -> None:
     folder = written(tmp_path, f"[{{name: x, load: saved, {key}}}]")
-    with pytest.raises(InputError, match=f"load takes a model as it is, without {key.partition(':')[0]}"):
+    with pytest.raises(InputError, match=f"load uses a model unchanged, without {key.partition(':')[0]}"):
         load_config(folder / "toy.yaml")
 
 

@@ -201,7 +201,7 @@ def test_pieces_have_no_common_vocabulary_which_is_said_before_anything_is_made(
         "pplu: true", "vocabulary: common"
     )
     (tmp_path / "c.yaml").write_text(pieces, encoding="utf-8")
-    with pytest.raises(InputError, match="coarse predicts pieces of words; take full"):
+    with pytest.raises(InputError, match="coarse predicts pieces of words; use full"):
         load_config(tmp_path / "c.yaml")
 
 

@@ -225,7 +225,7 @@ def test_a_file_where_the_run_should_be(fresh: Path) -> None:
     (fresh / "runs" / "toy").write_text("precious", encoding="utf-8")
     with pytest.raises(InputError, match="exists and is not a run"):
         run(fresh)
-    with pytest.raises(InputError, match="cannot make the run folder"):
+    with pytest.raises(InputError, match="cannot create the run folder"):
         run(fresh, force=True)
     assert (fresh / "runs" / "toy").read_text(encoding="utf-8") == "precious"
 
@@ -410,7 +410,7 @@ def test_ctrl_c_anywhere_and_the_same_command_goes_on(
             main()
     assert stop.value.code == 130
     err = capsys.readouterr().err
-    assert err.endswith("truesource: stopped; what was finished is kept, run the same command again to go on\n")
+    assert err.endswith("truesource: stopped; finished work is kept, run the same command again to resume\n")
     assert "Traceback" not in err
     assert stage not in json.loads(state_file.read_text(encoding="utf-8"))["stages"]
 
@@ -438,7 +438,7 @@ def test_a_process_stopped_in_training_goes_on(number: signal.Signals, finished:
     assert "Traceback" not in err
     if number != signal.SIGKILL:
         assert "train c: stopped, " in err and "train c: done, " not in err
-        assert "truesource: stopped; what was finished is kept" in err
+        assert "truesource: stopped; finished work is kept" in err
         assert list((folder / "models" / "c.partial" / "checkpoints").glob("checkpoint-*"))
     assert run(copy)[0] == "train:c"
     assert results(copy) == results(finished)

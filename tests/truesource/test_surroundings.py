@@ -101,7 +101,7 @@ def test_a_log_file_whose_disk_becomes_full(tmp_path: Path, capsys: pytest.Captu
     import truesource.terminal.logs as logs
 
     begin_logs(LogSettings(file=tmp_path / "log"))
-    written = logs._CallLog.written
+    written = logs._CallLog.file
     assert written is not None
     before = written.setStream(Path("/dev/full").open("w", encoding="utf-8"))  # noqa: SIM115
     assert before is not None

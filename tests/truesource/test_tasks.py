@@ -49,7 +49,7 @@ def test_each_is_made_once_and_failures_do_not_stop_the_others(
     )
     assert call(wait=False) == [Failure("c", "this one is wrong")]
     assert made(tmp_path) == ["a", "d", "e"]
-    assert "b: another process is at work on it" in caplog.text and "c failed: this one is wrong" in caplog.text
+    assert "b: another process is working on it" in caplog.text and "c failed: this one is wrong" in caplog.text
     assert "finished already" not in caplog.text
     caplog.clear()
     assert call(wait=True) == [Failure("c", "this one is wrong")]
@@ -83,7 +83,7 @@ def test_folders_of_others_are_refused(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / ".lock").touch()
     (folder / "corpus").mkdir()
-    refuse(besides=("corpus",))
+    refuse(allowed=("corpus",))
     with pytest.raises(InputError, match=r"choose another name .*work"):
         refuse()
     (folder / "tasks.json").touch()

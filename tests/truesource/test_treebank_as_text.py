@@ -105,7 +105,7 @@ def test_the_advice_about_annotation_works(command, tmp_path: Path, monkeypatch)
     Path("bank.mrg").write_text(LEMMAS)
     assert "read the treebank with --normalisation annotation=-, or" in command("convert", "bank.mrg", "a.txt").err
     err = command("evaluate", "naturalness", "bank.mrg", "--reference", "same=bank.mrg").err
-    assert "convert it before: truesource convert bank.mrg new.mrg --normalisation annotation=-, or" in err
+    assert "convert it first: truesource convert bank.mrg new.mrg --normalisation annotation=-, or" in err
 
 
 @pytest.mark.parametrize("option", ["--convention=ctb", "--normalisation=loose_words=tag"])

@@ -187,7 +187,7 @@ def test_options_that_need_another_are_refused(here: Path, command: Command) -> 
     Path("text.txt").write_text("a b\n", encoding="utf-8")
     Path("folder").mkdir()
     for call, message in (
-        (("train", "folder", "-o", "m", "--dev", "text.txt"), "--dev goes with a text file"),
+        (("train", "folder", "-o", "m", "--dev", "text.txt"), "--dev needs a text file"),
         (("score", "folder", "text.txt", "--lengths", "1..4"), "--lengths is the condition of the oracle"),
     ):
         refused = command(*call)

@@ -41,7 +41,7 @@ def test_a_command_starts_from_weights(command: Command, tmp_path: Path) -> None
     assert "weights_digest" in json.loads((tmp_path / "second" / "training.json").read_text("utf-8"))
     assert "another size" in made(command, tmp_path, "-o", tmp_path / "m", *weights, "--set", "model.layers=2")
     counted = command("train", tmp_path / "text.txt", "-o", tmp_path / "m", *weights, "--model", "ngram")
-    assert "weights: ngram is counted, so it starts from none" in counted.err
+    assert "weights: ngram is an n-gram model without initial weights" in counted.err
     assert "no such model folder" in made(command, tmp_path, "-o", tmp_path / "m", "--weights", tmp_path / "none")
     cited = command("cite", tmp_path / "second")
     assert "Chomsky" in cited.out and "Chomsky" not in command("cite", tmp_path / "first").out
@@ -65,7 +65,7 @@ def test_a_run_trains_again_when_the_weights_change(command: Command, tmp_path: 
 def test_settings_that_do_not_go_with_weights_are_refused(tmp_path: Path) -> None:
     folder = prepare(tmp_path, CONFIG, GRAMMAR)
     counted = ["models=[{name: n, model: {architecture: ngram}, weights: first}]"]
-    with pytest.raises(InputError, match="weights: ngram is counted"):
+    with pytest.raises(InputError, match="weights: ngram is an n-gram model"):
         load_config(folder / "toy.yaml", counted)
-    with pytest.raises(InputError, match="load takes a model as it is, without weights"):
+    with pytest.raises(InputError, match="load uses a model unchanged, without weights"):
         load_config(folder / "toy.yaml", ["models=[{name: n, load: x, weights: first}]"])

@@ -16,7 +16,7 @@ from truesource.terminal.console import echo
 from truesource.terminal.logs import LogSettings, begin_logs
 from truesource.terminal.verb import ConfiguredVerb, DeviceVerb, NetworkVerb, Verb
 
-#: of each verb, its module, or ``module:function``, and its line in the list of all, in the order of the list
+#: module (or ``module:function``) and summary of each verb, in the order of the list of verbs
 VERBS = {
     "new": ("truesource.cli.new", "Write a commented configuration of your own, or the schema of all keys."),
     "run": ("truesource.cli.run", "Run an experiment: demo, or a configuration of your own."),
@@ -40,12 +40,12 @@ VERBS = {
     ),
     "infill": ("truesource.cli.infill", "Fill the gaps of a sentence, with exact probabilities."),
     "vary": ("truesource.cli.vary", "Make controlled variants of a grammar."),
-    "tilt": ("truesource.cli.tilt", "Tilt a grammar by a reward, or require an event: a grammar again."),
+    "tilt": ("truesource.cli.tilt", "Tilt a grammar by a reward, or require an event: the result is a grammar."),
     "inspect": ("truesource.cli.inspect", "Check a grammar, and how much of a text it covers."),
     "cite": ("truesource.cli.cite", "List the publications to cite."),
     "evaluate": ("truesource.cli.app:evaluators", "Measure corpora and models, one evaluator at a time."),
 }
-#: of each verb, the call of Python that does the same, and the function that the bodies of both call
+#: Python call equivalent to each verb, and the function that does the work of both
 CALLS = {
     "run": ("truesource.run.experiment.execute", "truesource.run.experiment.execute"),
     "language": ("truesource.grammar.truth.load_truth", "truesource.grammar.truth.load_truth"),
@@ -75,9 +75,9 @@ CALLS = {
     "inspect": ("truesource.grammar.diagnostics.diagnose", "truesource.grammar.diagnostics.diagnose"),
     "cite": ("truesource.report.works.works", "truesource.report.works.works"),
 }
-EVALUATE = "truesource.evaluate"  #: the call of every verb below ``evaluate``
-GROUP = "evaluate"  #: a verb that is a group of verbs, which its function makes
-#: the verbs as help groups them, in the order in which a newcomer needs them
+EVALUATE = "truesource.evaluate"  #: Python call equivalent to every verb below ``evaluate``
+GROUP = "evaluate"  #: a verb that is a group of verbs, which its function returns
+#: groups of verbs in the help, in the order in which a newcomer needs them
 GROUPS = {
     "Start here": ("run", "new", "report"),
     "From a treebank to a model, step by step": ("split", "induce", "sample", "train", "generate"),
@@ -102,32 +102,32 @@ WITHOUT_NETWORKS = ("naturalness", "tendencies")  #: evaluators whose verbs run 
 
 
 def function_of(name: str) -> Callable[..., Any]:
-    """The function of a verb; its module is imported."""
+    """Import the module of a verb and return its function."""
     module, _, function = VERBS[name][0].partition(":")
     result: Callable[..., Any] = getattr(import_module(module), function or "command")
     return result
 
 
 def load(name: str) -> Any:
-    """A verb, ready to be called; its module is imported."""
+    """Import the module of a verb and return the verb, ready to be called."""
     if name == GROUP:
         return typer.main.get_command(function_of(name)())
-    made = typer.Typer(rich_markup_mode="markdown", add_completion=False)
-    made.command(name, cls=NETWORKS.get(name, Verb))(function_of(name))
-    return typer.main.get_command(made)
+    app = typer.Typer(rich_markup_mode="markdown", add_completion=False)
+    app.command(name, cls=NETWORKS.get(name, Verb))(function_of(name))
+    return typer.main.get_command(app)
 
 
 def evaluators() -> typer.Typer:
-    """The verbs below ``evaluate``: one for each evaluator without a verb of its own."""
+    """Return the verbs below ``evaluate``: one for each evaluator without a separate verb."""
     from truesource.cli import evaluate
     from truesource.evaluation.evaluators import EVALUATORS
 
-    made = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", add_completion=False)
-    made.callback(help="Measure corpora and models.")(lambda: None)
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", add_completion=False)
+    group.callback(help="Measure corpora and models.")(lambda: None)
     for evaluator in (each for each in EVALUATORS if not each.verb):
         kind = Verb if evaluator.name in WITHOUT_NETWORKS else NetworkVerb
-        made.command(evaluator.name, cls=kind, short_help=evaluator.summary)(evaluate.verb_of(evaluator))
-    return made
+        group.command(evaluator.name, cls=kind, short_help=evaluator.summary)(evaluate.verb_of(evaluator))
+    return group
 
 
 UsageError: Any = typer.BadParameter.__base__
@@ -135,30 +135,30 @@ UsageError: Any = typer.BadParameter.__base__
 
 @contextmanager
 def _short_quotes() -> Iterator[None]:
-    """Shorten what the one line of a usage error quotes."""
+    """Shorten the quoted input in a one-line usage error."""
     try:
         yield
     except UsageError as error:
-        if "\n" not in error.message:  # else it is the help
+        if "\n" not in error.message:  # a message of several lines is the help
             error.message = message(error.message)
         raise
 
 
 class Verbs(TyperGroup):
-    """The verbs by name; only the one that is called is imported."""
+    """A group of verbs; only the module of the called verb is imported."""
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, **options: Any) -> None:
         groups = {name: group for group, names in GROUPS.items() for name in names if name in VERBS}
         lines = {
             name: TyperCommand(name, help=VERBS[name][1], rich_help_panel=groups.get(name))
             for name in dict.fromkeys((*groups, *VERBS))
         }
-        super().__init__(**{**given, "commands": lines})
+        super().__init__(**{**options, "commands": lines})
 
-    def make_context(self, *given: Any, **more: Any) -> Any:
-        """The context of a call."""
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Return the context of a call."""
         with _short_quotes():
-            return super().make_context(*given, **more)
+            return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: Any) -> Any:
         """Call a verb."""
@@ -166,9 +166,9 @@ class Verbs(TyperGroup):
             return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The name, the command and its arguments."""
-        name, found, rest = super().resolve_command(ctx, args)
-        return name, found if name is None else load(name), rest
+        """Return the name, the command and its arguments."""
+        name, verb, rest = super().resolve_command(ctx, args)
+        return name, verb if name is None else load(name), rest
 
 
 app = typer.Typer(
@@ -181,7 +181,7 @@ app = typer.Typer(
 
     Start with **truesource run demo**. Every verb has examples: **truesource score --help**.
 
-    The first four options may also stand after the verb, or in the environment (TRUESOURCE_LOG_FILE).
+    The first four options may also follow the verb, or be environment variables such as TRUESOURCE_LOG_FILE.
     """,
 )
 

@@ -1,4 +1,4 @@
-"""`truesource benchmark`: a model on all languages of a suite, compared with the usual architectures."""
+"""`truesource benchmark`: compare a model with the usual architectures on all languages of a suite."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ Models = Annotated[
     list[str] | None,
     typer.Option("--model", help="Model: an architecture, file.py:name, all, or NAME=FOLDER if trained. Repeatable."),
 ]
-Name = Annotated[str | None, typer.Option("--name", help="What the model is called in tables.")]
+Name = Annotated[str | None, typer.Option("--name", help="Name of the model in tables.")]
 Languages = Annotated[str | None, typer.Option("--languages", help="Languages to measure, such as brackets,english.")]
 Seeds = Annotated[str | None, typer.Option("--seeds", help="Training seeds, such as 1,2 (default: all of the suite).")]
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="Folder of the results, to make or to go on with.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Folder for the results, new or to be resumed.")]
 Processes = Annotated[
     int | None, typer.Option("--workers", min=1, help="Number of processes (default: one per core, one with a GPU).")
 ]
@@ -44,21 +44,21 @@ Baseline = Annotated[
     typer.Option("--baseline", metavar="NAME", help="Model to compare the others with (default: yours, or the best)."),
 ]
 Join = Annotated[list[Path] | None, typer.Option("--join", help="Also show the models of this file. Repeatable.")]
-Check = Annotated[Path | None, typer.Option("--check", help="Compute a cell of this file of results again.")]
+Check = Annotated[Path | None, typer.Option("--check", help="Recompute one cell of this results file.")]
 Peak = Annotated[
-    float | None, typer.Option("--flops-per-second", help="With --plan: peak of the GPU to plan for, such as 1e15.")
+    float | None, typer.Option("--flops-per-second", help="With --plan: peak FLOPS of the GPU, such as 1e15.")
 ]
 Export = Annotated[
     Path | None, typer.Option("--export-lm-eval", help="Write minimal pairs as tasks of lm-evaluation-harness here.")
 ]
-Corpora = Annotated[bool, typer.Option("--corpora", help="Only sample the corpora into the folder, to train on.")]
+Corpora = Annotated[bool, typer.Option("--corpora", help="Only sample the training corpora into the folder.")]
 FailAbove = Annotated[
     float | None,
     typer.Option(
-        "--fail-above", metavar="X", min=1.0, help="Exit code 3 if a relative perplexity of yours is above X."
+        "--fail-above", metavar="X", min=1.0, help="Exit with code 3 if a relative perplexity of your model exceeds X."
     ),
 ]
-Cell = Annotated[str | None, typer.Option("--cell", help="With --check: which cell, as LANGUAGE/MODEL/SEED.")]
+Cell = Annotated[str | None, typer.Option("--cell", help="With --check: the cell, as LANGUAGE/MODEL/SEED.")]
 
 
 def command(
@@ -87,12 +87,12 @@ def command(
 ) -> None:
     """Train a model on all languages of a suite, and compare it with the usual architectures.
 
-    Every language has an exact grammar, so the table shows how much of what there is to learn the model has learned:
-    1 is the truth, 0 knows word frequencies only. Finished cells are kept; an interrupted benchmark continues when the
+    Every language has an exact grammar, so the table shows which share of its learnable structure a model has learned:
+    1 is the truth, 0 is a model of word frequencies. Finished cells are kept; an interrupted benchmark resumes if the
     command is repeated. Without --model, the command shows the models that come with truesource.
 
-    With --corpora you get the corpora to train your own models on; --model NAME=FOLDER measures these. FOLDER has a
-    folder for each language, or is the model of the one that --languages names.
+    --corpora samples the corpora to train your own models on; --model NAME=FOLDER measures these. FOLDER has a
+    subfolder for each language, or is the model of the only language in --languages.
 
     Example: truesource benchmark --model my_rnn.py:GRU --set model.hidden=128 -o results/
 
@@ -116,28 +116,29 @@ def command(
     if check is not None:
         _check(chosen, check, cell, files)
         return
-    wanted = [ALL] if plan and not model else model or []
-    asked = Selection.of(chosen, candidates(chosen, wanted, set_ or [], name), listed(languages), numbers(seeds))
+    references = [ALL] if plan and not model else model or []
+    competing = candidates(chosen, references, set_ or [], name)
+    selection = Selection.of(chosen, competing, listed(languages), numbers(seeds))
     if corpora and output is not None:
-        _sample(asked, output, Workers(workers or 1, scheduler), files)
+        _sample(selection, output, Workers(workers or 1, scheduler), files)
     elif export_lm_eval is not None:
-        _export(asked, export_lm_eval, files, force=force)
+        _export(selection, export_lm_eval, files, force=force)
     elif plan:
-        _plan(asked, suite, flops_per_second, files)
+        _plan(selection, suite, flops_per_second, files)
     else:
         share = Share() if shard is None else Share.parse(shard)
-        own = _measure(asked, output, _workers(workers, scheduler), share) if model else None
-        found = _show(chosen, own, join or [], baseline, output, files, seed)
-        _compare_with(fail_above, found, [each.name for each in asked.candidates])
+        results = _measure(selection, output, _workers(workers, scheduler), share) if model else None
+        ranks = _show(chosen, results, join or [], baseline, output, files, seed)
+        _compare_with(fail_above, ranks, [each.name for each in selection.candidates])
 
 
 def _check_modes(modes: Mapping[str, bool], *, cell: bool, corpora: bool, models: bool, threshold: bool) -> None:
-    """Refuse options that exclude each other, and those that lack what they go with."""
+    """Refuse options that exclude each other, or that lack an option they need."""
     from truesource.grammar.support.errors import InputError
 
-    given = [mode for mode, asked in modes.items() if asked]
+    modes_used = [mode for mode, used in modes.items() if used]
     for wrong, text in (
-        (len(given) > 1, f"{' and '.join(given[:2])} exclude each other; give only one of them"),
+        (len(modes_used) > 1, f"{' and '.join(modes_used[:2])} exclude each other; give only one of them"),
         (cell and not modes["--check"], "--cell needs --check"),
         (corpora and (not modes["--output"] or models), "--corpora needs --output, and excludes --model"),
         (threshold and not models, "--fail-above is for models that --model names"),
@@ -147,23 +148,23 @@ def _check_modes(modes: Mapping[str, bool], *, cell: bool, corpora: bool, models
 
 
 def _require_extras(*, networks: bool, page: bool) -> None:
-    """Stop where libraries are not installed for what is asked for."""
+    """Check that the libraries for this call are installed."""
     from truesource.grammar.support.errors import require_extras
 
     needed = {"lm": networks, "report": page}
-    require_extras("`truesource benchmark`", *(extra for extra, wanted in needed.items() if wanted))
+    require_extras("`truesource benchmark`", *(extra for extra, used in needed.items() if used))
 
 
 def listed(text: str | None) -> list[str] | None:
-    """The parts of a text that commas separate; None where there is none."""
+    """Split a text at commas; None if there is no text."""
     return None if text is None else [part.strip() for part in text.split(",")]
 
 
 def numbers(text: str | None) -> list[int] | None:
-    """The whole numbers of a text that commas separate; None where there is none.
+    """Read whole numbers separated by commas; None if there is no text.
 
     Raises:
-        InputError: a part is no whole number.
+        InputError: a part is not a whole number.
     """
     from truesource.grammar.support.errors import InputError
 
@@ -175,7 +176,7 @@ def numbers(text: str | None) -> list[int] | None:
 
 
 def _workers(n: int | None, scheduler: str | None) -> Workers:
-    """Processes that are asked for; else one for each core, since a cell computes in one thread, and one with a GPU."""
+    """Return the requested processes; by default one per core, as a cell uses one thread, or one with a GPU."""
     import os
 
     import torch
@@ -188,28 +189,28 @@ def _workers(n: int | None, scheduler: str | None) -> Workers:
     return Workers(n, scheduler)
 
 
-def _measure(asked: Selection, output: Path | None, workers: Workers, share: Share) -> BenchmarkResults:
-    """Make the cells and write the file of results."""
+def _measure(selection: Selection, output: Path | None, workers: Workers, share: Share) -> BenchmarkResults:
+    """Compute the cells and write the results file."""
     from truesource.grammar.support.errors import InputError
     from truesource.studies.benchmark.results import write_results
     from truesource.studies.benchmark.run import execute
 
     if output is None:
         raise InputError("name a folder for the results with -o", code="no-output")
-    found = execute(asked, output, workers=workers, share=share)
-    _write(output / RESULTS, lambda file: write_results(file, found.results))
-    for failure in found.failures:
+    outcome = execute(selection, output, workers=workers, share=share)
+    _write(output / RESULTS, lambda file: write_results(file, outcome.results))
+    for failure in outcome.failures:
         echo(f"failed: {failure.task}: {failure.reason}", err=True)
-    if found.failures:
-        echo("truesource: repeat the command to try the failed cells again", err=True)
+    if outcome.failures:
+        echo("truesource: some cells failed; repeat the command to retry them", err=True)
         raise typer.Exit(2)
-    if found.missing:
-        echo(f"{len(found.missing)} cells are not finished; other jobs make them, or repeat the command", err=True)
-    return found.results
+    if outcome.missing:
+        echo(f"{len(outcome.missing)} cells are not finished; wait for the other jobs, or repeat the command", err=True)
+    return outcome.results
 
 
 def _write(file: Path, write: Callable[[Path], object]) -> None:
-    """Write a file that several jobs write, and remove what killed ones have left of it."""
+    """Write a file that several jobs write, and remove temporary files of killed jobs."""
     from truesource.grammar.support.atomic_files import remove_leftovers
     from truesource.grammar.support.locks import exclusive
 
@@ -220,14 +221,14 @@ def _write(file: Path, write: Callable[[Path], object]) -> None:
 
 def _show(
     suite: Suite,
-    own: BenchmarkResults | None,
+    measured: BenchmarkResults | None,
     files: list[Path],
     baseline: str | None,
     output: Path | None,
     outputs: OutputFiles,
     seed: int,
 ) -> list[Standings]:
-    """Print the tables of all models, and write the page where there is a folder; where the models stand."""
+    """Print the tables of all models; write the page if a folder is given; return the standings."""
     from truesource.studies.benchmark.baselines import with_baselines
     from truesource.studies.benchmark.page import write_page
     from truesource.studies.benchmark.standings import difference_tables, differences_of, standing_records, standings
@@ -235,26 +236,26 @@ def _show(
     from truesource.terminal.output import json_of
     from truesource.terminal.tables import show
 
-    results, mine = with_baselines(suite, own, files)
-    found = with_models(standings(results, list(suite.languages), seed=seed))
-    tables = [headline_table(each, suite, own=mine) for each in found]
-    compared = differences_of(results, found, own=mine, baseline=baseline)
-    differences = difference_tables(compared)
-    for table in [*tables, *differences]:
+    results, mine = with_baselines(suite, measured, files)
+    ranks = with_models(standings(results, list(suite.languages), seed=seed))
+    tables = [headline_table(each, suite, own=mine) for each in ranks]
+    differences = differences_of(results, ranks, own=mine, baseline=baseline)
+    changes = difference_tables(differences)
+    for table in [*tables, *changes]:
         show(table, width=190)
     written = None
     if output is not None:
         written = output / PAGE
-        _write(written, lambda file: write_page(results, suite, file, found=found, differences=differences, own=mine))
+        _write(written, lambda file: write_page(results, suite, file, found=ranks, differences=changes, own=mine))
     outputs.finish(
         "open the page in a browser" if written else "truesource benchmark --model NAME -o results/",
         folder=written,
-        json=json_of(standing_records(found, compared, own=mine)),
+        json=json_of(standing_records(ranks, differences, own=mine)),
     )
-    return found
+    return ranks
 
 
-def _compare_with(most: float | None, found: Sequence[Standings], own: Sequence[str]) -> None:
+def _compare_with(most: float | None, ranks: Sequence[Standings], candidates: Sequence[str]) -> None:
     """Print the relative perplexities above the threshold; exit with code 3 if there are any."""
     from truesource.studies.benchmark.standings import is_reference
 
@@ -262,9 +263,9 @@ def _compare_with(most: float | None, found: Sequence[Standings], own: Sequence[
         return
     above = [
         f"{row.name} on {language} {standing.relative_ppl:.4f}"
-        for each in found
+        for each in ranks
         for row in each.rows
-        if row.name in own and not is_reference(row)
+        if row.name in candidates and not is_reference(row)
         for language, standing in row.languages.items()
         if not standing.relative_ppl <= most
     ]
@@ -273,50 +274,51 @@ def _compare_with(most: float | None, found: Sequence[Standings], own: Sequence[
         raise typer.Exit(ABOVE)
 
 
-def _sample(asked: Selection, output: Path, workers: Workers, outputs: OutputFiles) -> None:
-    """Make the corpora alone."""
+def _sample(selection: Selection, output: Path, workers: Workers, outputs: OutputFiles) -> None:
+    """Sample the corpora only."""
     from truesource.studies.benchmark.run import sample
 
-    folders = sample(asked, output, workers=workers)
-    outputs.finish(f"truesource train {folders[0]} -o mine/{asked.languages[0]}", folder=output)
+    folders = sample(selection, output, workers=workers)
+    outputs.finish(f"truesource train {folders[0]} -o mine/{selection.languages[0]}", folder=output)
 
 
-def _plan(asked: Selection, suite: str, flops_per_second: float | None, outputs: OutputFiles) -> None:
-    """Print the cost of the trainings, before anything is trained."""
+def _plan(selection: Selection, suite: str, flops_per_second: float | None, outputs: OutputFiles) -> None:
+    """Print the estimated cost of the trainings."""
     from truesource.studies.benchmark.planning import plan_suite, plan_table
     from truesource.terminal.output import json_of
     from truesource.terminal.tables import show
 
     planned = plan_suite(
-        asked.suite,
-        asked.candidates,
-        languages=asked.languages,
-        seeds=len(asked.seeds),
+        selection.suite,
+        selection.candidates,
+        languages=selection.languages,
+        seeds=len(selection.seeds),
         flops_per_second=flops_per_second,
     )
     show(plan_table(planned), width=190)
     outputs.finish(f"truesource benchmark --suite {suite} --model NAME -o results/", json=json_of(planned.rows()))
 
 
-def _export(asked: Selection, folder: Path, outputs: OutputFiles, *, force: bool) -> None:
-    """Write minimal pairs as tasks of another tool."""
+def _export(selection: Selection, folder: Path, outputs: OutputFiles, *, force: bool) -> None:
+    """Write minimal pairs as tasks of lm-evaluation-harness."""
     from truesource.studies.benchmark.lm_eval import export_lm_eval
     from truesource.terminal.output import json_of
 
-    made = export_lm_eval(asked.suite, folder, languages=asked.languages, seed=asked.suite.seed, force=force)
-    outputs.finish(made.next_command, folder=folder, json=json_of([{"task": name} for name in made.tasks]))
+    seed = selection.suite.seed
+    export = export_lm_eval(selection.suite, folder, languages=selection.languages, seed=seed, force=force)
+    outputs.finish(export.next_command, folder=folder, json=json_of([{"task": name} for name in export.tasks]))
 
 
 def _check(suite: Suite, path: Path, cell: str | None, outputs: OutputFiles) -> None:
-    """Compute one cell of a file again, and say how near it comes."""
+    """Recompute one cell of a results file, and print how close the new numbers are."""
     from truesource.studies.benchmark.baselines import read_for
     from truesource.studies.benchmark.checking import check_cell, checked_table
     from truesource.terminal.output import json_of
     from truesource.terminal.tables import show
 
-    found = check_cell(suite, read_for(suite, path), cell)
-    show(checked_table(found))
-    echo(found.verdict)
-    outputs.write(json=json_of(found.as_record()))
-    if not found.agrees:
+    check = check_cell(suite, read_for(suite, path), cell)
+    show(checked_table(check))
+    echo(check.verdict)
+    outputs.write(json=json_of(check.as_record()))
+    if not check.agrees:
         raise typer.Exit(2)

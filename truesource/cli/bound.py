@@ -1,4 +1,4 @@
-"""`truesource bound`: the exact perplexity of a language, which no model can beat."""
+"""`truesource bound`: compute the exact perplexity of a language, which no model can beat."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class BoundSettings(Settings):
-    """Settings of `truesource bound`: the scores to compute, and the positions that count."""
+    """Settings of `truesource bound`: which scores to compute, and which positions count."""
 
     advanced: ClassVar = frozenset({"precision", "device", "vocabulary", "definitions", "token_scores"})
     causal: bool = Field(True, description="Score each word given the words before it.")
@@ -49,25 +49,25 @@ class BoundSettings(Settings):
     precision: Literal["float64", "float32"] = Field(
         "float64", description="Number type; float32 is faster and accurate to 1e-4 nats per token."
     )
-    device: str | None = Field(None, pattern=DEVICE, description="Where networks run, or the charts of bound.")
+    device: str | None = Field(None, pattern=DEVICE, description="Device for networks, or for the charts of bound.")
     frame: Literal["default", "paper"] = Field(
         "default", description="Which positions count; paper: no end, no first word, no <unk>."
     )
-    vocabulary: Path | None = Field(None, description="Known words for --frame paper: JSON, or one word per line.")
+    vocabulary: Path | None = Field(None, description="Words for --frame paper: JSON, or one word per line.")
     definitions: Literal["default", "paper"] = Field(
         "default", description="Definition of masked scores; paper: as in Jumelet and Zuidema (2023)."
     )
-    lines: int = Field(0, ge=0, le=20, description="Lines of the best predictors that see 0, 1, ..., N - 1 words.")
+    lines: int = Field(0, ge=0, le=20, description="Also show the optimal k-word predictors for k = 0, ..., N - 1.")
     token_scores: Path | None = Field(
         None, description="Published token scores (Jumelet and Zuidema 2023), instead of a grammar."
     )
 
-    sentences: int | None = Field(None, ge=2, description="Number of sentences to use, from the first (default: all).")
+    sentences: int | None = Field(None, ge=2, description="Number of sentences to use, in their order (default: all).")
 
     @model_validator(mode="after")
     def _settings_go_together(self) -> Self:
         if self.vocabulary is not None and self.frame != "paper":
-            raise ValueError("--vocabulary needs --frame paper, which leaves out unknown words")
+            raise ValueError("--vocabulary needs --frame paper, which excludes unknown words")
         if not self.causal and not self.masked and not self.any_order:
             raise ValueError("--no-causal and --no-masked together leave nothing to measure; use only one of them")
         if self.lines and (not self.causal or self.frame != "default"):
@@ -106,12 +106,12 @@ def command(
 ) -> None:
     """Score sentences exactly: the perplexity that no model can beat in the long run.
 
-    That is a bound for a corpus folder that was sampled from the grammar. Of any other text it is the perplexity of the
-    grammar on this text, and named so; a grammar of induce --lexicon parse reads unknown words as parse does.
+    That is a bound for a corpus folder that was sampled from the grammar. For other text, it is the perplexity of the
+    grammar on this text, and is labelled so; a grammar of induce --lexicon parse treats unknown words as parse does.
 
-    The causal bound includes sentence ends; the masked bound is a pseudo-perplexity. That in any order, for diffusion
-    models, is of the words given their number. With -o, large corpora are scored in parts, by several --workers, a Dask
-    cluster (--scheduler) or several jobs (--shard). --lines adds the bounds of models that see only the last k words.
+    The causal bound includes sentence ends; the masked bound is a pseudo-perplexity. The any-order bound, for diffusion
+    models, conditions on sentence length. With -o, large corpora are scored in parts, by several --workers, a Dask
+    cluster (--scheduler) or several jobs (--shard). --lines adds the optimal predictors that see only the last k words.
 
     Example: truesource bound corpus/ --json bound.json
 
@@ -126,9 +126,9 @@ def command(
     files = OutputFiles(json=json, token_table=token_table, force=force)
     if settings.token_scores is not None:
         if token_table is not None:
-            raise InputError("--token-scores are such a table; remove --token-table")
+            raise InputError("--token-scores already is a table of tokens; remove --token-table")
         if grammar is not None or corpus is not None:
-            raise InputError("--token-scores replaces the grammar and the corpus; remove those arguments")
+            raise InputError("--token-scores replaces the grammar and the corpus; remove these arguments")
         _published(settings.token_scores, settings.frame, words, seed, files)
         return
     grammar, corpus = _inputs(grammar, corpus)
@@ -136,7 +136,7 @@ def command(
     score = _scoring(settings, output, shard, workers, scheduler)
     bounds = _bounds(grammar, corpus, settings, words, score, lengths, longest, split, seed)
     if not bounds.complete:
-        echo(f"Wrote this job's parts to {output}. Next: the other jobs; the last one prints the bounds.")
+        echo(f"Wrote this job's parts to {output}. Next: run the other jobs; the last one prints the bounds.")
         return
     sentences = list(bounds.sentences)
     files.finish(
@@ -148,7 +148,7 @@ def command(
 
 
 def _inputs(first: Path | None, second: Path | None) -> tuple[Path | None, Path]:
-    """Return grammar and text; a corpus folder alone has its grammar inside.
+    """Return grammar and text; no grammar is returned if the corpus folder contains it.
 
     Raises:
         InputError: there is no text.
@@ -178,14 +178,14 @@ def _bounds(
     split: str,
     seed: int,
 ) -> Bounds:
-    """Print the bounds, unless parts of other jobs are missing."""
+    """Compute the bounds, and print them unless parts of other jobs are missing."""
     from truesource.evaluation.bounds import BoundRequest, exact_bounds, result_of
     from truesource.evaluation.core.transformed import require_tokens
     from truesource.grammar.support.printable import no_interval_text
-    from truesource.terminal.inputs import announce_long, asked_truth, read_setting, require_truth, warn
+    from truesource.terminal.inputs import announce_long, read_setting, requested_truth, require_truth, warn
 
     how: dict[str, Any] = {"frame": settings.frame, "seed": seed, "first": settings.sentences, "longest": longest}
-    setting = read_setting(corpus, split, asked_truth(grammar), lengths, **how)
+    setting = read_setting(corpus, split, requested_truth(grammar), lengths, **how)
     require_truth(setting, corpus)
     if settings.next:
         require_tokens(setting.transform, "causal", "--next")
@@ -203,8 +203,8 @@ def _bounds(
         warn(bounds.notes)
         _say_impossible(setting.known, bounds.sentences, setting.lengths)
         show_bounds(bounds.scores, result_of(bounds).table())
-        if said := no_interval_text([each.no_interval for each in bounds.scores if each.no_interval]):
-            echo(said, err=True)
+        if explanation := no_interval_text([each.no_interval for each in bounds.scores if each.no_interval]):
+            echo(explanation, err=True)
     return bounds
 
 
@@ -214,13 +214,13 @@ def show_bounds(bounds: Sequence[Score], table: ReportTable) -> None:
 
     show(table)
     for bound in bounds:
-        echo(f"{bound.name}|{bound.signature}")
+        echo(f"{bound.name}|{bound.signature}", grey=True)
 
 
 def _scoring(
     settings: BoundSettings, output: Path | None, shard: str | None, workers: int, scheduler: str | None
 ) -> Scoring:
-    """Return how sentences are scored: at once, or in parts that are kept in a folder."""
+    """Return the function that scores sentences: at once, or in parts stored in a folder."""
     from functools import partial
 
     from truesource.evaluation.core.scores_on_disk import score_in_parts
@@ -229,20 +229,20 @@ def _scoring(
     from truesource.grammar.support.parallel import Workers as Hands
     from truesource.terminal.output import hold
 
-    how: dict[str, Any] = {"dtype": settings.precision}
+    options: dict[str, Any] = {"dtype": settings.precision}
     if settings.device is not None:
         from truesource.lmtrain.accelerated import Accelerated
 
-        how["charts"] = partial(Accelerated, device=settings.device, dtype=settings.precision)
+        options["charts"] = partial(Accelerated, device=settings.device, dtype=settings.precision)
     if output is None:
         if shard is not None or workers > 1 or scheduler is not None:
             raise InputError("--shard, --workers and --scheduler need -o FOLDER for the parts they write")
-        return partial(sentence_records, distributions=settings.next, **how)
+        return partial(sentence_records, distributions=settings.next, **options)
     share = None if shard is None else Share.parse(shard)
-    hands = Hands(workers, scheduler)
+    processes = Hands(workers, scheduler)
     if share is None:
         hold(output)
-    return partial(score_in_parts, folder=output, share=share, workers=hands, device=settings.device, **how)
+    return partial(score_in_parts, folder=output, share=share, workers=processes, device=settings.device, **options)
 
 
 def _say_impossible(truth: Truth, records: Sequence[dict[str, Any]], condition: LengthRange | None) -> None:
@@ -256,14 +256,14 @@ def _say_impossible(truth: Truth, records: Sequence[dict[str, Any]], condition: 
         unknown = unknown_words(truth, (records[number - 1]["tokens"] for number in impossible))
         why = f" ({words_missing(unknown)})" if unknown else ""
         echo(
-            f"{len(impossible)} of {len(records)} sentences cannot be made by the grammar{within} and are left out:"
+            f"{len(impossible)} of {len(records)} sentences have probability 0 in the grammar{within} and are excluded:"
             f" {list_lines(impossible)}{why}",
             err=True,
         )
 
 
 def _published(path: Path, frame: str, vocabulary: frozenset[str] | None, seed: int, files: OutputFiles) -> None:
-    """Print (and write) the perplexity of token scores that others have published."""
+    """Print (and write) the perplexity of published token scores."""
     from truesource.evaluation.bounds import Bounds, result_of
     from truesource.evaluation.core.published_scores import published_bound, read_published
     from truesource.generator.language_model import preset_frame

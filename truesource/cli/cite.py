@@ -1,4 +1,4 @@
-"""`truesource cite`: what to cite."""
+"""`truesource cite`: list the works to cite."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def command(
     subject: Annotated[
         str | None,
-        typer.Argument(help="Run, corpus, model, grammar or language: what it has used (default: all works)."),
+        typer.Argument(help="Run, corpus, model, grammar or language whose works to list (default: all works)."),
     ] = None,
     bibtex: Annotated[bool, typer.Option("--bibtex", help="Print BibTeX entries.")] = False,
     methods: Annotated[bool, typer.Option("--methods", help="Print the methods paragraph of a run.")] = False,
@@ -47,18 +47,18 @@ def command(
     if bibtex:
         echo(bibtex_of(topics, sources, version("truesource")))
         return
-    echo(f"truesource {version('truesource')}; see CITATION.cff. Please cite also, for")
+    echo(f"truesource {version('truesource')}; see CITATION.cff. Please also cite, for")
     for topic in topics:
         echo(f"  * {TOPICS[topic]}: {'; '.join(str(work) for work in works() if work.topic == topic)}.")
-    of: dict[str, list[str]] = {}
+    names_by_citation: dict[str, list[str]] = {}
     for name, citation in sources.items():
-        of.setdefault(citation, []).append(name)
-    for citation, names in of.items():
+        names_by_citation.setdefault(citation, []).append(name)
+    for citation, names in names_by_citation.items():
         echo(f"  * the language{'s' if len(names) > 1 else ''} {', '.join(names)}: {citation}.")
 
 
 def _methods(subject: str | None, *, bibtex: bool) -> str:
-    """The methods paragraph of a run.
+    """Return the methods paragraph of a run.
 
     Raises:
         InputError: no run is named, or it has no results.
@@ -68,16 +68,16 @@ def _methods(subject: str | None, *, bibtex: bool) -> str:
     from truesource.report.methods import methods
 
     if bibtex or subject is None:
-        raise InputError("--methods prints a paragraph about one run; name the run, without --bibtex")
+        raise InputError("--methods prints a paragraph about one run; name the run, and remove --bibtex")
     require_run(Path(subject))
     return methods(Path(subject))
 
 
 def _used(subject: str) -> tuple[list[str], dict[str, str], str | None]:
-    """Topics that a subject has used, the source of its language by name, and a sentence about its language.
+    """Return the topics that a subject uses, the citation of its language by name, and a sentence about this language.
 
     Raises:
-        InputError: it is no run, corpus, model, grammar or language.
+        InputError: it is not a run, corpus, model, grammar or language.
     """
     from truesource.grammar.languages import is_reference, languages, parse, reference
     from truesource.grammar.support.errors import InputError
@@ -95,13 +95,13 @@ def _used(subject: str) -> tuple[list[str], dict[str, str], str | None]:
         return _of_grammar(subject, path, load_truth(inside))
     if (path / "config.json").is_file():  # a model, or a run that has no grammar yet
         return topics_of(path, None), {}, None
-    raise InputError("this folder is no run, corpus or model; name one, a grammar or a language", path)
+    raise InputError("this folder is not a run, corpus or model; name one of these, a grammar or a language", path)
 
 
 def _of_grammar(subject: str, path: Path, truth: Truth) -> tuple[list[str], dict[str, str], str]:
     topics, language = topics_of(path, truth.meta), truth.meta.get("language")
     if language is None:
-        sentence = f"The grammar of {subject} is not a language that comes with truesource; cite where it is from."
+        sentence = f"The grammar of {subject} is not a language that comes with truesource; cite its source."
         return topics, {}, sentence
     name = truth.identity.removeprefix("changed ").partition(":")[0]
     return topics, {name: language["citation"]}, f"For the language {truth.identity} cite {language['citation']}."

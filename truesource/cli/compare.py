@@ -1,4 +1,4 @@
-"""`truesource compare`: many models, or the models of finished runs, beside one truth."""
+"""`truesource compare`: compare models, or the models of finished runs, with one truth."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Models = Annotated[
     list[str],
     typer.Argument(
-        metavar="MODEL_OR_RUN", help="Models, and last their corpus, text or folder of variants; or folders of runs."
+        metavar="MODEL_OR_RUN", help="Models, followed by their corpus, text or folder of variants; or run folders."
     ),
 ]
 Baseline = Annotated[
@@ -35,7 +35,7 @@ Frame = Annotated[
 ]
 Exact = Annotated[
     int | None,
-    typer.Option("--exact-kl", metavar="N", min=2, help="Also compute the exact KL in all contexts of N sentences."),
+    typer.Option("--exact-kl", metavar="N", min=2, help="Also compute the exact KL over all contexts of N sentences."),
 ]
 Evaluators = Annotated[
     str | None,
@@ -63,7 +63,7 @@ Columns = Annotated[
     str | None, typer.Option("--columns", help="Columns of the table, such as ppl,kl,difference,p,tokens.")
 ]
 
-#: options of models alone, by the name of what they say
+#: options that apply to models only, by key
 OPTIONS = {
     "split": "--split",
     "frame": "--frame",
@@ -101,12 +101,12 @@ def command(
     intervals hold for other seeds too. Differences are paired: KL per token minus the baseline's, with p-values
     adjusted for all pairs of models (Holm).
 
-    Models that tell different words apart are compared in one vocabulary: all predict the words that all of them know,
-    and <unk> for every other word; each model reads what it always reads, and the truth reads every word.
+    Models with different vocabularies are compared in a common one: all predict the words that all of them know,
+    and <unk> for every other word; each model reads its usual input, and the truth reads every word.
 
     For folders of finished runs, the stored scores are compared; no model is loaded. For a folder of truesource sample
-    --variant, each model is called as the corpus that it learned, original=MODEL, and is scored on that corpus with its
-    own truth; differences are of corresponding sentences.
+    --variant, each model is named after its training corpus, as in original=MODEL, and scored on this corpus with its
+    truth; differences are of corresponding sentences.
 
     The truth of real text is not known. On a text that truesource split wrote, models of one vocabulary are compared by
     their perplexities, and the perplexity of the grammar (--oracle) is a reference, not a bound.
@@ -127,30 +127,30 @@ def command(
     check_columns(chosen or ["kl"])
     options = {"split": split, "frame": frame, "lengths": lengths, "longest": longest, "first": sentences}
     options |= {"exact": exact, "also": evaluators, "vocabulary": vocabulary}
-    given = {key: value for key, value in options.items() if value is not None}
-    asked = Scored.of(given, DEFAULT_SEED if seed is None else seed)
+    requested = {key: value for key, value in options.items() if value is not None}
+    request = Scored.of(requested, DEFAULT_SEED if seed is None else seed)
     if (treebank := text_of_file(Path(models[-1]))) is not None:
-        more = {**given, "columns": columns, "figure": figure}
-        of_text = score_real_text(*models_on_real_text(models, treebank.lengths, oracle, asked, more, baseline))
+        further = {**requested, "columns": columns, "figure": None if figure is None else str(figure)}
+        of_text = score_real_text(*models_on_real_text(models, treebank.lengths, oracle, request, further, baseline))
         files.finish("truesource cite", json=json_of(of_text.records))
         return
     kind = kind_of(Path(models[-1]))
     parallel = kind == "variants"
     if parallel and oracle is not None:
-        raise InputError(f"each corpus of {models[-1]} has the grammar that it was sampled from; leave --oracle out")
+        raise InputError(f"each corpus of {models[-1]} has its own grammar inside; remove --oracle")
     if parallel:
-        scored = scores_of_variants(models, asked, baseline)
+        scored = scores_of_variants(models, request, baseline)
     elif oracle is None and kind != "corpus" and not Path(models[-1]).is_file():
-        runs = scores_of_runs(models, [OPTIONS[key] for key in given], seed)
+        runs = scores_of_runs(models, [OPTIONS[key] for key in requested], seed)
         warn(runs.left_out)
         scored = runs.models
     else:
-        scored = scores_of_models(models, oracle, asked, baseline)
-    how = {"baseline": baseline, "seed": asked.seed if parallel else seed}
-    found = _comparisons(scored, parallel=parallel, own=vocabulary == "own", **how)
-    result = result_of(found, chosen)
+        scored = scores_of_models(models, oracle, request, baseline)
+    options_of_intervals = {"baseline": baseline, "seed": request.seed if parallel else seed}
+    compared = _comparisons(scored, parallel=parallel, own=vocabulary == "own", **options_of_intervals)
+    result = result_of(compared, chosen)
     _show(result)
-    records = [*result.records(), *_further(asked.also, scored)]
+    records = [*result.records(), *_further(request.also, scored)]
     files.finish("truesource cite", json=json_of(records), figure=figure_of(result.drawn))
 
 
@@ -165,20 +165,20 @@ def _show(result: Result) -> None:
 
 
 def _comparisons(scored: list[ModelScores], *, parallel: bool, own: bool, **how: Any) -> list[ModelComparison]:
-    """Compare models of each objective and text, or variants, with one text each; what is set apart is said."""
+    """Compare models of each objective and text, or variants with one text each; warn of separate groups."""
     from truesource.evaluation.comparing import compare_models
     from truesource.studies.compare.groups import comparisons
     from truesource.terminal.inputs import warn
 
     if parallel:
         return [compare_models(scored, parallel=True, **how)]
-    found, said = comparisons(scored, own=own, **how)
-    warn(said)
-    return found
+    compared, notes = comparisons(scored, own=own, **how)
+    warn(notes)
+    return compared
 
 
 def _further(evaluators: Sequence[Evaluator], models: Sequence[ModelScores]) -> list[dict[str, Any]]:
-    """The records of evaluators that measured each model too; a table of each is printed."""
+    """Return the records of further evaluators, and print a table for each."""
     from truesource.evaluation.calls import with_extent
     from truesource.evaluation.show.declared import measures_table
     from truesource.terminal.tables import show

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from truesource.generator.language_model import LanguageModel
     from truesource.grammar.conditioning import LengthRange
 
-#: options that need a text whose truth is known
+#: keys and names of options that need a known truth
 OF_A_TRUTH = {"exact": "--exact-kl", "also": "--evaluators", "vocabulary": "--vocabulary", "figure": "--figure"}
 OF_A_TRUTH |= {"columns": "--columns"}
 
@@ -31,19 +31,19 @@ OF_A_TRUTH |= {"columns": "--columns"}
 class Scored:
     """The sentences of a corpus to score, and the frame."""
 
-    split: str = "eval"  #: of a corpus folder
+    split: str = "eval"  #: name of the split in a corpus folder
     frame: str = "default"  #: name of a preset
-    lengths: str | None = None  #: condition of the truth; None: that of the corpus
-    longest: int | None = None  #: most words of a sentence
+    lengths: str | None = None  #: condition on sentence length; None: the condition of the corpus
+    longest: int | None = None  #: maximum number of words in a sentence
     first: int | None = None  #: number of sentences; None: all
-    exact: int | None = None  #: number of sentences whose full distributions are compared; None: of none
-    also: Sequence[Evaluator] = ()  #: that measure each model too
-    vocabulary: Kind | None = None  #: that models are compared in; None: the default
-    seed: int  #: of intervals
+    exact: int | None = None  #: number of sentences whose full distributions are compared; None: no comparison
+    also: Sequence[Evaluator] = ()  #: further evaluators of each model
+    vocabulary: Kind | None = None  #: kind of vocabulary to compare in; None: the default
+    seed: int  #: seed of the intervals
 
     @classmethod
     def of(cls, options: Mapping[str, Any], seed: int) -> Scored:
-        """Read the options that a call names; ``also`` is a list of names of evaluators.
+        """Build from the options of a call; ``also`` is a comma-separated list of evaluators.
 
         Raises:
             InputError: there is no such evaluator.
@@ -53,7 +53,7 @@ class Scored:
 
 
 def further_evaluators(names: Sequence[str]) -> list[Evaluator]:
-    """The evaluators of some names, which measure a model on a text and so can stand beside a comparison of models.
+    """Return evaluators by name; each must measure a model on a text.
 
     Raises:
         InputError: there is no such evaluator, or it measures something else.
@@ -70,7 +70,7 @@ def further_evaluators(names: Sequence[str]) -> list[Evaluator]:
 def scores_of_models(
     texts: Sequence[str], oracle: Path | None, scored: Scored, baseline: str | None
 ) -> list[ModelScores]:
-    """The models of references, scored on the corpus that is the last of the arguments.
+    """Load models and score them on the corpus, which is the last argument.
 
     Raises:
         InputError: there are fewer than two models, an unknown baseline, or a model or the text cannot be used.
@@ -81,9 +81,9 @@ def scores_of_models(
     from truesource.studies.compare.scoring import score_models
 
     setting = _setting(corpus, oracle, models, scored)
-    found = score_models(models, setting, scored.exact, scored.also, scored.vocabulary)
-    _say_left_out(found, setting, scored.exact)
-    return found
+    scores = score_models(models, setting, scored.exact, scored.also, scored.vocabulary)
+    _say_left_out(scores, setting, scored.exact)
+    return scores
 
 
 def models_on_real_text(
@@ -94,15 +94,15 @@ def models_on_real_text(
     given: Mapping[str, Any],
     baseline: str | None,
 ) -> tuple[dict[str, LanguageModel], Setting]:
-    """The models of references, the baseline first, and the real text that is the last of the arguments.
+    """Load models, the baseline first, and the real text, which is the last argument.
 
     Args:
         texts: the models, each with one seed, and last a file that `truesource split` wrote.
-        drawn: lengths that its sentences were selected by.
+        drawn: range of lengths that its sentences were selected by.
         oracle: grammar of its treebank, as a reference; None: no reference.
         scored: the sentences, and the frame.
-        given: options of the call.
-        baseline: name of the model that the others are compared with.
+        given: options of the call that have a value.
+        baseline: name of the model to compare the others with.
 
     Raises:
         InputError: an option needs a text whose truth is known, there is one model, a model has several seeds, an
@@ -111,7 +111,7 @@ def models_on_real_text(
     needless = [option for key, option in OF_A_TRUTH.items() if given.get(key) is not None]
     if needless:
         raise InputError(
-            f"this is real text, whose truth is not known, so {listed(needless)} cannot be computed; remove"
+            f"the true distribution of real text is not known, so {listed(needless)} cannot be computed; remove"
             f" {'it' if len(needless) == 1 else 'them'}",
             Path(texts[-1]),
             code="real-text",
@@ -121,14 +121,14 @@ def models_on_real_text(
     several = [model.name for model in models if len(model.seeds) > 1]
     if several:
         raise InputError(
-            f"{several[0]} has several seeds; on real text, name each model apart, NAME=MODEL", code="repeated-name"
+            f"{several[0]} has several seeds; on real text, give each another name, NAME=MODEL", code="repeated-name"
         )
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
     from truesource.terminal.inputs import read_setting
 
-    how: dict[str, Any] = {"first": scored.first, "longest": scored.longest, "drawn": drawn}
+    more: dict[str, Any] = {"first": scored.first, "longest": scored.longest, "drawn": drawn}
     setting = read_setting(
-        Path(texts[-1]), scored.split, oracle or False, scored.lengths, frame=scored.frame, seed=scored.seed, **how
+        Path(texts[-1]), scored.split, oracle or False, scored.lengths, frame=scored.frame, seed=scored.seed, **more
     )
     first = baseline or models[0].name
     models.sort(key=lambda model: model.name != first)
@@ -136,15 +136,15 @@ def models_on_real_text(
 
 
 def scores_of_variants(texts: Sequence[str], scored: Scored, baseline: str | None) -> list[ModelScores]:
-    """Models of a grammar and of its variants, each scored on its own corpus with the truth of that corpus.
+    """Score models of a grammar and of its variants, each on its corpus with the truth of this corpus.
 
     Args:
         texts: ``CORPUS=MODEL`` for each model, and last the folder that `truesource sample --variant` made.
-        scored: the sentences, the same of each corpus.
-        baseline: name of the corpus that the others are compared with.
+        scored: which sentences to score, the same for each corpus.
+        baseline: name of the corpus to compare the others with.
 
     Raises:
-        InputError: a model is not called as a corpus of the folder, there are models of fewer than two corpora, an
+        InputError: a model does not have the name of a corpus, there are models of fewer than two corpora, an
             unknown baseline, or a model or a corpus cannot be used.
     """
     folder = _corpus(texts)
@@ -155,26 +155,26 @@ def scores_of_variants(texts: Sequence[str], scored: Scored, baseline: str | Non
     for model in models:
         if model.name not in corpora:
             raise InputError(
-                f"{model.name} is not a corpus of {folder}{did_you_mean(model.name, corpora)}; call each model as the"
-                f" corpus that it learned, as in {corpora[0]}=MODEL; the corpora are {listed(corpora)}",
+                f"{model.name} is not a corpus of {folder}{did_you_mean(model.name, corpora)}; name each model after"
+                f" its training corpus, as in {corpora[0]}=MODEL; the corpora are {listed(corpora)}",
                 code="unknown-corpus",
             )
     _check_models(models, baseline)
     from truesource.studies.compare.scoring import score_parallel
 
     settings = [_setting(folder / model.name, None, [model], scored) for model in models]
-    found = score_parallel(models, settings, scored.exact, scored.also, scored.vocabulary)
-    for scores, setting in zip(found, settings, strict=True):
+    scores_of_corpora = score_parallel(models, settings, scored.exact, scored.also, scored.vocabulary)
+    for scores, setting in zip(scores_of_corpora, settings, strict=True):
         _say_left_out([scores], setting, scored.exact)
-    return found
+    return scores_of_corpora
 
 
 def _corpus(texts: Sequence[str]) -> Path:
-    """The corpus that is the last argument of a call without runs."""
+    """Return the corpus, which is the last argument of a call without runs."""
     for text in texts:
         if kind_of(Path(text)) == "run":
             raise InputError(
-                f"{text} is the folder of a run; compare runs alone, without --oracle and a corpus", code="no-model"
+                f"{text} is the folder of a run; compare it with runs, without --oracle and corpus", code="no-model"
             )
     corpus = Path(texts[-1])
     if not corpus.exists():
@@ -183,13 +183,19 @@ def _corpus(texts: Sequence[str]) -> Path:
 
 
 def _setting(corpus: Path, oracle: Path | None, models: Sequence[NamedModel], scored: Scored) -> Setting:
-    """The text that models are scored on; what is odd about it or about the models is said."""
-    from truesource.terminal.inputs import announce_long, asked_truth, read_setting, require_truth, warn_of_other_corpus
+    """Read the text that models are scored on; warn of mismatches with the models."""
+    from truesource.terminal.inputs import (
+        announce_long,
+        read_setting,
+        requested_truth,
+        require_truth,
+        warn_of_other_corpus,
+    )
 
     setting = read_setting(
         corpus,
         scored.split,
-        asked_truth(oracle),
+        requested_truth(oracle),
         scored.lengths,
         frame=scored.frame,
         seed=scored.seed,
@@ -205,27 +211,27 @@ def _setting(corpus: Path, oracle: Path | None, models: Sequence[NamedModel], sc
 
 
 def _check_models(models: Sequence[NamedModel], baseline: str | None) -> None:
-    """Refuse before anything is loaded what `comparisons` (`truesource.studies.compare.scoring`) would refuse later."""
+    """Refuse, before loading models, arguments that `truesource.studies.compare.scoring` would refuse later."""
     names = [model.name for model in models]
     if len(names) < 2:
         raise InputError(
-            f"a comparison takes two models or more and then the corpus, but there is {listed(names) or 'no model'}"
+            f"a comparison needs at least two models followed by the corpus, but got {listed(names) or 'no model'}"
             f"{' with several seeds' if names and len(models[0].seeds) > 1 else ''}; name another model",
             code="too-few-models",
         )
     if baseline is not None and baseline not in names:
         raise InputError(
-            f"there is no model {baseline!r} to be the baseline; there are {listed(names)}", code="unknown-baseline"
+            f"the baseline {baseline!r} is not a model; choose one of {listed(names)}", code="unknown-baseline"
         )
 
 
 def _say_left_out(models: Sequence[ModelScores], setting: Setting, exact: int | None) -> None:
-    """Name the models and sentences without numbers that the call asks for."""
+    """Name the models and sentences that have no scores."""
     from truesource.terminal.inputs import say_left_out
 
     without = [model.name for model in models if exact is not None and any(seed.exact is None for seed in model.seeds)]
     if without:
-        reason = "it takes full distributions of the model, and a truth of tokens, not of sentences"
+        reason = "it needs full distributions of the model, and token scores of the truth"
         echo(f"no exact KL of {listed(without)}: {reason}", err=True)
     for model in models:
         for seed in model.seeds:

@@ -1,4 +1,4 @@
-"""`truesource convert`: a grammar in another format, an n-gram model as a grammar, a corpus or treebank as text."""
+"""`truesource convert`: convert grammars to other formats, n-gram models to grammars, corpora to text."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class ConversionSettings(Settings):
 
     advanced: ClassVar = frozenset({"start", "level", "prune"})
     from_: str | None = Field(None, description=f"Source format: {FORMATS} (default: detected).")
-    to: str | None = Field(None, description="Target format (default: by name), or for corpora bin, jsonl, ids.")
+    to: str | None = Field(None, description="Target format (default: by file name); for corpora: bin, jsonl or ids.")
     start: str | None = Field(None, description="Start symbol (default: the start symbol of the source).")
     normalise: bool = Field(False, description="Divide the weights of each symbol's rules by their sum.")
-    cut_words: bool = Field(False, description="Make words with white space several words, and empty ones none.")
-    level: int | None = Field(None, ge=0, description="Project a split-merge grammar to this number of splits.")
+    cut_words: bool = Field(False, description="Split words at white space, and remove empty words.")
+    level: int | None = Field(None, ge=0, description="Project a split-merge grammar to this split level.")
     prune: float | None = Field(None, description="Remove rules with a lower probability and report the cost.")
 
 
@@ -48,14 +48,14 @@ def command(
     ],
     target: Annotated[
         Path,
-        typer.Argument(help="File, such as g.npz or g.txt.gz; of a corpus, .txt for sentences; or folder of exports."),
+        typer.Argument(help="File such as g.npz or g.txt.gz (.txt of a corpus: sentences), or a folder for exports."),
     ],
     settings: ConversionSettings,
     split: Annotated[
-        str | None, typer.Option("--split", help="Split of a corpus folder (default: train; of exports, all).")
+        str | None, typer.Option("--split", help="Split of a corpus folder (default: train; for exports: all).")
     ] = None,
     symbols: Annotated[
-        bool, typer.Option("--symbols", help="Write the grammar's symbols into the trees of a corpus, not labels.")
+        bool, typer.Option("--symbols", help="Write nonterminals of the grammar into trees of a corpus, not labels.")
     ] = False,
     binarised: Annotated[bool, typer.Option("--binarised", help="Keep the @ nodes in the trees of a corpus.")] = False,
     no_bound: Annotated[
@@ -68,7 +68,7 @@ def command(
 ) -> None:
     """Convert a grammar to another format, or write a corpus or treebank as trees, as text, or for other training code.
 
-    Numbers in Berkeley and EarleyX text are always normalised. The folder of an n-gram model of words becomes the
+    Probabilities in Berkeley and EarleyX text are always normalised. The folder of an n-gram model of words becomes the
     grammar of its language.
 
     For other training code, each split of a corpus becomes one file in a folder: token numbers in one row (bin, as
@@ -86,16 +86,16 @@ def command(
     from truesource.terminal.treebanks import normalisation
 
     kind = _kind(source, forced=bool(tree_settings) or convention != "penn")
-    of_grammars = settings.model_dump(exclude_defaults=True)
+    grammar_options = settings.model_dump(exclude_defaults=True)
     to = next((to for to in ENDINGS if to == settings.to and kind == CORPUS), None)
     if to is not None:
-        del of_grammars["to"]
-    given: dict[str, dict[str, object]] = {
-        GRAMMAR: of_grammars,
+        del grammar_options["to"]
+    options_by_kind: dict[str, dict[str, object]] = {
+        GRAMMAR: grammar_options,
         CORPUS: {"split": split, "symbols": symbols, "binarised": binarised, "no_bound": no_bound},
         TREEBANK: {"normalisation": tree_settings or None, "convention": convention != "penn"},
     }
-    _refuse_options_of_others(kind, given, source)
+    _refuse_options_of_others(kind, options_by_kind, source)
     if kind == GRAMMAR:
         convert_grammar(source, target, settings, json=json, force=force)
     elif kind == TREEBANK:
@@ -106,13 +106,13 @@ def command(
         write_corpus(source, target, split or "train", symbols=symbols, binarised=binarised, json=json, force=force)
     else:
         if symbols or binarised or json is not None:
-            raise InputError("an export has no trees, and meta.json has its numbers; remove the other options", source)
+            raise InputError("exports have no trees and no --json; remove --symbols, --binarised and --json", source)
         export_corpus(source, target, to, split, bound=not no_bound, force=force)
 
 
-def _refuse_options_of_others(kind: str, given: Mapping[str, Mapping[str, object]], source: Path) -> None:
-    """Refuse the options, by the kind that they apply to, of other kinds than ``kind``."""
-    for other, values in given.items():
+def _refuse_options_of_others(kind: str, options_by_kind: Mapping[str, Mapping[str, object]], source: Path) -> None:
+    """Refuse options that apply to a kind of source other than ``kind``."""
+    for other, values in options_by_kind.items():
         options = [option_name(name) for name, value in values.items() if value is not None and value is not False]
         if options and other != kind:
             verb, pronoun = ("applies", "it") if len(options) == 1 else ("apply", "them")
@@ -135,7 +135,7 @@ def _kind(source: Path, *, forced: bool) -> str:
 def convert_grammar(
     source: Path, target: Path, settings: ConversionSettings, *, json: Path | None, force: bool
 ) -> None:
-    """Write a grammar in another format, perhaps coarser or smaller."""
+    """Write a grammar in another format, projected or pruned if asked."""
     from truesource.grammar.formats import format_of, save_grammar, target_files
     from truesource.grammar.pcfg import PCFG
     from truesource.lmtrain.references import is_arpa
@@ -175,7 +175,7 @@ def convert_grammar(
 
 
 def _language_of_model(folder: Path, settings: ConversionSettings) -> PCFG:
-    """The grammar of the n-gram model in a folder or an ARPA file."""
+    """Return the grammar of the n-gram model in a folder or an ARPA file."""
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.support.errors import InputError
     from truesource.grammar.support.folders import refuse_other_kind
@@ -185,13 +185,13 @@ def _language_of_model(folder: Path, settings: ConversionSettings) -> PCFG:
     from truesource.lmtrain.models import load_model
 
     refuse_other_kind(folder, "model")
-    given = settings.model_dump(include={"from_", "start", "normalise", "cut_words"}, exclude_defaults=True)
-    if given:
-        options = ", ".join(map(option_name, given))
+    ignored = settings.model_dump(include={"from_", "start", "normalise", "cut_words"}, exclude_defaults=True)
+    if ignored:
+        options = ", ".join(map(option_name, ignored))
         raise InputError(f"this is a folder of a model, but {options} applies to grammars only; remove it", folder)
     if folder.is_dir() and model_type_of(folder) != NGRAM:
-        raise InputError("of the models, only n-gram models can be written as grammars; this is another one", folder)
+        raise InputError("only n-gram models can be written as grammars, but this is another model", folder)
     pcfg = PCFG.of(as_grammar(cast("NgramModel", load_model(folder))))
     if pcfg.meta["empty"]["mass"] > 0.0:
-        echo(f"Left out the empty sentence, which has probability {pcfg.meta['empty']['mass']:.3g} in the model.")
+        echo(f"Removed the empty sentence, which has probability {pcfg.meta['empty']['mass']:.3g} in the model.")
     return pcfg

@@ -1,4 +1,4 @@
-"""`truesource convert` of treebanks and corpora: trees or sentences in a file."""
+"""`truesource convert` for treebanks and corpora: write trees or sentences to a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def write_treebank(source: Path, target: Path, normalise: Normalisation, *, json: Path | None, force: bool) -> None:
-    """Write the trees of a treebank, or their sentences if the name of ``target`` ends in ``.txt``; gzipped if .gz.
+    """Write the trees of a treebank, or their sentences if the name of ``target`` ends in ``.txt``; ``.gz`` compresses.
 
     Raises:
         InputError: the treebank cannot be read, or ``target`` cannot be written.
@@ -43,7 +43,7 @@ def _is_text(target: Path) -> bool:
 
 
 def _write_lines(target: Path, lines: Iterable[str], n: int) -> None:
-    """Write lines of text, packed for ``.gz``, atomically."""
+    """Write lines of text, atomically; ``.gz`` compresses."""
     from truesource.grammar.support.atomic_files import atomic_path, opened_to_write
     from truesource.grammar.support.printable import meter
 
@@ -60,7 +60,7 @@ def _write_lines(target: Path, lines: Iterable[str], n: int) -> None:
 def write_corpus(
     source: Path, target: Path, split: str, *, symbols: bool, binarised: bool, json: Path | None, force: bool
 ) -> None:
-    """Write one split: Penn bracketings, or sentences if the name of ``target`` ends in ``.txt``; compressed if .gz.
+    """Write one split: Penn bracketings, or sentences if the name of ``target`` ends in ``.txt``; ``.gz`` compresses.
 
     Raises:
         InputError: there is no such corpus or split, it has no trees, a word of a sentence contains white space, or
@@ -75,7 +75,7 @@ def write_corpus(
     n = corpus.n_sentences(split)
     plain = _is_text(target)
     if plain and (symbols or binarised):
-        raise InputError("--symbols and --binarised are for trees, but .txt files have sentences; remove them", target)
+        raise InputError("--symbols and --binarised are for trees, but .txt files hold sentences; remove them", target)
     lines: Iterable[str]
     if plain:
         lines = (line_of(sentence) for sentence in corpus.sentences(split))

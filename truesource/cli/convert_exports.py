@@ -1,4 +1,4 @@
-"""`truesource convert` of corpora, into the files that other training code reads."""
+"""`truesource convert` for corpora: write the files that other training code reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def export_corpus(source: Path, target: Path, to: ExportFormat, split: str | None, *, bound: bool, force: bool) -> None:
-    """Write splits in a folder of files that other training code reads; ``split``: None for all.
+    """Write one split (None: all) to a folder of files that other training code reads.
 
     Raises:
         InputError: there is no such corpus or split, or `truesource.generator.export.export` cannot write it.
@@ -28,24 +28,24 @@ def export_corpus(source: Path, target: Path, to: ExportFormat, split: str | Non
     corpus = Corpus.load(source)
     names = list(corpus.splits) if split is None else [split]
     for name in names:
-        corpus.n_sentences(name)  # raises where there is none
+        corpus.n_sentences(name)  # raises if there is no such split
     grammar = grammar_inside(source)
     if grammar is None and bound:
-        echo(f"{source} has no grammar inside, so the bound is not known.", err=True)
+        echo(f"{source} contains no grammar, so the export has no bound.", err=True)
     bounds = {name: _bound(corpus, name, grammar) for name in names} if bound and grammar is not None else {}
     words = () if grammar is None else load_truth(grammar).vocabulary
     meta = export(corpus, target, to, splits=names, words=words, bounds=bounds)
     for name, part in meta["splits"].items():
-        known = "" if part["bound"] is None else f", exact bound {part['bound']:.4f} nats per token"
-        echo(f"{name}: {part['sentences']:,} sentences, {part['tokens']:,} tokens with their ends{known}")
+        bound_text = "" if part["bound"] is None else f", exact bound {part['bound']:.4f} nats per token"
+        echo(f"{name}: {part['sentences']:,} sentences, {part['tokens']:,} tokens with their ends{bound_text}")
     echo(f"Wrote {target}. Next: train on {target / meta['splits'][names[0]]['file']}; meta.json has the vocabulary")
 
 
 def _bound(corpus: Corpus, split: str, grammar: Path) -> float:
-    """The exact cross-entropy of a split, nats per token, ends included.
+    """Return the exact cross-entropy of a split in nats per token, sentence ends included.
 
     Raises:
-        InputError: the grammar in the folder cannot make a sentence of it.
+        InputError: the grammar in the folder gives a sentence probability 0.
     """
     from truesource.evaluation.core.sentence_records import sentence_records
     from truesource.evaluation.core.text import Text
@@ -63,7 +63,7 @@ def _bound(corpus: Corpus, split: str, grammar: Path) -> float:
     wrong = [number for number, record in enumerate(records, start=1) if not record["possible"]]
     if wrong:
         raise InputError(
-            f"the grammar in the folder cannot make sentence {wrong[0]} of {split}; use --no-bound", corpus.path
+            f"the grammar in the folder gives sentence {wrong[0]} of {split} probability 0; use --no-bound", corpus.path
         )
     total = float(sum(record["logprob"] for record in records))
     return -total / (corpus.n_tokens(split) + corpus.n_sentences(split))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def verb_of(evaluator: Evaluator) -> Callable[..., None]:
-    """Return the verb of an evaluator: made from its declaration, or that of the module named as it is."""
+    """Return the verb of an evaluator: built from its declaration, or from the module of the same name."""
     if evaluator.declared:
         return command_of(evaluator)
     verb: Callable[..., None] = import_module(f"{__package__}.{evaluator.name}").command
@@ -40,7 +40,7 @@ def verb_of(evaluator: Evaluator) -> Callable[..., None]:
 
 
 def command_of(evaluator: Evaluator) -> Callable[..., None]:
-    """The verb `truesource evaluate <name>`: options of the settings, and those that the declaration asks for."""
+    """Return the verb `truesource evaluate <name>` with the options of its settings and declaration."""
 
     def command(
         model: Model,
@@ -58,7 +58,7 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
         force: Force = False,
     ) -> None:
         from truesource.evaluation.calls import loaded, measure
-        from truesource.terminal.inputs import asked_truth, read_setting, require_truth, say_left_out, warn
+        from truesource.terminal.inputs import read_setting, requested_truth, require_truth, say_left_out, warn
         from truesource.terminal.output import OutputFiles, figure_of, json_of
         from truesource.terminal.tables import show
 
@@ -67,10 +67,10 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
             check(settings, model=model, frame=frame, figure=figure is not None)
         files = OutputFiles(json=json, figure=figure, force=force)
         uncorrected = evaluator.beside_settings("uncorrected")
-        said = "" if uncorrected is None else uncorrected(settings, frame)
-        given: dict[str, Any] = {"frame": frame, "seed": seed, "first": sentences, "uncorrected": said}
-        truth = asked_truth(oracle, no_oracle)
-        setting = read_setting(corpus, split, truth, lengths, **given, scores=evaluator.corrected)
+        numbers = "" if uncorrected is None else uncorrected(settings, frame)
+        selection: dict[str, Any] = {"frame": frame, "seed": seed, "first": sentences, "uncorrected": numbers}
+        truth = requested_truth(oracle, no_oracle)
+        setting = read_setting(corpus, split, truth, lengths, **selection, scores=evaluator.corrected)
         if evaluator.needs_truth(settings):
             require_truth(setting, corpus)
         trained = loaded(evaluator, model, settings)
@@ -80,7 +80,7 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
         for table in result.tables:
             show(table, evaluator.width)
         if result.detail.line:
-            echo(result.detail.line)
+            echo(result.detail.line, grey=True)
         files.finish(
             _then(evaluator, trained, setting, model, corpus, oracle),
             json=json_of(result.records()),
@@ -91,14 +91,14 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
     signature = inspect.signature(command, eval_str=True)
     left_out = {*(() if evaluator.frame else ("sentences", "frame")), *(() if evaluator.draws else ("figure",))}
     left_out |= {"no_oracle"} if evaluator.oracle else set()
-    left_out |= {"sentences"} & set(evaluator.settings.model_fields)  # the settings say how many
-    kept = [parameter for name, parameter in signature.parameters.items() if name not in left_out]
-    command.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+    left_out |= {"sentences"} & set(evaluator.settings.model_fields)  # the settings have this option
+    parameters = [parameter for name, parameter in signature.parameters.items() if name not in left_out]
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return with_options(evaluator.settings)(command)
 
 
 def _then(evaluator: Evaluator, trained: Any, setting: Setting, model: str, corpus: Path, oracle: Path | None) -> str:
-    """The command that shows more of the same model, where the truth is known and the model is one of whole words."""
+    """Return the next command: a closer look at the same model if truth and model allow it, else cite."""
     from truesource.generator.abilities import offers
     from truesource.terminal.inputs import grammar_inside, oracle_option
 

@@ -1,4 +1,4 @@
-"""`truesource explain`: why a model is off, and what would help most."""
+"""`truesource explain`: explain why a model is off, and what would help most."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def command(
 ) -> None:
     """Explain why a model is off: too little data, too few steps, too small, too short a context, its tokeniser?
 
-    Trains the model once more for each of these levers, with all else equal, and compares the distances from the
-    truth. A second table compares it with references: the best predictors of k words, counted n-grams, the floor of
-    the data. Finished trainings are kept; an interrupted call continues when it is repeated.
+    It retrains the model once for each of these levers, with all else equal, and compares the distances from the
+    truth. A second table compares it with references: the optimal k-word predictors, n-gram counts, the floor of
+    the data. Finished trainings are kept; an interrupted call resumes if it is repeated.
 
     Example: truesource explain model/ corpus/ -o why/ --plan
     """
@@ -58,7 +58,7 @@ def command(
         files.finish(f"truesource explain {model} {corpus}{option} -o {output}", json=json_of([job.plan()]))
         return
     if job.unknown is not None:
-        echo(f"No setting is changed and trained again: {job.unknown.reason}.", err=True)
+        echo(f"The model is not retrained: {job.unknown.reason}.", err=True)
     failures = job.explain(share)
     _finish(job, files, failures, shared=shard is not None)
 
@@ -73,19 +73,19 @@ def _job(
     lengths: str | None,
     seed: int,
 ) -> ExplainJob:
-    """The model, its text and the truth, read and checked."""
+    """Read and check the model, its text and the truth."""
     from truesource.grammar.support.errors import InputError, require_extras
 
     require_extras("`truesource explain`", "lm", "report")
     from truesource.run.stages.explain.call import job_of
     from truesource.run.stages.explain.job import PLAN
     from truesource.run.tasks import refuse_foreign
-    from truesource.terminal.inputs import asked_truth, read_setting, require_truth
+    from truesource.terminal.inputs import read_setting, requested_truth, require_truth
 
     if not corpus.is_dir():
         raise InputError("name the corpus folder that the model was trained on, not a text", corpus, code="no-corpus")
-    refuse_foreign(output, PLAN, "this exists and is no explanation; choose another folder")
-    setting = read_setting(corpus, split, asked_truth(oracle), lengths, seed=seed, first=settings.sentences)
+    refuse_foreign(output, PLAN, "this exists and is not an explanation; choose another folder")
+    setting = read_setting(corpus, split, requested_truth(oracle), lengths, seed=seed, first=settings.sentences)
     if setting.text is None or setting.text.corpus is None:
         raise InputError("name the corpus folder that the model was trained on, not samples", corpus, code="no-corpus")
     require_truth(setting, corpus)
@@ -93,7 +93,7 @@ def _job(
 
 
 def _finish(job: ExplainJob, files: OutputFiles, failures: list[Failure[LeverCell]], *, shared: bool) -> None:
-    """Show and write what is known."""
+    """Show and write the finished results."""
     from truesource.grammar.support.atomic_files import all_at_once, remove_leftovers, write_json
     from truesource.grammar.support.locks import exclusive
     from truesource.run.stages.explain.call import result_of
@@ -106,7 +106,7 @@ def _finish(job: ExplainJob, files: OutputFiles, failures: list[Failure[LeverCel
         echo(f"failed: {failure.task}: {failure.reason}", err=True)
     record = explained(job)
     if record["missing"] and shared:
-        echo(f"Wrote this job's trainings to {job.folder}; {record['missing']} are missing. Next: the other jobs.")
+        echo(f"Wrote this job's trainings to {job.folder}; {record['missing']} are missing. Next: run the others.")
         return
     result = result_of(record, records_of(record))
     for number, table in enumerate(result.tables):

@@ -1,4 +1,4 @@
-"""`truesource generate`."""
+"""`truesource generate`: sample sentences from a trained model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def command(
 ) -> None:
     """Sample sentences from a causal model, each with its log probability under the model.
 
-    An interrupted call continues when it is repeated. On a CPU each worker uses one thread.
+    An interrupted call resumes if it is repeated. On a CPU, each worker uses one thread.
 
     Example: truesource generate model/ -o samples/ -n 1000 --scheme nucleus --top-p 0.9
     """
@@ -49,12 +49,12 @@ def command(
     files = OutputFiles(json=json, shared=share is not None, force=force)
     from truesource.lmtrain.decoding.sample_builder import make_samples  # torch, after the quick checks
 
-    asked: dict[str, Any] = {"workers": workers, "share": share, "license": license, "force": force}
-    made = make_samples(model, number, settings, output, seed=seed, **asked)
-    if made is None:
-        echo(f"Wrote this job's shards of {output}. Next: the other jobs; the last one completes the samples.")
+    call: dict[str, Any] = {"workers": workers, "share": share, "license": license, "force": force}
+    samples = make_samples(model, number, settings, output, seed=seed, **call)
+    if samples is None:
+        echo(f"Wrote this job's shards of {output}. Next: run the other jobs; the last one completes the samples.")
     else:
-        _report_samples(model, made, files)
+        _report_samples(model, samples, files)
 
 
 def _report_samples(model: str, made: SampleFolder, files: OutputFiles) -> None:
@@ -68,7 +68,7 @@ def _report_samples(model: str, made: SampleFolder, files: OutputFiles) -> None:
     echo(f"special     {counts['special'] / counts['contexts']:.3g} of the probability, never sampled")
     following = f"divergence {model} CORPUS --oracle GRAMMAR --model-samples {made.path}"
     if scheme.scheme != "ancestral" or scheme.temperature != 1.0:
-        following = f"naturalness {made.path} --reference TREEBANK"  # these are not of the model's own distribution
+        following = f"naturalness {made.path} --reference TREEBANK"  # decoding has changed the distribution
     also = files.also(json=json_of({"samples": str(made.path), **made.record}))
     echo(
         f"Wrote {made.path}{also}: {made.n_sentences:,} sentences, {counts['tokens']:,} tokens."

@@ -1,4 +1,4 @@
-"""`truesource induce`: a grammar from a treebank, or from sentences without trees."""
+"""`truesource induce`: induce a grammar from a treebank, or from sentences without trees."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ Cycles = Annotated[int | None, typer.Option(min=0, help="Number of split-merge c
 Lexicon = Annotated[
     str | None, typer.Option(help="Lexicon: generate, or parse, which covers unknown words (default: generate).")
 ]
-HeldOut = Annotated[str | None, typer.Option(help="More data of the same kind, to report the likelihood of.")]
+HeldOut = Annotated[str | None, typer.Option(help="Held-out data of the same kind, to report its likelihood.")]
 Unbracketed = Annotated[
-    Path | None, typer.Option(help="Instead of a treebank: tokenised sentences, or a corpus folder.")
+    Path | None, typer.Option(help="Instead of a treebank: text of tokenised sentences, or a corpus folder.")
 ]
 BracketsFile = Annotated[
     str | None, typer.Option(help="Instead of a treebank: use the brackets of trees; ignore labels.")
@@ -81,15 +81,15 @@ def command(
     """Induce a probabilistic grammar from a treebank by splitting and merging symbols (Petrov et al. 2006).
 
     With --start-from, re-estimate the rules of a grammar by inside-outside EM, on sentences without trees
-    (--unbracketed) or with known constituents (--brackets). After Ctrl-C the same command continues from the last
+    (--unbracketed) or with known constituents (--brackets). After Ctrl-C, the same command resumes from the last
     finished phase.
 
-    Every key of `grammar` in a configuration can be set, such as --set split_merge.em_split=20.
+    --set changes every key of `grammar` in a configuration, as in --set split_merge.em_split=20.
 
     Example: truesource induce treebank/ -o grammar.npz --held-out dev.mrg
     """
-    given = [source for source in (treebank, unbracketed, brackets) if source]
-    if len(given) != 1 or bool(treebank) == bool(start_from):
+    sources = [source for source in (treebank, unbracketed, brackets) if source]
+    if len(sources) != 1 or bool(treebank) == bool(start_from):
         raise InputError("give a treebank, or --start-from GRAMMAR with one of --unbracketed and --brackets")
     options = {"method": method, "lexicon": lexicon, "cycles": cycles, "set": set_}
     if start_from is not None:
@@ -123,7 +123,7 @@ def command(
 def _config(
     method: Method | None, cycles: int | None, lexicon: str | None, overrides: list[str] | None
 ) -> GrammarConfig:
-    """The settings as a configuration has them under ``grammar``."""
+    """Return the settings as the key ``grammar`` of a configuration."""
     from pydantic import ValidationError
 
     from truesource.grammar.support.records import explain
@@ -169,10 +169,10 @@ def _from_trees(
     show_reading(bank)
     others = None if held_out is None else Treebank.read(held_out, normalise)
     call = digest_json([config.model_dump(mode="json"), seed, bank.digest, others and others.digest])[:12]
-    checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")  # other settings never meet it
+    checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")  # one for each choice of settings
     record = None
     if trace is not None:
-        early = not output.exists()  # beside an old grammar, the trace comes with the new one
+        early = not output.exists()  # an old grammar and its trace are replaced together
         record = partial(write_json_lines, trace) if early else lambda rows: None
     pcfg, rows = induce(bank, config, seed=seed, held_out=others, checkpoint=checkpoint, on_phase=record)
     require_consistent(pcfg)
@@ -182,18 +182,18 @@ def _from_trees(
         json=json_of(record_of(output, pcfg)),
     )
     shutil.rmtree(checkpoint, ignore_errors=True)
-    for line in _found(pcfg):
+    for line in _result_lines(pcfg):
         echo(line)
-    if others is not None and (said := useless_cycles(rows, len(others))):
-        echo(f"! {said}")
+    if others is not None and (warning := useless_cycles(rows, len(others))):
+        echo(f"! {warning}")
     echo(f"Wrote {' and '.join(wrote)}: {pcfg!r}. Next: truesource {_next(config.split_merge.lexicon, output)}")
 
 
 def record_of(output: Path, pcfg: PCFG, **more: Any) -> dict[str, Any]:
-    """The result of the training, for JSON."""
-    told = ("log_likelihood_per_token", "impossible_trees", "held_out", "filter", "stopped")
-    found = {name: pcfg.meta[name] for name in told if name in pcfg.meta}
-    return {"grammar": str(output), "digest": pcfg.digest, "sizes": pcfg.sizes(), **found, **more}
+    """Return the result of the training for JSON."""
+    reported = ("log_likelihood_per_token", "impossible_trees", "held_out", "filter", "stopped")
+    results = {name: pcfg.meta[name] for name in reported if name in pcfg.meta}
+    return {"grammar": str(output), "digest": pcfg.digest, "sizes": pcfg.sizes(), **results, **more}
 
 
 def _options(names: list[str]) -> str:
@@ -201,7 +201,7 @@ def _options(names: list[str]) -> str:
 
 
 def _next(lexicon: str, output: Path) -> str:
-    """The command that a grammar of this lexicon mode is for."""
+    """Return the next command for a grammar with this lexicon."""
     return (
         f"parse {output} TEXT -o trees.mrg --method max-rule"
         if lexicon == "parse"
@@ -209,8 +209,8 @@ def _next(lexicon: str, output: Path) -> str:
     )
 
 
-def _found(pcfg: PCFG) -> list[str]:
-    """The result of the training, in a few lines."""
+def _result_lines(pcfg: PCFG) -> list[str]:
+    """Return lines on the result of the training."""
     meta = pcfg.meta
     final = " by the grammar as written, smoothed and filtered" if "filter" in meta else ""
     lines = [f"training   {_nats(meta)} nats per token{final}{_impossible(meta)}"]
@@ -223,7 +223,7 @@ def _found(pcfg: PCFG) -> list[str]:
     )
     if (unknown := meta.get("unknown_words")) is not None:
         lines.append(
-            f"unknown    {len(unknown['classes']):,} classes of words, made of {unknown['rare_words']:,} seen"
+            f"unknown    {len(unknown['classes']):,} word classes, learned from {unknown['rare_words']:,} words seen"
             f" {unknown['rare']} times or fewer"
         )
     if (cost := meta.get("filter")) is not None:
@@ -243,15 +243,15 @@ def _nats(record: Mapping[str, Any]) -> str:
 
 def _impossible(record: Mapping[str, Any]) -> str:
     count = record.get("impossible_trees", 0)
-    return f"; {count:,} trees are impossible and left out" if count else ""
+    return f"; {count:,} trees have probability 0 and are excluded" if count else ""
 
 
 def _possible(held_out: Mapping[str, Any]) -> str:
-    """The trees that a mean is over, and those that it leaves out."""
+    """Return how many trees a mean is over, and how many it excludes."""
     trees, impossible = held_out["trees"], held_out.get("impossible_trees", 0)
     if not impossible:
         return counted(trees, "tree")
-    return f"{trees - impossible:,} of {trees:,} trees; the other {impossible:,} are impossible and left out"
+    return f"{trees - impossible:,} of {trees:,} trees; the other {impossible:,} have probability 0 and are excluded"
 
 
 Sentences = Sequence[Sequence[str]]
@@ -269,9 +269,9 @@ def reestimate(
     trace: Path | None,
     outputs: OutputFiles,
 ) -> None:
-    """Inside-outside EM over sentences without trees (``unbracketed``) or with the brackets of a treebank.
+    """Run inside-outside EM on sentences without trees (``unbracketed``) or with the brackets of a treebank.
 
-    ``held_out`` is more of the same kind: text or a corpus folder (its split dev), or a treebank.
+    ``held_out`` is other data of the same kind: text, a corpus folder (its split dev), or a treebank.
     """
     import shutil
 
@@ -283,17 +283,17 @@ def reestimate(
     from truesource.grammar.support.files import digest_json
 
     start = PCFG.load(start_from)
-    known: Brackets | None = None
+    constituents: Brackets | None = None
     if unbracketed is not None:
         sentences, others = _read_text(unbracketed, held_out)
     else:
-        sentences, known, others = _read_brackets(str(brackets), normalise, held_out)
-    call = digest_json([start.digest, sentences, known, others, iterations])[:12]  # each call has its own
+        sentences, constituents, others = _read_brackets(str(brackets), normalise, held_out)
+    call = digest_json([start.digest, sentences, constituents, others, iterations])[:12]
     checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")
     fitted = inside_outside(
         start,
         sentences,
-        brackets=known,
+        brackets=constituents,
         iterations=iterations,
         tolerance=1e-6,
         held_out=others,
@@ -334,10 +334,10 @@ def _report(trace: tuple[dict[str, Any], ...], sentences: int, held_out: int | N
         echo(f"iteration {record['iteration']}: {record['log_likelihood']:.6f} nats per token")
     last = trace[-1]
     if last["impossible"]:
-        echo(f"{last['impossible']:,} of {sentences:,} sentences are impossible: left out")
+        echo(f"{last['impossible']:,} of {sentences:,} sentences have probability 0 and are excluded")
     if held_out is not None:
         value = "no" if last["held_out"] is None else f"{last['held_out']:.6f}"
         echo(
             f"held out: {value} nats per token of {held_out - last['held_out_impossible']:,} of {held_out:,} sentences;"
-            f" the other {last['held_out_impossible']:,} are impossible and left out"
+            f" the other {last['held_out_impossible']:,} have probability 0 and are excluded"
         )

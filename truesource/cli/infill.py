@@ -1,4 +1,4 @@
-"""`truesource infill`: the most probable fillings of a sentence with gaps."""
+"""`truesource infill`: fill the gaps of a sentence."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.terminal.console import echo
 from truesource.terminal.options import Force, Grammar, Json, Seed
 
-GAP = "___"  #: a word that is not known
+GAP = "___"  #: an unknown word
 
 
 def command(
     grammar: Grammar,
-    sentence: Annotated[str, typer.Argument(help=f"Sentence in quotes, with {GAP} for each word that is not known.")],
+    sentence: Annotated[str, typer.Argument(help=f"Sentence in quotes, with {GAP} for each gap.")],
     top: Annotated[int, typer.Option("--top", min=0, max=1000, help="Number of fillings to list.")] = 10,
     number: Annotated[int, typer.Option("-n", "--number", min=0, help="Number of sentences to sample.")] = 0,
     model: Annotated[str | None, typer.Option("--model", help="Model that fills gaps, to compare with.")] = None,
@@ -25,9 +25,9 @@ def command(
 ) -> None:
     """Fill the gaps of a sentence: the most probable fillings, the words of each gap, and samples.
 
-    All probabilities are exact, given the known words and the number of words. Fillings are of all gaps together, the
-    most probable first; the words of a gap are summed over what may stand in the others. With --model, what a
-    diffusion model thinks of them, and what it fills in itself.
+    All probabilities are exact, given the known words and the number of words. A filling fills all gaps at once, the
+    most probable first; the words of a gap are summed over the words of other gaps. --model adds the
+    probabilities that a diffusion model gives these fillings, and its best fillings.
 
     Example: truesource infill english "there is a ___ ___ ."
     """

@@ -1,4 +1,4 @@
-"""`truesource inspect`: whether a grammar is sound, and how much of a text it covers."""
+"""`truesource inspect`: check a grammar, and how much of a text it covers."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 MOST = 10  #: unknown words listed
-MOST_WORDS = 60  #: a grammar of more words is no grammar to read; its words are not listed
-LONGEST_STRING = 60  #: words of a sample that are shown
-_STREAM = 0x1A46  #: keeps these samples apart from a corpus drawn with the same seed
+MOST_WORDS = 60  #: the words of a larger grammar are not listed
+LONGEST_STRING = 60  #: maximum number of words shown of a sample
+_STREAM = 0x1A46  #: separates these samples from a corpus sampled with the same seed
 
 
 def command(
@@ -40,7 +40,7 @@ def command(
     number: Annotated[int, typer.Option("-n", "--number", min=0, max=1000, help="Number of sample sentences.")] = 3,
     distances: Annotated[
         int,
-        typer.Option(min=0, max=1000, help="Mutual information of words 1 to N apart, and of halves."),
+        typer.Option(min=0, max=1000, help="Mutual information of words 1 to N apart, and of sentence halves."),
     ] = 0,
     floor: Annotated[
         int | None,
@@ -49,11 +49,11 @@ def command(
     json: Json = None,
     force: Force = False,
 ) -> None:
-    """Check a grammar: sizes, consistency, mean length, entropy, cycles, useless symbols, sample sentences.
+    """Check a grammar: sizes, consistency, mean length, entropy, cycles, useless nonterminals, sample sentences.
 
-    Also list the words of a small grammar: a misspelt symbol can be among them. With TEXT, also report its coverage:
+    Also list the words of a small grammar: a misspelt nonterminal is read as a word. With TEXT, report its coverage:
     unknown words, impossible sentences, mean log probability. A line that starts with ! is a problem. --distances shows
-    how fast the dependence of words falls. --floor shows how far a learner that knows the rules stays from the grammar.
+    how fast the dependence of words falls. --floor shows the expected distance of a learner that knows the rules.
 
     Example: truesource inspect grammar.npz corpus/
     """
@@ -66,7 +66,7 @@ def command(
 
     files = OutputFiles(json=json, force=force)
     if text is None and lengths is not None and not distances:
-        raise InputError("--lengths conditions a TEXT or --distances; add one of them or remove --lengths")
+        raise InputError("--lengths needs a TEXT or --distances; add one of them or remove --lengths")
     read = None if text is None else read_text(text, split)
     sentences, sampled = ([], None) if read is None else (read.sentences, read.lengths)
     condition = length_condition(lengths, sampled)
@@ -101,7 +101,7 @@ def command(
 
 
 def _table(record: dict[str, Any]) -> ReportTable:
-    """The numbers of a record, a row for each."""
+    """Return a table with a row for each number of a record."""
     from truesource.evaluation.show.table import ReportTable, TableRow, number_cell
 
     numbers = {**record, **record.get("coverage", {})}
@@ -129,18 +129,18 @@ def _show_grammar(diagnosis: Diagnosis) -> None:
 
 
 def _show_samples(pcfg: PCFG, number: int) -> list[str]:
-    """Print sentences of the grammar; the same for JSON."""
+    """Print sampled sentences, and return them for JSON."""
     if not number:
         return []
-    sampler, drawn = draw(pcfg, number, DEFAULT_SEED)
-    sentences = sampler.sentences(drawn)
+    sampler, derivations = draw(pcfg, number, DEFAULT_SEED)
+    sentences = sampler.sentences(derivations)
     echo("for example:")
     show_strings(sentences)
     return [" ".join(sentence) for sentence in sentences]
 
 
 def _cycles(what: str, symbols: int, groups: int, example: tuple[str, ...]) -> str:
-    """One line on cycles; they do no harm here."""
+    """Return one line on cycles, which inference handles exactly."""
     if not symbols:
         return f"{what}: none"
     some = f"{symbols:,} symbol{'s' if symbols > 1 else ''} in {groups:,} group{'s' if groups > 1 else ''}"
@@ -148,7 +148,7 @@ def _cycles(what: str, symbols: int, groups: int, example: tuple[str, ...]) -> s
 
 
 def _show_coverage(seen: Coverage, lengths: LengthRange | None, text: Path, problems: list[str]) -> dict[str, Any]:
-    """Print how much of a text a grammar knows; the same for JSON. A text of which it knows no word is a problem."""
+    """Print and return the coverage of a text by a grammar. A text without any word of the grammar is a problem."""
     from truesource.grammar.support.printable import list_lines
 
     words = ", ".join(f"{word} ({n:,})" for word, n in seen.unknown[:MOST])
@@ -160,57 +160,57 @@ def _show_coverage(seen: Coverage, lengths: LengthRange | None, text: Path, prob
     )
     within = "" if lengths is None else f" with {lengths} tokens"
     where = f": {list_lines(seen.impossible)}" if seen.impossible else ""
-    echo(f"sentences the grammar cannot make{within}: {len(seen.impossible):,}{where}")
+    echo(f"sentences with probability 0{within}: {len(seen.impossible):,}{where}")
     if seen.mean_log_prob is not None:
         echo(f"mean log probability of the others: {seen.mean_log_prob:.4f} nats per sentence")
     if seen.unknown_tokens == seen.tokens:
-        problems.append(f"{text} has no word of the grammar; compare the words above with those of the text")
+        problems.append(f"no word of {text} is in the grammar; compare the words above with the words of the text")
     return seen.as_dict()
 
 
 def _show_dependence(pcfg: PCFG, most: int, lengths: LengthRange | None) -> list[float]:
-    """Print how much words say about words 1 to ``most`` words away; the same, nats, for JSON."""
+    """Print and return the mutual information of words 1 to ``most`` words apart, in nats."""
     from truesource.grammar.inference.dependence import mutual_information
 
-    found: list[float] = mutual_information(pcfg, most, lengths).tolist()
+    values: list[float] = mutual_information(pcfg, most, lengths).tolist()
     within = "" if lengths is None else f", sentences of {lengths} tokens"
-    echo(f"mutual information of words 1, 2, ... apart, nats{within}: {', '.join(f'{value:.4f}' for value in found)}")
-    return found
+    echo(f"mutual information of words 1, 2, ... apart, nats{within}: {', '.join(f'{value:.4f}' for value in values)}")
+    return values
 
 
 def _show_floor(pcfg: PCFG, trees: int) -> dict[str, float]:
-    """Print how far a learner that counts trees is expected to stay from the grammar; the same for JSON."""
+    """Print and return the expected distance of a learner that counts trees from the grammar."""
     from truesource.grammar.estimate.data_floor import data_floor, free_parameters
 
     floor = data_floor(pcfg, trees)
     a_token, free = floor / (pcfg.exact.mean_length + 1.0), free_parameters(pcfg)
     echo(
-        f"floor of the data: who knows the rules and counts {trees:,} trees is expected {floor:.4f} nats a sentence"
-        f" ({a_token:.4f} a token) from the truth; {free:,} free probabilities"
+        f"floor of the data: a learner that knows the rules and counts {trees:,} trees is {floor:.4f} nats a sentence"
+        f" ({a_token:.4f} a token) from the truth on average; {free:,} free probabilities"
     )
     return {"trees": trees, "nats_a_sentence": floor, "nats_a_token": a_token, "free_probabilities": free}
 
 
 def _show_halves(pcfg: PCFG, sentences: Sequence[Sequence[str]]) -> dict[str, float | None]:
-    """Print how much one half of a sentence says about the other; the same, nats, for JSON."""
+    """Print and return the mutual information of the two halves of a sentence, in nats."""
     import numpy as np
 
     from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratio
     from truesource.grammar.inference.dependence import halves_information
 
-    found = halves_information(pcfg, sentences)
-    found = found[np.isfinite(found)]
-    if not len(found):
+    values = halves_information(pcfg, sentences)
+    values = values[np.isfinite(values)]
+    if not len(values):
         return {}
-    interval = ends(*resampled_ratio(found, np.ones(len(found)), seed=DEFAULT_SEED))
-    value, low, high = Interval(float(found.mean()), *interval)
+    interval = ends(*resampled_ratio(values, np.ones(len(values)), seed=DEFAULT_SEED))
+    value, low, high = Interval(float(values.mean()), *interval)
     within = "" if low is None else f" [{low:.4f}, {high:.4f}]"
     echo(f"mutual information of the halves of a sentence, given its length, nats: {value:.4f}{within}")
     return {"value": value, "low": low, "high": high}
 
 
 def draw(pcfg: PCFG, number: int, seed: int) -> tuple[Sampler, Derivations]:
-    """Derivations of a grammar to look at, and the sampler that reads them."""
+    """Sample derivations to show, and return them with the sampler that reads them."""
     from truesource.generator.sampler import Sampler
 
     sampler = Sampler(pcfg)
@@ -218,7 +218,7 @@ def draw(pcfg: PCFG, number: int, seed: int) -> tuple[Sampler, Derivations]:
 
 
 def stream(seed: int) -> NDArray[np.uint64]:
-    """Random numbers of what is drawn to look at."""
+    """Return the random numbers of samples to show."""
     from truesource.grammar.support.arrays import random_state
 
     return random_state(seed, _STREAM)
@@ -232,6 +232,6 @@ def show_strings(sentences: list[list[str]]) -> None:
 
 
 def show_words(pcfg: PCFG) -> None:
-    """Print the words of a small grammar, so that a misspelt symbol is seen among them."""
+    """Print the words of a small grammar, which would include a misspelt nonterminal."""
     if len(pcfg.vocabulary) <= MOST_WORDS:
         echo(f"the words: {' '.join(pcfg.vocabulary)}")

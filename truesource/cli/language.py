@@ -1,4 +1,4 @@
-"""`truesource language`: the languages of known truth, or one of them, and its grammar as a file."""
+"""`truesource language`: list the languages of known truth, describe one, and write its grammar."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from truesource.grammar.truth import Truth
     from truesource.terminal.output import OutputFiles
 
-WIDTH = 100  #: characters, where there is no terminal
+WIDTH = 100  #: characters, without a terminal
 LONGEST_TREE = 40  #: lines
-SAMPLES = 5  #: strings that are shown unless another number is asked for
+SAMPLES = 5  #: default number of sample strings
 
 
 def command(
@@ -45,10 +45,10 @@ def command(
 ) -> None:
     """List the languages whose exact grammar comes with truesource, or describe one of them.
 
-    The list has parameters, purpose and source. The description of one language has what to cite, all parameters, exact
+    The list has parameters, purpose and source. The description of one language adds citation, all parameters, exact
     mean length and entropy, and sample strings.
 
-    A language such as dyck, or dyck:k=3,depth=5 to change its parameters, can be named wherever a grammar can; -o also
+    A language such as dyck, or dyck:k=3,depth=5 to change its parameters, can be used wherever a grammar can; -o also
     writes the grammar to a file.
 
     Example: truesource language
@@ -98,7 +98,7 @@ def command(
 
 
 def _described(truth: Truth, number: int, seed: int) -> tuple[dict[str, Any], list[str]]:
-    """Print numbers and samples of a grammar or a process; the same for JSON."""
+    """Print numbers and samples of a grammar or a process, and return them for JSON."""
     from truesource.generator.abilities import require
     from truesource.grammar.process import Process
 
@@ -120,7 +120,7 @@ def _save(truth: Truth, path: Path) -> None:
 
 
 def _list(files: OutputFiles) -> None:
-    """Show all languages: parameters, purpose, source."""
+    """Print all languages: parameters, purpose, source."""
     from textwrap import fill
 
     from truesource.evaluation.show.table import ReportTable, TableRow
@@ -131,8 +131,8 @@ def _list(files: OutputFiles) -> None:
     rows, records = [], []
     for name, language in languages().items():
         defaults = {each.key: each.value for each in parameters(language.settings()) if each.value}
-        shown = " ".join(f"{key}={value}" for key, value in defaults.items())
-        rows.append(TableRow([name, shown, language.tests, short_citation(language.citation)]))
+        setting_texts = " ".join(f"{key}={value}" for key, value in defaults.items())
+        rows.append(TableRow([name, setting_texts, language.tests, short_citation(language.citation)]))
         records.append(
             {
                 "language": name,
@@ -154,25 +154,25 @@ def _list(files: OutputFiles) -> None:
 
 
 def _licensed(pcfg: PCFG, license: str, output: Path | None) -> PCFG:  # noqa: A002
-    """The grammar under another licence, which corpora of it take over."""
+    """Return the grammar under another licence, which its corpora inherit."""
     from truesource.grammar.support.hub_card import checked_license
 
     if output is None or output.suffix != ".npz":
-        raise InputError("--license is kept in .npz files only; add -o FILE.npz, or give it to truesource sample")
+        raise InputError("--license is kept in .npz files only; add -o FILE.npz, or use it with truesource sample")
     return replace(pcfg, meta={**pcfg.meta, "license": checked_license(license)})
 
 
 def _overrides(texts: Sequence[str]) -> dict[str, str]:
-    """The settings of ``--set``.
+    """Read the settings of ``--set``.
 
     Raises:
         InputError: one is not written ``key=value``, or a key is given twice.
     """
     pairs = [text.partition("=") for text in texts]
-    given = {key.strip(): value.strip() for key, _, value in pairs}
-    if not all(key.strip() and value.strip() for key, _, value in pairs) or len(given) < len(pairs):
+    overrides = {key.strip(): value.strip() for key, _, value in pairs}
+    if not all(key.strip() and value.strip() for key, _, value in pairs) or len(overrides) < len(pairs):
         raise InputError(f"write --set key=value, each key once, not {' '.join(f'--set {text}' for text in texts)}")
-    return given
+    return overrides
 
 
 def _show_parameters(settings: LanguageSettings) -> None:
@@ -185,7 +185,7 @@ def _show_parameters(settings: LanguageSettings) -> None:
 
 
 def _show_figures(pcfg: PCFG) -> dict[str, Any]:
-    """Print sizes, mean length and entropy; the same for JSON."""
+    """Print sizes, mean length and entropy, and return them for JSON."""
     from truesource.grammar.inference.expected import derivational_entropy
 
     sizes = pcfg.sizes()
@@ -199,15 +199,15 @@ def _show_figures(pcfg: PCFG) -> dict[str, Any]:
 
 
 def _show_process(process: Process) -> dict[str, Any]:
-    """Print what is known of a process; the same for JSON."""
+    """Print the numbers of a process, and return them for JSON."""
     length = process.exact.mean_length
-    echo(f"process    {len(process.vocabulary):,} words; there are no rules, but the law of the next word is exact")
+    echo(f"process    {len(process.vocabulary):,} words; no rules, but exact next-word distributions")
     echo(f"mean length {length:.3f} tokens")
     return {"digest": process.digest, "sizes": process.sizes(), "mean_length": length}
 
 
 def _show_strings(process: Process, number: int, seed: int) -> list[str]:
-    """Print strings; the same for JSON."""
+    """Print sampled strings, and return them for JSON."""
     from truesource.cli.inspect import show_strings, stream
     from truesource.generator.process_sampler import sampler_of
 
@@ -218,21 +218,21 @@ def _show_strings(process: Process, number: int, seed: int) -> list[str]:
 
 
 def _show_samples(pcfg: PCFG, number: int, seed: int) -> list[str]:
-    """Print strings, and the tree of the shortest; the strings."""
+    """Print sampled strings and the tree of the shortest; return the strings."""
     from truesource.cli.inspect import draw, show_strings
 
-    sampler, drawn = draw(pcfg, number, seed)
-    sentences = sampler.sentences(drawn)
+    sampler, derivations = draw(pcfg, number, seed)
+    sentences = sampler.sentences(derivations)
     show_strings(sentences)
     echo("tree of the shortest:")
-    shortest = min(sampler.trees(drawn), key=lambda tree: len(tree.leaves()))
+    shortest = min(sampler.trees(derivations), key=lambda tree: len(tree.leaves()))
     lines = list(_outline(shortest))
     echo("\n".join([*lines[:LONGEST_TREE], *(["  ..."] if len(lines) > LONGEST_TREE else [])]))
     return [" ".join(sentence) for sentence in sentences]
 
 
 def _outline(tree: Tree) -> Iterator[str]:
-    """A line for each node, indented by its depth; a word is beside the symbol over it."""
+    """Yield a line for each node, indented by its depth; a word follows its preterminal."""
     stack: list[tuple[Tree | str, int]] = [(tree, 1)]
     while stack:
         node, depth = stack.pop()

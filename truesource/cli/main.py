@@ -7,7 +7,7 @@ import encodings.cp437
 import encodings.idna
 import encodings.latin_1
 import encodings.utf_8
-import encodings.utf_8_sig  # noqa: F401 - a codec that is looked up first in need cannot be imported then
+import encodings.utf_8_sig  # noqa: F401 - when memory or files run out, it could not be imported any more
 import errno
 import os
 import sys
@@ -26,7 +26,7 @@ _MEMORY = "not enough memory; use fewer --workers, a smaller input or smaller ba
 _THREADS = f"no more threads or processes can be started; raise the limit (ulimit -u) or use fewer --workers, {AGAIN}"
 _FILES = f"too many open files; raise the limit (ulimit -n) or use fewer --workers, {AGAIN}"
 
-#: what the machine ran out of, by error number; elsewhere than on top of a chain of errors, these alone are its cause
+#: what the machine ran out of, by error number; inside a chain of errors, only these count as its cause
 _SHORT_OF = {
     errno.ENOSPC: f"no space left on the disk; free some space, {AGAIN}",
     errno.EDQUOT: f"the disk quota is used up; free some space, {AGAIN}",
@@ -43,7 +43,7 @@ _REFUSED = {
     errno.EPERM: "operation not permitted; change the permissions or choose another place",
     errno.EPIPE: "the program that read the output has ended, so the rest of it is missing; run the command again",
 }
-#: what libraries that raise errors of their own say of the same
+#: texts of the same failures in errors of libraries
 _TEXTS = {
     **{os.strerror(number).lower(): sentence for number, sentence in _SHORT_OF.items()},
     "can't start new thread": _THREADS,
@@ -53,14 +53,14 @@ _TEXTS = {
     "unable to allocate": _MEMORY,
     "failed to map segment": _MEMORY,
     "cannot enable executable": _MEMORY,
-    "error return without exception set": _MEMORY,  # of Python 3.11, where it has none for a call
+    "error return without exception set": _MEMORY,  # Python 3.11, if it has no memory for a call
 }
 FAILED = 2  #: exit code
 BUG = 1  #: exit code
 
 
 def explain(error: BaseException) -> str | None:
-    """One sentence: what the machine refused, what to do, and the path; None: the error is of another kind."""
+    """Return a sentence (what the machine refused, what to do, the path); None for errors of another kind."""
     for number, cause in enumerate(_causes(error)):
         sentence = _sentence(cause, top=number == 0)
         if sentence is not None:
@@ -69,7 +69,7 @@ def explain(error: BaseException) -> str | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An error and the ones it was raised from, or while they were handled."""
+    """Yield an error and the errors that it was raised from, or raised while handling."""
     seen: set[int] = set()
     left: BaseException | None = error
     while left is not None and id(left) not in seen:
@@ -82,10 +82,10 @@ def _sentence(error: BaseException, *, top: bool) -> str | None:
     if isinstance(error, MemoryError):
         return _MEMORY
     if isinstance(error, OSError):
-        known = _SHORT_OF.get(error.errno or 0) or (_REFUSED.get(error.errno or 0) if top else None)
-        if known is None and top:
-            known = error.strerror or str(error) or type(error).__name__
-        return None if known is None else known + _place(error)
+        sentence = _SHORT_OF.get(error.errno or 0) or (_REFUSED.get(error.errno or 0) if top else None)
+        if sentence is None and top:
+            sentence = error.strerror or str(error) or type(error).__name__
+        return None if sentence is None else sentence + _place(error)
     if isinstance(error, Exception):
         text = str(error).lower()
         return next((sentence for mark, sentence in _TEXTS.items() if mark in text), None)
@@ -97,13 +97,13 @@ def _place(error: OSError) -> str:
     return f" ({' -> '.join(names)})" if names else ""
 
 
-ExitCode = str | int | None  #: as `sys.exit` takes it
+ExitCode = str | int | None  #: type of the argument of `sys.exit`
 
 
 def main() -> None:
     """Run the command.
 
-    Exit codes: 2 after bad input, where the machine ran out of something (disk, memory, open files, threads), or where
+    Exit codes: 2 after bad input, if the machine ran out of something (disk, memory, open files, threads), or if
     the program that reads the output has ended; 130 after Ctrl-C, 143 after SIGTERM. Any other error is a bug: exit
     code 1, and a sentence that says where the traceback is.
     """
@@ -115,7 +115,7 @@ def main() -> None:
             _run()
         except SystemExit as stop:
             code = stop.code
-            if isinstance(stop.__context__, BrokenPipeError):  # typer has ended the command for it, in silence
+            if isinstance(stop.__context__, BrokenPipeError):  # typer has ended the command silently
                 code = _failed(stop.__context__)
             elif code == INTERRUPTED:
                 stopped = interrupts.exit_code(stop.__context__ or stop)
@@ -140,7 +140,7 @@ def _run() -> None:
 
 
 def _logs() -> Any:
-    """The module of logs, unless the call failed before it was imported; then it may be impossible to import it."""
+    """Return the module of logs; None if the call failed before its import, as it may then be impossible."""
     return sys.modules.get("truesource.terminal.logs")
 
 
@@ -171,18 +171,18 @@ def _say(sentence: str) -> None:
 
 
 def _flushed(code: ExitCode) -> ExitCode:
-    """Write out what standard output still holds, which may fail; the exit code."""
+    """Flush standard output, which may fail; return the exit code."""
     try:
         sys.stdout.flush()
     except OSError as error:
         _drop_output()
         return code or _failed(error)
-    except (ValueError, AttributeError):  # it is closed, or there is none
+    except (ValueError, AttributeError):  # standard output is closed or missing
         return code
     return code
 
 
 def _drop_output() -> None:
-    """Let what cannot be written go, so that Python does not fail over it once more at its end."""
+    """Discard output that cannot be written, so that Python does not fail again at exit."""
     with suppress(OSError), Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())

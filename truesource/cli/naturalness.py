@@ -1,4 +1,4 @@
-"""`truesource evaluate naturalness`: how much sampled sentences look like those of a treebank."""
+"""`truesource evaluate naturalness`: compare sampled sentences with a treebank."""
 
 from __future__ import annotations
 
@@ -27,19 +27,17 @@ def command(
             help="Corpora, text, treebanks; grammars or models to sample from. NAME=SOURCE names one.",
         ),
     ],
-    reference: Annotated[
-        str, typer.Option("--reference", help="Treebank that the grammars have not seen, or other text.")
-    ],
+    reference: Annotated[str, typer.Option("--reference", help="Treebank held out from the grammars, or other text.")],
     settings: NaturalnessSettings,
     oracle: Annotated[
         Path | None,
         typer.Option(
-            "--oracle", help="Grammar of the corpus folders, for their exact lengths (default: the one in each)."
+            "--oracle", help="Grammar of the corpus folders, for exact lengths (default: the grammar in each)."
         ),
     ] = None,
     lengths: Annotated[
         str | None,
-        typer.Option("--lengths", help="Sentence lengths such as 6..25, or none (default: as a corpus records them)."),
+        typer.Option("--lengths", help="Sentence lengths such as 6..25, or none (default: as in the corpus)."),
     ] = None,
     convention: Convention = "penn",
     split: SplitName = "train",
@@ -76,7 +74,7 @@ def command(
     show(result.table(), 100 + 34 * len(texts))
     for name in ("zipf_alpha", "ngram_spearman_2"):
         if score := result.detail.comparison.scores[texts[0].name].get(name):
-            echo(f"{name}|{score.signature}")
+            echo(f"{name}|{score.signature}", grey=True)
     files.finish(_next(texts[1:]), json=json_of(result.records()), figure=figure_of(result.drawn))
 
 

@@ -1,4 +1,4 @@
-"""`truesource new`: a configuration of your own, or the JSON Schema of configurations."""
+"""`truesource new`: write a new configuration, or the JSON Schema of configurations."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from truesource.grammar.support.settings import Settings
 
 CONFIG = "experiment.yaml"
-SCHEMA = "experiment.schema.json"  #: beside it, so that editors complete keys and check values
-EXAMPLE_TREES = 1000  #: of the embedded grammar, in ``trees/example.mrg``
+SCHEMA = "experiment.schema.json"  #: next to the configuration, so that editors complete keys and check values
+EXAMPLE_TREES = 1000  #: sampled from the embedded grammar, in ``trees/example.mrg``
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
 
 class Of(StrEnum):
-    """The kind of a configuration."""
+    """A kind of configuration."""
 
     RUN = "run"
     SCALING = "scaling"
@@ -42,15 +42,15 @@ def command(
     kind: Annotated[
         Kind | None, typer.Argument(help="Start from the demo, a grammar, a treebank, or a known language.")
     ] = None,
-    folder: Annotated[Path | None, typer.Argument(help="Folder to make; its name becomes the name of the run.")] = None,
+    folder: Annotated[Path | None, typer.Argument(help="New folder; its name becomes the name of the run.")] = None,
     schema: Annotated[
         Of | None,
-        typer.Option("--schema", help="Print the JSON Schema of configurations of this kind instead, for editors."),
+        typer.Option("--schema", help="Instead print the JSON Schema of this kind of configuration, for editors."),
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the schema to this file.")] = None,
     force: Force = False,
 ) -> None:
-    """Write a commented configuration of your own, with what belongs to it, and say what to do next.
+    """Write a new commented configuration with the files that it needs, and say what to do next.
 
     demo: the configuration of truesource run demo. grammar: a toy grammar to change. treebank: a folder for your trees,
     with examples. languages: a language whose grammar comes with truesource.
@@ -67,13 +67,13 @@ def command(
 
     if schema is not None:
         if kind is not None:
-            raise InputError("--schema prints a schema and makes no folder; give --schema alone")
+            raise InputError("--schema prints a schema and writes no folder; use it without the other arguments")
         _write_schema(schema, output, force=force)
         return
     if kind is None or folder is None:
-        raise InputError(f"name a start ({', '.join(Kind)}) and a folder, as in truesource new grammar my-grammar")
+        raise InputError(f"name a kind ({', '.join(Kind)}) and a folder, as in truesource new grammar my-grammar")
     if output is not None:
-        raise InputError("--output is the file of --schema; name the folder without it")
+        raise InputError("--output is for the file of --schema; remove it, and name the folder as an argument")
     _write_folder(kind, folder, force=force)
 
 
@@ -101,26 +101,26 @@ def _write_schema(of: Of, output: Path | None, *, force: bool) -> None:
 
     with claim_files(output, force=force).together():
         write_text(output, schema_text(of))
-    echo(f"Wrote {output}. Next: make this the first line of a configuration beside it")
+    echo(f"Wrote {output}. Next: make this the first line of a configuration in the same folder")
     echo(f"  {editor_line(output.name)}")
 
 
 def run_name(folder: Path) -> str:
-    """The name of a folder, as the name of a run: letters, digits, dots, hyphens and underscores."""
+    """Turn the name of a folder into a name of a run: letters, digits, dots, hyphens and underscores."""
     from truesource.grammar.support.files import real_path
 
     return re.sub(r"[^A-Za-z0-9._-]+", "-", real_path(folder).name).lstrip("._-") or "experiment"
 
 
 def contents(kind: Kind, name: str) -> dict[str, str]:
-    """The files of a kind of experiment, by their path in the folder."""
+    """Return the contents of the files of a kind of experiment, by path in the folder."""
     from truesource.grammar.support.files import data_folder
 
     data = data_folder()
     packaged = {Kind.DEMO: data / "demo.yaml", Kind.LANGUAGES: data / "language.yaml"}
     text = packaged.get(kind, data / "new" / f"{kind}.yaml").read_text(encoding="utf-8")
     named = re.sub(r"^name: .*$", f"name: {name}", text, count=1, flags=re.MULTILINE)
-    if kind in packaged:  # a comment says how to run the one that comes with truesource
+    if kind in packaged:  # a comment in the packaged configuration says how to run it
         named = named.replace(f"truesource run {packaged[kind].stem}", f"truesource run {CONFIG}")
     files = {CONFIG: f"{editor_line(SCHEMA)}\n{named}", SCHEMA: schema_text()}
     if kind is Kind.GRAMMAR:
@@ -131,7 +131,7 @@ def contents(kind: Kind, name: str) -> dict[str, str]:
 
 
 def _example_trees() -> str:
-    """Penn bracketings of the embedded English grammar, one tree per line."""
+    """Sample Penn bracketings from the embedded English grammar, one tree per line."""
     from truesource.generator.sampler import sample_treebank
     from truesource.grammar.embedded import english
 
@@ -149,12 +149,12 @@ def _first_step(kind: Kind, folder: Path) -> str:
 
 
 def editor_line(file: str) -> str:
-    """The comment that names the schema of a configuration to editors."""
+    """Return the comment that tells editors the schema of a configuration."""
     return f"# yaml-language-server: $schema={file}"
 
 
 def schema_text(of: Of = Of.RUN) -> str:
-    """The JSON Schema (draft 2020-12) of a kind of configuration, as the text of a file."""
+    """Return the JSON Schema (draft 2020-12) of a kind of configuration, as the text of a file."""
     import json
 
     return json.dumps(json_schema(of), indent=1, ensure_ascii=False) + "\n"
@@ -165,14 +165,14 @@ def json_schema(of: Of = Of.RUN) -> dict[str, Any]:
     from pydantic.json_schema import GenerateJsonSchema
 
     class Untitled(GenerateJsonSchema):
-        """Fields are named by their keys alone."""
+        """A schema whose fields have no titles."""
 
         def field_title_should_be_set(self, schema: Any) -> bool:
-            """No field has a title."""
+            """Return False: no field has a title."""
             return False
 
-    found = _settings(of).model_json_schema(schema_generator=Untitled)
-    return {"$schema": DIALECT, **found, "title": f"configuration of truesource {of}"}
+    schema = _settings(of).model_json_schema(schema_generator=Untitled)
+    return {"$schema": DIALECT, **schema, "title": f"configuration of truesource {of}"}
 
 
 def _settings(of: Of) -> type[Settings]:

@@ -1,4 +1,4 @@
-"""`truesource evaluate pairs`: minimal pairs from the grammar."""
+"""`truesource evaluate pairs`: generate minimal pairs from a grammar and score a model on them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 Oracle = Annotated[
     Path,
-    typer.Option("--oracle", help="Grammar that generates the pairs and has their true odds.", callback=grammar_there),
+    typer.Option("--oracle", help="Grammar that generates the pairs with their true odds.", callback=grammar_there),
 ]
 MaybeModel = Annotated[
     str | None,
     typer.Argument(
-        help="Model: a folder, or code as file.py:name; without it, pairs are only made.", callback=model_there
+        help="Model: a folder, or code as file.py:name; without it, pairs are only generated.", callback=model_there
     ),
 ]
 
@@ -40,7 +40,7 @@ def command(
     lengths: Annotated[
         str | None,
         typer.Option(
-            "--lengths", help="Sentence lengths such as 6..25, or none (default: as corpus or MODEL records them)."
+            "--lengths", help="Sentence lengths such as 6..25, or none (default: the condition of the corpus or MODEL)."
         ),
     ] = None,
     seed: Seed = DEFAULT_SEED,
@@ -48,7 +48,7 @@ def command(
     figure: Figure = None,
     force: Force = False,
 ) -> None:
-    """Generate pairs of sentences that differ in one controlled thing, and see which of the two a model prefers.
+    """Generate pairs of sentences that differ in one controlled property, and test which of the two a model prefers.
 
     The grammar knows the exact log odds of each pair: agreement in number, verb frames, attachment, word order.
 
@@ -63,7 +63,7 @@ def command(
     if model is None and output is None:
         raise InputError("name a model to score, or a file for the pairs with --output")
     if model is None and (json is not None or figure is not None):
-        raise InputError("--json and --figure are for a model's scores; name a model, or leave them out")
+        raise InputError("--json and --figure are for a model's scores; name a model, or remove them")
     task, reader = _of_task(output)
     files = OutputFiles(output=output, task=task, reader=reader, json=json, figure=figure, force=force)
     result = evaluate(model, oracle, settings=settings, lengths=lengths, seed=seed)
@@ -84,7 +84,7 @@ def command(
 
 
 def _of_task(output: Path | None) -> tuple[Path | None, Path | None]:
-    """The files of the task of lm-eval that are written with the pairs: its settings, and what reads the pairs."""
+    """Return the files of the lm-eval task: its settings, and the code that reads the pairs."""
     from truesource.evaluation.pairs.pair import TaskFiles
 
     if output is None:
@@ -94,7 +94,7 @@ def _of_task(output: Path | None) -> tuple[Path | None, Path | None]:
 
 
 def _writers(output: Path | None, pairs: Sequence[Pair]) -> dict[str, Any]:
-    """The functions that write the pairs and their task; none where they are not asked for."""
+    """Return the functions that write the pairs and their task; empty if they are not requested."""
     from truesource.evaluation.pairs.pair import TaskFiles, write_pairs, write_reader
 
     if output is None:

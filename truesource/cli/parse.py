@@ -1,4 +1,4 @@
-"""`truesource parse`: the best trees of sentences."""
+"""`truesource parse`: write the best trees of sentences."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from truesource.studies.parsing.source import ParserInput, RawSource
     from truesource.terminal.output import OutputFiles
 
-MOST = 10  #: labels, tags and confusions that are shown unless all are asked for
-#: measure, its heading, and whether it is a share, which is shown in per cent
+MOST = 10  #: labels, tags and confusions that are shown by default
+#: measure, its heading, and True for a share, which is shown in per cent
 LABELLED = (
     ("labelled_f1", "labelled F1", True),
     ("labelled_precision", "precision", True),
@@ -80,18 +80,18 @@ def command(
     license: License = None,  # noqa: A002
     force: Force = False,
 ) -> None:
-    """Write the best tree of every sentence, with treebank labels, one a line.
+    """Write the best tree of every sentence, with treebank labels, one per line.
 
-    Sentences without a tree are counted and listed: the grammar cannot make them, their charts do not fit into memory,
-    they are longer than --longest, or empty. A file has () for each, so that line N is the tree of sentence N. A folder
-    has a table of all sentences instead. Unknown words are handled by their form if the grammar was induced with
+    Sentences without a tree are counted and listed: they have probability 0, their charts do not fit into memory,
+    they are longer than --longest, or empty. A file has the line () for each, to keep its lines aligned. A folder
+    has a table of all sentences instead. Unknown words are classed by their form if the grammar was induced with
     --lexicon parse.
 
-    A grammar that induce made by splitting symbols is parsed coarse to fine: what its coarser levels find improbable is
-    left out. This is over ten times faster, and changes about one tree in ten; --exact leaves nothing out.
+    Split-merge grammars are parsed coarse to fine: constituents that are improbable under coarser grammars are
+    skipped. This is over ten times faster, and changes about one tree in ten; --exact skips nothing.
 
-    A folder is a treebank for induce, can be shared out among jobs (--shard), and does not depend on the number of
-    workers. A call that was stopped continues when it is given again.
+    A folder is a treebank for induce, can be divided among jobs (--shard), and does not depend on the number of
+    workers. An interrupted call resumes if it is repeated.
 
     Example: truesource parse grammar.npz text.txt -o trees.mrg --method max-rule
 
@@ -114,18 +114,18 @@ def command(
         settings = _settings_of_file(settings, share)
     files = _claimed(output, json, as_file=as_file, share=share, force=force)
     parsing = _opened(grammar, corpus, split, settings, at_work)
-    wanted = None if gold is None else _read_gold(gold, convention, corpus, parsing.held.sentences)
+    gold_trees = None if gold is None else _read_gold(gold, convention, corpus, parsing.held.sentences)
     if as_file:
         with parts_of_file(parsing, output, force=force) as parts:
-            record = _report(parsing, parts, wanted)
+            record = _report(parsing, parts, gold_trees)
             written = files.write(trees=lambda path: write_joined(parts, path), json=json_of(record))
         following = f"bound {grammar} {corpus}"
     else:
         parsed = make_trees(parsing, output, share=share, force=force, license=license)
         if parsed is None:
-            echo(f"Wrote this job's shards of {output}. Next: the other jobs; the last one completes the folder.")
+            echo(f"Wrote this job's shards of {output}. Next: run the other jobs; the last one completes the folder.")
             return
-        record = _report(parsing, parsed, wanted)
+        record = _report(parsing, parsed, gold_trees)
         if share is not None:
             files = OutputFiles(json=json, force=force)
         written = [str(output), *files.write(json=json_of(record))]
@@ -137,24 +137,24 @@ def command(
 
 
 def _settings_of_file(settings: ParseSettings, share: Share | None) -> ParseSettings:
-    """The settings for one file, whose lines are numbered as the sentences; those for a folder are refused."""
+    """Return the settings for one file, with one line per sentence; refuse settings for folders."""
     from truesource.studies.parsing.build import FILE_SHARD
 
-    given = {
+    folder_options = {
         "--shard": share is not None,
         "--shard-size": settings.shard_size != SHARD_SIZE,
         "--keep-missing": settings.keep_missing,
         "--best": settings.best is not None,
         "--samples": settings.samples is not None,
     }
-    wrong = next((option for option, is_given in given.items() if is_given), None)
+    wrong = next((option for option, is_given in folder_options.items() if is_given), None)
     if wrong is not None:
         raise InputError(f"{wrong} is for folders; name a folder (-o trees/) or remove {wrong}")
     return settings.model_copy(update={"shard_size": FILE_SHARD, "keep_missing": True})
 
 
 def _claimed(output: Path, json: Path | None, *, as_file: bool, share: Share | None, force: bool) -> OutputFiles:
-    """The files of this call, held until it ends; jobs of an array share them, and the last one writes them."""
+    """Claim the files of this call until it ends; jobs of an array share them, and the last one writes them."""
     from truesource.terminal.output import OutputFiles, hold
 
     if share is not None:
@@ -181,20 +181,20 @@ def _opened(grammar: Path, corpus: Path, split: str, settings: ParseSettings, wo
 
 
 def _raw(text: Path, pcfg: PCFG, settings: ParseSettings) -> RawSource:
-    """Raw text, cut as it is on this machine; workers elsewhere cut it in the same way or not at all."""
+    """Return raw text with the sentence splitter of this machine; workers elsewhere use the same or fail."""
     from truesource.generator.text import RawTextReader
     from truesource.studies.parsing.source import RawSource
 
     if text.is_dir():
-        raise InputError("--raw is for a text file, and this is a folder; remove --raw", text)
+        raise InputError("--raw is for a text file, but this is a folder; remove --raw", text)
     language = settings.language
     splitting = RawTextReader(pcfg.word_ids, splitting=settings.splitting, language=language).splitting
-    echo(f"raw text, cut into sentences by {splitting}")
+    echo(f"raw text, split into sentences by {splitting}")
     return RawSource(text.absolute(), pcfg.word_ids, splitting, language)
 
 
 def _report(parsing: Parsing, parsed: ParsedCorpus, gold: list[Tree] | None) -> dict[str, Any]:
-    """Print sentences without a tree and the quality of the other trees; return the same for JSON."""
+    """Print sentences without a tree and the quality of the other trees; return both for JSON."""
     from truesource.studies.parsing.report import call_record, compare_with_gold, missing_lines
     from truesource.terminal.tables import show
 
@@ -230,7 +230,7 @@ def _read_gold(gold: Path, convention: Convention, text: Path, sentences: int) -
 
 
 def parse_tables(records: Sequence[Record], *, full: bool = False) -> list[ReportTable]:
-    """Scores of all sentences and by length, and of the most frequent labels.
+    """Build tables of the scores of all sentences, by length, and of the most frequent labels.
 
     Args:
         records: the ``summary`` of `truesource.evaluation.parsing.ParseScores.records`.
@@ -246,7 +246,7 @@ def parse_tables(records: Sequence[Record], *, full: bool = False) -> list[Repor
 
 
 def _lengths(records: Sequence[Record], title: str, measures: Sequence[tuple[str, str, bool]]) -> ReportTable:
-    """A row for all sentences and one for each range of lengths; the first measure with its interval."""
+    """Build a row for all sentences and for each range of lengths; the first measure has its interval."""
     some = (record for record in records if record.get("by", "length") == "length")
     groups = nested(some, lambda record: str(record.get("group", "all")))
     main = measures[0][0]
@@ -258,12 +258,12 @@ def _lengths(records: Sequence[Record], title: str, measures: Sequence[tuple[str
             TableRow(
                 (
                     length,
-                    *(number_cell(found[name]["value"], ",") for name in ("sentences", "unparsed")),
-                    *(_cell(found.get(name), share, ends=name == main) for name, _, share in measures),
+                    *(number_cell(group[name]["value"], ",") for name in ("sentences", "unparsed")),
+                    *(_cell(group.get(name), share, ends=name == main) for name, _, share in measures),
                 ),
-                found[main if main in found else "sentences"]["signature"],
+                group[main if main in group else "sentences"]["signature"],
             )
-            for length, found in groups.items()
+            for length, group in groups.items()
         ],
         note="per cent, counted as evalb counts, but sentences without a parse count too; crossing brackets: mean"
         " number in a sentence with a parse; 95% interval of F1 from resampling sentences",
@@ -271,7 +271,7 @@ def _lengths(records: Sequence[Record], title: str, measures: Sequence[tuple[str
 
 
 def _groups(records: Sequence[Record], by: str, full: bool) -> ReportTable:
-    """A row for each label or tag, the most frequent of the treebank first."""
+    """Build a row for each label or tag, most frequent in the treebank first."""
     groups = nested((record for record in records if record.get("by") == by), itemgetter("group"))
     chosen = groups if full else dict(list(groups.items())[:MOST])
     return ReportTable(
@@ -282,19 +282,19 @@ def _groups(records: Sequence[Record], by: str, full: bool) -> ReportTable:
             TableRow(
                 (
                     group,
-                    *(number_cell(found["f1"][count], ",") for count in ("gold", "proposed", "matched")),
-                    *(_cell(found.get(name), True, ends=False) for name in ("precision", "recall", "f1")),
+                    *(number_cell(scores["f1"][count], ",") for count in ("gold", "proposed", "matched")),
+                    *(_cell(scores.get(name), True, ends=False) for name in ("precision", "recall", "f1")),
                 ),
-                found["f1"]["signature"],
+                scores["f1"]["signature"],
             )
-            for group, found in chosen.items()
+            for group, scores in chosen.items()
         ],
         note="per cent; gold: in the treebank, proposed: in the parses",
     )
 
 
 def _confusions(records: Sequence[Record]) -> ReportTable:
-    found = [record for record in records if record.get("by") == "confusion"][:MOST]
+    confusions = [record for record in records if record.get("by") == "confusion"][:MOST]
     return ReportTable(
         title="Most frequent confusions of tags",
         columns=("tag of the treebank", "tag of the parse", "words"),
@@ -302,19 +302,19 @@ def _confusions(records: Sequence[Record]) -> ReportTable:
         text=(0, 1),
         rows=[
             TableRow((record["gold"], record["proposed"], number_cell(record["value"], ",")), record["signature"])
-            for record in found
+            for record in confusions
         ],
     )
 
 
 def _cell(record: Record | None, share: bool, *, ends: bool) -> Cell | None:
-    found = None if record is None else _percent(record) if share else score_cell(record, ".2f")
-    return found if found is None or ends else replace(found, ends=None, no_interval="")
+    cell = None if record is None else _percent(record) if share else score_cell(record, ".2f")
+    return cell if cell is None or ends else replace(cell, ends=None, no_interval="")
 
 
 def _percent(record: Record) -> Cell | None:
-    """A share in per cent; in files as it is."""
+    """Return a cell with a share in per cent; files have the share itself."""
     value, low, high = (record[key] for key in ("value", "low", "high"))
     scaled = {key: None if record[key] is None else 100.0 * record[key] for key in ("value", "low", "high")}
-    found = score_cell({**record, **scaled}, ".2f")
-    return None if found is None else replace(found, score=(value, low, high))
+    cell = score_cell({**record, **scaled}, ".2f")
+    return None if cell is None else replace(cell, score=(value, low, high))

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def score_real_text(models: Mapping[str, LanguageModel], setting: Setting, title: str = "") -> TextScores:
-    """Print the perplexities of models, and the perplexity of a grammar as a reference, which is no bound.
+    """Print the perplexities of models, and the perplexity of a grammar as a reference, which is not a bound.
 
     Raises:
-        InputError: as `truesource.evaluation.treebank_baseline.measure.score_on_text`.
+        InputError: see `truesource.evaluation.treebank_baseline.measure.score_on_text`.
     """
     from truesource.evaluation.treebank_baseline.measure import score_on_text
     from truesource.evaluation.treebank_baseline.report import baseline_table, coverage_line

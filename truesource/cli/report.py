@@ -1,4 +1,4 @@
-"""`truesource report`: the HTML report of a run, rebuilt; a page of several runs; one figure for a paper."""
+"""`truesource report`: rebuild the HTML report of a run, compare several runs, or draw one figure."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def command(
     ] = None,
     font_size: Annotated[
         float | None,
-        typer.Option("--font-size", min=3, max=40, help="Points of the figure's text (default: as in the report)."),
+        typer.Option("--font-size", min=3, max=40, help="Font size of the figure (default: as in the report)."),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", help="Figure (.pdf, .svg, .png), or page of several runs (default: comparison.html)."
+            "-o", "--output", help="Figure file (.pdf, .svg, .png), or page of several runs (default: comparison.html)."
         ),
     ] = None,
     force: Force = False,
 ) -> None:
-    """Rebuild the HTML report of a run or sweep, or draw a figure of a run. Of several runs, write one page.
+    """Rebuild the HTML report of a run or sweep, draw a figure of a run, or write one page about several runs.
 
-    Of a sweep, finished or not, the report and scaling.json are written anew from the finished cells.
+    For a sweep, finished or not, the report and scaling.json are rewritten from the finished cells.
 
-    The new report replaces the old one; the figures are those of the report that is there. The page of several runs
+    The new report replaces the old one; figures come from the existing report. The page of several runs
     compares their models, which must have been scored on the same sentences.
 
     Example: truesource report runs/demo
@@ -50,20 +50,20 @@ def command(
 
     Example: truesource report runs/first runs/second -o both.html
     """
-    from truesource.terminal.asked import asked
+    from truesource.terminal.requests import output_request
 
-    if figure is None and (font_size is not None or asked().figure_size is not None):
+    if figure is None and (font_size is not None or output_request().figure_size is not None):
         raise InputError(
             "--figure-size and --font-size are for one figure; name it with --figure (--figures lists all)"
         )
     if figures or figure is not None:
         if len(runs) > 1:
-            raise InputError("--figure and --figures are for the report of one run; name one run")
+            raise InputError("--figure and --figures are for the report of one run; name only one run")
         _figures(runs[0], figure, output, font_size, listed=figures, force=force)
     elif len(runs) > 1:
         _compare(runs, output or Path("comparison.html"), force=force)
     elif output is not None:
-        raise InputError("the report of one run is written into its folder; leave out -o, or name a figure (--figure)")
+        raise InputError("the report of one run is written into its folder; remove -o, or name a figure (--figure)")
     else:
         _rebuild(runs[0])
 
@@ -75,7 +75,7 @@ def _rebuild(run: Path) -> None:
 
         sweep = read_sweep(run)
         if sweep.missing:
-            echo(f"{sweep.unfinished} cells are not finished; they are left out", err=True)
+            echo(f"{sweep.unfinished} cells are not finished and are excluded", err=True)
         echo(f"Wrote {write_results(sweep, run)}. Next: open the report in a browser.")
         return
     from truesource.run.experiment import build_report
@@ -89,14 +89,14 @@ def _rebuild(run: Path) -> None:
 def _compare(runs: list[Path], output: Path, *, force: bool) -> None:
     from truesource.grammar.support.atomic_files import write_text
     from truesource.studies.compare.page import comparison_page
-    from truesource.terminal.asked import require_ending
     from truesource.terminal.inputs import warn
     from truesource.terminal.output import OutputFiles
+    from truesource.terminal.requests import require_ending
 
     require_ending(output, "--output", (".html", ".htm"))
     files = OutputFiles(more=[output], force=force)
-    page, said = comparison_page(runs, output)
-    warn(said)
+    page, notes = comparison_page(runs, output)
+    warn(notes)
     files.write_with(lambda: write_text(output, page), [output], {})
     echo(f"Wrote {output}. Next: open the page in a browser.")
 
@@ -104,17 +104,17 @@ def _compare(runs: list[Path], output: Path, *, force: bool) -> None:
 def _figures(
     run: Path, name: str | None, output: Path | None, font_size: float | None, *, listed: bool, force: bool
 ) -> None:
-    """List the figures of the report that stands in the run, or draw one of them as a file."""
+    """List the figures of the report in the run, or draw one of them to a file."""
     from truesource.grammar.support.files import FIGURES
     from truesource.grammar.support.folders import require_run
-    from truesource.terminal.asked import asked, require_ending
     from truesource.terminal.output import OutputFiles
+    from truesource.terminal.requests import output_request, require_ending
 
     require_run(run)
     titles = _titles(run)
     if listed:
         if name is not None or output is not None:
-            raise InputError("--figures lists the figures; leave it out to draw one, or leave out --figure and -o")
+            raise InputError("--figures lists the figures; remove it to draw one, or remove --figure and -o")
         width = max(map(len, titles), default=0)
         for each, title in titles.items():
             echo(f"{each:<{width}}  {title}")
@@ -129,13 +129,13 @@ def _figures(
     files = OutputFiles(more=[output], force=force)
     from truesource.run.experiment import draw_figure
 
-    drawn = draw_figure(run, name, output.suffix.lower().removeprefix("."), asked().figure_size, font_size)
-    files.write_with(lambda: _write(output, drawn), [output], {})
+    content = draw_figure(run, name, output.suffix.lower().removeprefix("."), output_request().figure_size, font_size)
+    files.write_with(lambda: _write(output, content), [output], {})
     echo(f"Wrote {output}.")
 
 
 def _titles(run: Path) -> dict[str, str]:
-    """The figures of the report that stands in the run; to draw them all takes seconds."""
+    """Return the titles of the figures of the report in the run, without drawing them."""
     from truesource.report.shown_figures import figures_on_page
 
     page = run / "report.html"

@@ -1,4 +1,4 @@
-"""`truesource reproduce`: the tables and figures of published papers, run again."""
+"""`truesource reproduce`: rerun tables and figures of published papers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from truesource.studies.reproduce.rows import Row
     from truesource.terminal.output import OutputFiles
 
-WIDTH = 120  #: characters, where there is no terminal
+WIDTH = 120  #: characters, without a terminal
 
 
 def command(
@@ -33,11 +33,11 @@ def command(
     ] = False,
     json: Json = None,
 ) -> None:
-    """Run a table or figure of a published paper again, and say which of its claims hold here.
+    """Rerun a table or figure of a published paper, and say which of its claims hold here.
 
     A row names the configuration that it runs, the numbers that it reads from the results, and the claims of the paper
     about them. Rows of a paper share the folder of their run: finished stages are skipped, and an interrupted row
-    continues when the command is repeated. Some rows read files that do not come with truesource: --list says which.
+    resumes if the command is repeated. Some rows read files that do not come with truesource: --list says which.
     With --set, a row runs at another scale.
 
     Example: truesource reproduce jz-table-1 --set corpus.splits.train=1000000
@@ -46,7 +46,7 @@ def command(
     from truesource.studies.reproduce.rows import find_rows, require_needs
     from truesource.terminal.output import OutputFiles, json_of
 
-    files = OutputFiles(json=json, force=True)  # repeated calls continue a run and write its numbers again
+    files = OutputFiles(json=json, force=True)  # repeated calls resume a run and rewrite its numbers
     if listed == bool(names):
         raise InputError("name rows, such as jz-table-1, or give --list")
     if listed:
@@ -60,17 +60,17 @@ def command(
     if dry_run:
         _show_stages(rows, set_, runs, files)
         return
-    found = [_reproduce(row, set_, runs, results) for row in by_configuration(rows)]
+    results_of_rows = [_reproduce(row, set_, runs, results) for row in by_configuration(rows)]
     from truesource.studies.reproduce.result import as_json
 
     places = [str(results)] if results is not None else []
-    written = [*places, *files.write(json=json_of([as_json(each) for each in found]))]
+    written = [*places, *files.write(json=json_of([as_json(each) for each in results_of_rows]))]
     wrote = f"Wrote {' and '.join(written)}. " if written else ""
     echo(f"{wrote}Next: truesource reproduce --list")
 
 
 def by_configuration(rows: list[Row]) -> list[Row]:
-    """Rows of one configuration after each other: two of one run folder would make a stage again at every change."""
+    """Group rows by configuration: alternating configurations in one run folder would rerun stages."""
     first = {tuple(row.run): number for number, row in reversed(list(enumerate(rows)))}
     return sorted(rows, key=lambda row: first[tuple(row.run)])
 
@@ -111,18 +111,18 @@ def _reproduce(row: Row, set_: list[str] | None, runs: Path, results: Path | Non
     from truesource.studies.reproduce.result import as_json, claims_table, quantities_table
     from truesource.terminal.tables import show
 
-    found = reproduce(row, runs=runs, overrides=set_)
-    show(quantities_table(row, found), WIDTH)
-    show(claims_table(row, found), WIDTH)
-    echo(f"{row.name}, {row.shows}: {found.verdict}.")
+    result = reproduce(row, runs=runs, overrides=set_)
+    show(quantities_table(row, result), WIDTH)
+    show(claims_table(row, result), WIDTH)
+    echo(f"{row.name}, {row.shows}: {result.verdict}.")
     from truesource.studies.reproduce.quantities import Verdict
 
-    if found.verdict == Verdict.CORRECTED and row.correction is not None:
+    if result.verdict == Verdict.CORRECTED and row.correction is not None:
         echo(f"The correction: {row.correction}")
     if results is not None:
         results.mkdir(parents=True, exist_ok=True)
-        write_json(results / f"{row.name}.json", as_json(found))
-    return found
+        write_json(results / f"{row.name}.json", as_json(result))
+    return result
 
 
 def _show_stages(rows: list[Row], set_: list[str] | None, runs: Path, files: OutputFiles) -> None:
@@ -133,16 +133,16 @@ def _show_stages(rows: list[Row], set_: list[str] | None, runs: Path, files: Out
     from truesource.terminal.output import json_of
     from truesource.terminal.tables import show
 
-    shown, records = [], []
+    table_rows, records = [], []
     for row in rows:
         for each in compose(row, set_):
             if not isinstance(each.config, RunConfig):
-                shown.append(TableRow([row.name, each.name, "", "a sweep: cells that are not finished"]))
+                table_rows.append(TableRow([row.name, each.name, "", "a sweep: unfinished cells"]))
                 continue
             for stage in dry_run(each.config, base=Path.cwd(), runs=runs):
-                shown.append(TableRow([row.name, stage.name, str(stage.fate), stage.reason]))
+                table_rows.append(TableRow([row.name, stage.name, str(stage.fate), stage.reason]))
                 records.append({"row": row.name, "stage": stage.name, "fate": str(stage.fate), "why": stage.reason})
     columns = ("row", "stage", "", "why")
-    show(ReportTable(columns=columns, keys=("row", "stage", "fate", "why"), text=(0, 1, 2, 3), rows=shown), WIDTH)
+    show(ReportTable(columns=columns, keys=("row", "stage", "fate", "why"), text=(0, 1, 2, 3), rows=table_rows), WIDTH)
     written = files.write(json=json_of(records))
     echo(f"{f'Wrote {written[0]}' if written else 'Nothing was written'}. Next: the same command without --dry-run.")

@@ -1,4 +1,4 @@
-"""`truesource run`: an experiment from its configuration."""
+"""`truesource run`: run an experiment from its configuration."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ if TYPE_CHECKING:
     from truesource.run.config import RunConfig
     from truesource.terminal.output import OutputFiles
 
-WIDTH = 100  #: characters, where there is no terminal
+WIDTH = 100  #: characters, without a terminal
 
 
 def command(
-    config: Annotated[
-        str | None, typer.Argument(help="YAML file, or the name of one that comes with truesource.")
-    ] = None,
+    config: Annotated[str | None, typer.Argument(help="YAML file, or the name of a packaged configuration.")] = None,
     set_: Overrides = None,
     runs: Runs = Path("runs"),
     dry_run: Annotated[
@@ -37,18 +35,18 @@ def command(
 ) -> None:
     """Run an experiment: treebank, grammar, corpus, models, comparison, report. Or run a sweep.
 
-    Stages with unchanged inputs are skipped. An interrupted run continues when the command is repeated.
+    Stages with unchanged inputs are skipped. An interrupted run resumes if the command is repeated.
 
     A configuration with the key axes is a sweep: it trains models of several sizes on corpora of several sizes, and
     fits scaling laws to their distance from the truth. The irreducible loss is known, so the report also shows the
     error of the usual fit. Finished cells are kept; if a cell fails, the others continue, and the exit code is 2.
 
     The run demo has the whole chain on an English grammar that comes with truesource; it takes a few minutes on two
-    cores. truesource new writes a configuration of your own.
+    cores. truesource new writes a new configuration.
 
-    By name: architectures, compare, context, control, demo, diffusion, dynamics, gallery, language, probing, scaling,
-    tendencies, tokenisation; treebank and treebank_baseline read the treebank in the folder $TREEBANK. A file of that
-    name comes first.
+    Packaged: architectures, compare, context, control, demo, diffusion, dynamics, gallery, language, probing, scaling,
+    tendencies, tokenisation; treebank and treebank_baseline read the treebank in the folder $TREEBANK. A file of this
+    name takes precedence.
 
     Example: truesource run demo
 
@@ -56,7 +54,7 @@ def command(
 
     Example: truesource run scaling --set axes.seeds=[1,2,3]
 
-    Compiled kernels are kept in the folder of the installation, or in the one that NUMBA_CACHE_DIR names.
+    Compiled kernels are kept in the folder of the installation, or in the folder NUMBA_CACHE_DIR.
     """
     from truesource.grammar.support.errors import InputError
     from truesource.run.reading import find_config, is_sweep
@@ -64,13 +62,13 @@ def command(
 
     if warm:
         if config is not None:
-            raise InputError("--warm compiles kernels and runs nothing; give --warm alone")
+            raise InputError("--warm compiles kernels and runs nothing; use it without the other arguments")
         compile_all()
         return
     if config is None:
-        raise InputError("name a configuration, as in truesource run demo; truesource new writes one of your own")
+        raise InputError("name a configuration, as in truesource run demo; truesource new writes a new one")
     path, base = find_config(config)
-    files = OutputFiles(json=json, force=True)  # repeated calls continue a run and write its numbers again
+    files = OutputFiles(json=json, force=True)  # repeated calls resume a run and rewrite its numbers
     if is_sweep(path):
         if dry_run or force:
             raise InputError("--dry-run and --force are for runs, but this is a sweep, which keeps its cells", path)
@@ -79,7 +77,7 @@ def command(
         run_sweep(path, base, set_, runs, shard, files)
         return
     if shard is not None:
-        raise InputError("--shard is a share of the cells of a sweep, but this is a run; remove it", path)
+        raise InputError("--shard is a share of the cells of a sweep, but this is a run; remove --shard", path)
     from truesource.run.experiment import execute, load_config  # seconds of imports, after the quick check
 
     settings = load_config(path, set_)
@@ -92,7 +90,7 @@ def command(
 
 
 def show_stages(config: RunConfig, base: Path, runs: Path, files: OutputFiles, *, force: bool) -> None:
-    """Print what would become of each stage."""
+    """Print what a run would do with each stage."""
     from truesource.evaluation.show.table import ReportTable, TableRow
     from truesource.run.experiment import dry_run
     from truesource.run.runner import Fate
@@ -116,7 +114,7 @@ def show_stages(config: RunConfig, base: Path, runs: Path, files: OutputFiles, *
 
 
 def show_run(report: Path, files: OutputFiles) -> None:
-    """Print the table of a run and where its report is."""
+    """Print the table of a run and the path of its report."""
     from truesource.report.finished_run import with_models
     from truesource.terminal.output import json_of
 
@@ -126,7 +124,7 @@ def show_run(report: Path, files: OutputFiles) -> None:
 
 
 def show_results(records: Sequence[Mapping[str, Any]]) -> None:
-    """Print a row for each model, and a sentence on each that does not compare with others or cannot be right."""
+    """Print a row for each model, and a sentence on each model that is not comparable or has impossible scores."""
     from truesource.evaluation.show.score_tables import results_table
     from truesource.evaluation.show.words import bound_warning, left_out, too_few
     from truesource.terminal.tables import show
@@ -138,10 +136,10 @@ def show_results(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def results_of(report: Path) -> list[Mapping[str, Any]]:
-    """The records of the models of a run as they compare, means over seeds where there are several.
+    """Return the comparable records of the models of a run; of several seeds, their mean.
 
     Raises:
-        InputError: those beside the report are missing or damaged.
+        InputError: the records next to the report are missing or damaged.
     """
     from truesource.evaluation.show.records import REMEDY, ComparedRow, ResultRow
     from truesource.grammar.support.records import read_record

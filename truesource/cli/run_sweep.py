@@ -1,4 +1,4 @@
-"""`truesource run` of a sweep: the distance from the truth by corpus size, model size and compute."""
+"""`truesource run` for sweeps: distance from the truth by corpus size, model size and compute."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 def run_sweep(
     path: Path, base: Path, overrides: list[str] | None, runs: Path, shard: str | None, files: OutputFiles
 ) -> None:
-    """Train and score the cells of a sweep that are not finished, and show all; if some fail, the exit code is 2.
+    """Train and score the cells of a sweep that are not finished, and show all cells; if some fail, the exit code is 2.
 
     Args:
         path: configuration.
-        base: folder that its relative paths start from.
-        overrides: of its keys.
-        runs: folder of all runs.
-        shard: share of the cells that is this job's; None: all.
-        files: to write.
+        base: folder that relative paths in the configuration start from.
+        overrides: overrides of configuration keys.
+        runs: folder for all runs.
+        shard: share of the cells for this job; None: all.
+        files: output files.
 
     Raises:
         InputError: the configuration, or a file that it names, cannot be used.
@@ -47,38 +47,38 @@ def run_sweep(
         for failure in failures:
             echo(f"failed: {failure.task}: {failure.reason}", err=True)
     if failures:
-        of = "1 cell" if len(failures) == 1 else f"{len(failures)} cells"
-        echo(f"truesource: {of} failed; repeat the command to try again", err=True)
+        cells = "1 cell" if len(failures) == 1 else f"{len(failures)} cells"
+        echo(f"truesource: {cells} failed; repeat the command to retry", err=True)
         raise typer.Exit(2)
 
 
 def evaluated(folder: Path, files: OutputFiles, failures: Sequence[Failure[PlannedCell]], *, shared: bool) -> None:
-    """Show and write the finished cells of a sweep; ``shared``: other jobs may be at work on the others."""
+    """Show and write the finished cells of a sweep; ``shared``: other jobs may be working on the other cells."""
     from truesource.studies.scaling.report import write_results
     from truesource.studies.scaling.results import read_sweep
     from truesource.terminal.output import json_of
 
-    found = read_sweep(folder)
-    if found.missing and shared:
+    sweep = read_sweep(folder)
+    if sweep.missing and shared:
         echo(
-            f"Wrote this job's cells of {folder}; {found.unfinished} are not finished."
-            " Next: the other jobs; the last one writes the report."
+            f"Wrote this job's cells of {folder}; {sweep.unfinished} are not finished."
+            " Next: run the other jobs; the last one writes the report."
         )
         return
-    if not found.rows and failures:
+    if not sweep.rows and failures:
         return
-    if found.missing:
-        echo(f"{found.unfinished} cells are not finished; they are left out", err=True)
-    show(found)
-    report = write_results(found, folder)
-    also = files.also(json=json_of(found.records()))
+    if sweep.missing:
+        echo(f"{sweep.unfinished} cells are not finished and are excluded", err=True)
+    show(sweep)
+    report = write_results(sweep, folder)
+    also = files.also(json=json_of(sweep.records()))
     echo(f"Wrote {report}, {folder / 'scaling.json'}{also}. Next: open the report in a browser.")
 
 
 def train(
     path: Path, base: Path, overrides: list[str] | None, runs: Path, share: Share
 ) -> tuple[Path, list[Failure[PlannedCell]]]:
-    """Train and score what is missing; the folder of the sweep, and cells that failed."""
+    """Train and score missing cells; return the folder of the sweep and the failed cells."""
     from truesource.evaluation.core.differences import disjoint_exactly, of_conditions, of_grammar
     from truesource.generator.corpus import Corpus
     from truesource.studies.scaling.config import load_sweep
@@ -102,7 +102,7 @@ def train(
 
 
 def show(sweep: Sweep) -> None:
-    """Print the cells and the laws."""
+    """Print the cells and the scaling laws."""
     from truesource.studies.scaling.report import cells_table, joint_text, laws_table, unknown_table
     from truesource.terminal.tables import show as show_table
 
@@ -111,10 +111,8 @@ def show(sweep: Sweep) -> None:
             show_table(table, width=190)
     joint = joint_text(sweep)
     if joint is not None:
-        echo(
-            f"Law over both sizes, KL = A N^-alpha + B D^-beta (N parameters without embeddings, D sentences): {joint}"
-        )
+        echo(f"Law in both sizes, KL = A N^-alpha + B D^-beta (N parameters without embeddings, D sentences): {joint}")
     for sentence in sweep.fits.refused:
         echo(sentence, err=True)
     if not sweep.fits.axes and not sweep.fits.refused:
-        echo("no law was fitted; that needs at least 3 corpus sizes or 3 models", err=True)
+        echo("no scaling law was fitted; add corpus sizes or models until there are at least 3 of one", err=True)

@@ -1,4 +1,4 @@
-"""`truesource sample`: a corpus from a grammar."""
+"""`truesource sample`: sample a corpus from a grammar."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 @with_options(SampleSettings)
 def command(
     grammar: Grammar,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Corpus folder to make.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Corpus folder to write.")],
     *,
     number: Annotated[
-        int | None, typer.Option("-n", "--number", min=1, help="Number of sentences, all splits together.")
+        int | None, typer.Option("-n", "--number", min=1, help="Number of sentences, over all splits.")
     ] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="Expected number of tokens, in place of -n.")] = None,
     lengths: Lengths = None,
-    split: Annotated[str, typer.Option("--shares", help="Share of the sentences that each split has.")] = SHARES,
+    split: Annotated[str, typer.Option("--shares", help="Share of the sentences for each split.")] = SHARES,
     seed: Seed = DEFAULT_SEED,
     settings: SampleSettings,
     variant: Annotated[
@@ -51,7 +51,7 @@ def command(
 ) -> None:
     """Sample a corpus with trees: sentences of all lengths, or exactly conditioned on a range (--lengths).
 
-    A call that was stopped continues when it is given again.
+    An interrupted call resumes if it is repeated.
 
     Example: truesource sample grammar.npz -n 100000 -o corpus/
     """
@@ -64,7 +64,7 @@ def command(
     from truesource.terminal.output import OutputFiles, claim_folder
 
     if (number is None) == (tokens is None):
-        raise InputError("give one size of the corpus, either -n SENTENCES or --tokens TOKENS")
+        raise InputError("give the size of the corpus once, either as -n SENTENCES or --tokens TOKENS")
     if heads is not None and not variant:
         raise InputError("--heads needs --variant head-initial or head-final; add one or remove --heads")
     share = None if shard is None else Share.parse(shard)
@@ -74,23 +74,23 @@ def command(
     files = OutputFiles(json=json, folder=output if alone and variant else None, shared=not alone, force=force)
     truth, plan = _plan(grammar, settings, number, tokens, lengths, split, seed)
     at_work = AtWork(workers, scheduler)
-    asked: dict[str, Any] = {"workers": at_work, "share": share, "force": force, "license": license}
+    call: dict[str, Any] = {"workers": at_work, "share": share, "force": force, "license": license}
     if variant:
-        asked["resumed"] = alone and files.resumed
+        call["resumed"] = alone and files.resumed
         pcfg = require(truth, "parses", "--variant")
-        corpus, output, variants = _make_variants(pcfg, variant, heads, plan, output, **asked)
+        corpus, output, variants = _make_variants(pcfg, variant, heads, plan, output, **call)
     else:
-        made = make_corpus(truth, plan, output, exact_correction=settings.exact_correction, **asked)
-        corpus, variants = Corpus.load(output) if made else None, []
+        complete = make_corpus(truth, plan, output, exact_correction=settings.exact_correction, **call)
+        corpus, variants = Corpus.load(output) if complete else None, []
     if corpus is None:
-        echo(f"Wrote this job's shards of {output}. Next: the other jobs; the last to end completes the corpus.")
+        echo(f"Wrote this job's shards of {output}. Next: run the other jobs; the last one completes the corpus.")
         return
     _report(corpus)
     _finish(corpus, output, variants, files)
 
 
 def _finish(corpus: Corpus, output: Path, variants: list[dict[str, Any]], files: OutputFiles) -> None:
-    """Write the numbers of a corpus that is complete, and say what it is."""
+    """Write the numbers of a complete corpus, and print its size."""
     from truesource.terminal.output import json_of
 
     sentences, words = (sum(count(name) for name in corpus.splits) for count in (corpus.n_sentences, corpus.n_tokens))
@@ -112,7 +112,7 @@ def _plan(
     split: str,
     seed: int,
 ) -> tuple[Truth, Plan]:
-    """The grammar to sample from, and what is sampled."""
+    """Return the grammar to sample from, and the plan of the corpus."""
     from truesource.generator.abilities import require
     from truesource.generator.plan import Columns, Plan, sentences_for, split_sizes
     from truesource.grammar.truth import load_truth
@@ -140,11 +140,11 @@ def _plan(
 
 
 def _check_lengths(truth: Truth, grammar: Path, max_height: int | None) -> None:
-    """Refuse to sample sentences of all lengths where derivations may not end, and warn where sentences are long."""
+    """Refuse to sample all lengths if derivations may not end, and warn if sentences are long."""
     from truesource.generator.plan import LONG
     from truesource.grammar.diagnostics import require_consistent
 
-    remedy = "to sample it as it is, give a range of lengths, such as --lengths 1..100"
+    remedy = "to sample this grammar, give a range of lengths, such as --lengths 1..100"
     require_consistent(truth, grammar, remedy=remedy)
     if max_height is None and truth.exact.mean_length > LONG:
         echo(
@@ -180,12 +180,12 @@ def _make_variants(
     license: str | None,  # noqa: A002
     resumed: bool,
 ) -> tuple[Corpus | None, Path, list[dict[str, Any]]]:
-    """The corpus of the original, where it is, and the measures of the variants."""
+    """Return the corpus of the original, its folder, and the measures of the variants."""
     from truesource.cli.vary import print_table, read_changes
     from truesource.generator.parallel_corpora import sample_variants
 
     changes = read_changes(variants, heads)
-    changed, made = sample_variants(
+    changed, corpora = sample_variants(
         pcfg,
         changes,
         plan,
@@ -198,15 +198,15 @@ def _make_variants(
     )
     if share is None or share.index == 0:
         print_table(changed[0].original, changed)
-    for name, corpus in made.items():
+    for name, corpus in corpora.items():
         if corpus is not None and name != "original":
             echo(f"Wrote {output / name}: {sum(corpus.n_tokens(split) for split in corpus.splits):,} tokens.")
     records = [variant.as_dict() for variant in changed]
-    return (None if None in made.values() else made["original"]), output / "original", records
+    return (None if None in corpora.values() else corpora["original"]), output / "original", records
 
 
 def _report(corpus: Corpus) -> None:
-    """Print the effects of the conditions, where they had any."""
+    """Print the effects of the conditions, if they had any."""
     record = corpus.record
     cap = record["height_cap"]
     if cap is not None:
@@ -215,20 +215,20 @@ def _report(corpus: Corpus) -> None:
             f" length {cap['mean_tokens']:.4f}, {cap['mean_tokens_without']:.4f} without the cap"
         )
     if "unique" in record:
-        drawn, repeated = record["unique"]["drawn"], record["unique"]["repeated"]
-        echo(f"unique     {repeated:,} of {drawn:,} sentences drawn repeated an earlier one")
+        n_sampled, repeated = record["unique"]["drawn"], record["unique"]["repeated"]
+        echo(f"unique     {repeated:,} of {n_sampled:,} sampled sentences repeated an earlier one")
     for name, counts in record["splits"].items():
-        found, shared = counts["excluded"], counts["overlap"]
+        excluded, shared = counts["excluded"], counts["overlap"]
         if "with_event" in counts:
             echo(f"stratified {counts['with_event']:,} of {counts['sentences']:,} sentences of {name} have the event")
-        if found is not None:
-            how = "exactly" if found["exact"] else "about"
+        if excluded is not None:
+            how = "exactly" if excluded["exact"] else "about"
             echo(
-                f"disjoint   {name}: earlier splits hold {how} {found['probability']:.6g} of the probability; add"
-                f" {found['log_correction']:.6g} nats to each log probability"
+                f"disjoint   {name}: earlier splits hold {how} {excluded['probability']:.6g} of the probability; add"
+                f" {excluded['log_correction']:.6g} nats to each log probability"
             )
         elif shared is not None and record["call"]["overlap"] == "iid":
             echo(
-                f"overlap    {shared['tokens']:.2%} of {name} ({shared['types']:.2%} of its different sentences) also"
+                f"overlap    {shared['tokens']:.2%} of {name} ({shared['types']:.2%} of its sentence types) also"
                 f" occur in {record['overlap_with']}"
             )

@@ -1,4 +1,4 @@
-"""`truesource score`: a trained model against the truth."""
+"""`truesource score`: compare a trained model with the truth."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def command(
     longest: Longest = None,
     lines: Annotated[
         int,
-        typer.Option(min=0, max=20, help="Lines of the best predictors that see 0, 1, ..., N - 1 words."),
+        typer.Option(min=0, max=20, help="Also show the optimal k-word predictors for k = 0, ..., N - 1."),
     ] = 0,
     seed: IntervalSeed = DEFAULT_SEED,
     json: Json = None,
@@ -56,15 +56,15 @@ def command(
     word_table: WordTable = None,
     force: Force = False,
 ) -> None:
-    """Compare the perplexity of a model with that of the truth on the same tokens.
+    """Compare the perplexities of a model and of the truth on the same tokens.
 
-    A model as good as the truth has a relative perplexity of 1. Intervals: 95%, from resampling sentences.
+    A model as good as the truth has a relative perplexity of 1. Intervals are 95% bootstrap intervals over sentences.
 
-    The truth of a corpus folder is the grammar in it. Without a truth, the perplexity of the model alone. The truth of
+    The truth of a corpus folder is the grammar in it. Without a truth, only the model is scored. The truth of
     real text is not known: for a text that `truesource split` wrote, the perplexity of the grammar (--oracle) is a
     reference, not a bound.
 
-    --token-table has ln P and surprisal of every token, of the model and of the truth; --word-table sums over the
+    --token-table has ln P and surprisal of every token under the model and under the truth; --word-table sums over the
     tokens of each word.
 
     Example: truesource score model/ corpus/ --json scores.json
@@ -74,14 +74,14 @@ def command(
     from truesource.evaluation.core.token_table import word_columns
     from truesource.generator.language_model import preset_frame
     from truesource.grammar.support.errors import InputError
-    from truesource.terminal.inputs import announce_long, asked_truth, require_truth, warn_of_other_corpus
+    from truesource.terminal.inputs import announce_long, requested_truth, require_truth, warn_of_other_corpus
     from truesource.terminal.output import OutputFiles, columns_of, json_of
 
-    preset_frame(frame, "causal")  # before anything is read
+    preset_frame(frame, "causal")  # refuse it before reading any file
     if lines and frame != "default":
         raise InputError("--lines are causal bounds in the default frame; remove --frame")
     files = OutputFiles(json=json, token_table=token_table, word_table=word_table, force=force)
-    truth = asked_truth(oracle, no_oracle)
+    truth = requested_truth(oracle, no_oracle)
     real, setting = _read(corpus, split, truth, lengths, frame=frame, seed=seed, first=sentences, longest=longest)
     if setting.language is not None:
         warn_of_other_corpus(model, setting.text)
@@ -109,15 +109,15 @@ def _read(path: Path, split: str, oracle: Path | bool, lengths: str | None, **ho
     """Read the text with its truth; the first of the pair is True for a text from a treebank.
 
     Raises:
-        InputError: it cannot be read, all sentences are too long, or there is a condition without an oracle.
+        InputError: the text cannot be read, all sentences are too long, or there is a condition without an oracle.
     """
     from truesource.grammar.support.errors import InputError
     from truesource.run.treebank.text import text_of_file
     from truesource.terminal.inputs import read_setting
 
     treebank = text_of_file(path)
-    drawn = None if treebank is None else treebank.lengths
-    setting = read_setting(path, split, oracle, lengths, drawn=drawn, **how)
+    selected_lengths = None if treebank is None else treebank.lengths
+    setting = read_setting(path, split, oracle, lengths, drawn=selected_lengths, **how)
     if lengths is not None and setting.language is None:
         raise InputError("--lengths is the condition of the oracle; add --oracle GRAMMAR, or remove it")
     return treebank is not None, setting
@@ -126,19 +126,19 @@ def _read(path: Path, split: str, oracle: Path | bool, lengths: str | None, **ho
 def _next(
     trained: LanguageModel, setting: Setting, model: str, corpus: Path, oracle: Path | None, *, real: bool
 ) -> str:
-    """The command that shows more of the same model."""
+    """Return the next command: a closer look at the same model."""
     from truesource.generator.abilities import ABILITIES
     from truesource.terminal.inputs import oracle_option
 
-    own, truth = shlex.quote(model), oracle_option(oracle, corpus)
+    reference, truth = shlex.quote(model), oracle_option(oracle, corpus)
     text = f"{shlex.quote(str(corpus))}{truth}"
     if setting.language is None:
-        return f"truesource score {own} {text}"
+        return f"truesource score {reference} {text}"
     if real or any(ABILITIES[name].lacking(trained) for name in ("words", "distributions")):
-        return f"truesource compare {own} OTHER_MODEL {text}"
+        return f"truesource compare {reference} OTHER_MODEL {text}"
     if trained.objective == "any-order":
-        return f"truesource evaluate diffusion {own} {text}"
-    return f"truesource evaluate divergence {own} {text}"
+        return f"truesource evaluate diffusion {reference} {text}"
+    return f"truesource evaluate divergence {reference} {text}"
 
 
 def _check_lines(setting: Setting) -> None:
@@ -151,15 +151,15 @@ def _check_lines(setting: Setting) -> None:
 
 
 def _lines(setting: Setting, number: int) -> list[dict[str, Any]]:
-    """The best predictors that see 0, 1, 2, ... words, printed."""
+    """Print the optimal predictors that see 0, 1, 2, ... words, and return their records."""
     from truesource.evaluation.core.windows import window_lines
     from truesource.evaluation.show.score_tables import lines_table
     from truesource.terminal.tables import show
 
     lines, bound = window_lines(setting, number)
-    found = [line.as_record() for line in lines]
-    show(lines_table(found, bound))
-    return found
+    records = [line.as_record() for line in lines]
+    show(lines_table(records, bound))
+    return records
 
 
 class _Output(NamedTuple):
@@ -170,19 +170,19 @@ class _Output(NamedTuple):
 
 
 def _with_reference(trained: LanguageModel, setting: Setting) -> _Output:
-    """The perplexity of the model on real text, and that of a grammar, which is no bound; printed."""
+    """Print the perplexities of the model and of a grammar on real text; the grammar is not a bound."""
     from truesource.cli.real_text import score_real_text
     from truesource.evaluation.core.token_table import token_columns
     from truesource.evaluation.treebank_baseline.measure import GRAMMAR
 
     result = score_real_text({trained.name: trained}, setting, f"{trained.name} ({trained.objective})")
-    echo(result.records[0]["signature"])
+    echo(result.records[0]["signature"], grey=True)
     scores, grammar = result.sides[trained.name], result.sides[GRAMMAR]
     return _Output(result.records, lambda: token_columns(setting.sentences, scores, grammar, other="grammar"))
 
 
 def _scored(trained: LanguageModel, setting: Setting) -> _Output:
-    """The model compared with the truth, or alone if nobody knows it; printed."""
+    """Print the scores of the model, compared with the truth if it is known."""
     from truesource.evaluation.core.comparison import Comparison
     from truesource.evaluation.core.token_table import token_columns
     from truesource.studies.compare.calls import score
@@ -198,7 +198,7 @@ def _scored(trained: LanguageModel, setting: Setting) -> _Output:
     show(result.table())
     for note in result.notes:
         console().print(note)
-    echo(detail.signature)
+    echo(detail.signature, grey=True)
     alone = not isinstance(detail, Comparison)
     columns = (lambda: token_columns(setting.sentences, detail.scores)) if alone else detail.token_columns
     return _Output(result.records(), columns)

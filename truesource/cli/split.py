@@ -1,4 +1,4 @@
-"""`truesource split`: the sentences of a treebank as text, to train on and to hold out."""
+"""`truesource split`: split a treebank into training text and held-out text."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ if TYPE_CHECKING:
 
 def command(
     treebank: Annotated[str, typer.Argument(help="Penn bracketings: a file (.gz too), a folder, or a quoted glob.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder to make.")],
-    held_out: Annotated[
-        str, typer.Option(help="Share of the trees to hold out, or a treebank of other trees.")
-    ] = "0.05",
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder to write.")],
+    held_out: Annotated[str, typer.Option(help="Share of the trees to hold out, or a held-out treebank.")] = "0.05",
     dev: Annotated[float, typer.Option(min=0.0, max=0.9, help="Share of the training trees for a split dev.")] = 0.0,
     lengths: Lengths = None,
     disjoint: Annotated[
-        bool, typer.Option("--disjoint", help="Leave out held-out sentences that the training text has too.")
+        bool, typer.Option("--disjoint", help="Exclude held-out sentences that also occur in the training text.")
     ] = False,
     convention: Convention = "penn",
     normalise: Normalise = None,
@@ -35,7 +33,7 @@ def command(
 ) -> None:
     """Split a treebank by tree, and write its sentences as text: train.txt, held_out.txt.
 
-    Models trained on these sentences show what a grammar of the same trees has lost. The folder also has the trees, so
+    Models trained on these sentences show what a grammar of the same trees misses. The folder also has the trees, so
     that a grammar can be induced from the same split: treebank.mrg.gz, held_out.mrg.gz.
 
     Example: truesource split treebank.mrg -o text/ --held-out 0.1 --lengths 6..25
@@ -53,11 +51,11 @@ def command(
     settings = normalisation(convention, normalise)
     bank = Treebank.read(treebank, settings)
     show_reading(bank)
-    kept, other = _parts(bank, held_out, share, settings, seed)
-    made = write_text_folder(
+    train_trees, held_out_trees = _parts(bank, held_out, share, settings, seed)
+    text = write_text_folder(
         output,
-        kept,
-        other,
+        train_trees,
+        held_out_trees,
         lengths=condition,
         dev=dev,
         seed=seed,
@@ -65,17 +63,17 @@ def command(
         about={"held_out": held_out if share is None else share},
         trees=True,
     )
-    show_text(made)
+    show_text(text)
     echo(
-        f"Wrote {output}{files.also(json=json_of(made.about))}. Next: truesource train {output / 'train.txt'} -o model/"
+        f"Wrote {output}{files.also(json=json_of(text.about))}. Next: truesource train {output / 'train.txt'} -o model/"
     )
 
 
 def _share(held_out: str) -> float | None:
-    """The share that is asked for; None where it names trees.
+    """Read the share to hold out; None if the option names a treebank.
 
     Raises:
-        InputError: it is not between 0 and 1.
+        InputError: the share is not between 0 and 1.
     """
     from truesource.grammar.support.errors import InputError
 
@@ -96,10 +94,10 @@ def _parts(
 
     if share is None:
         return bank, Treebank.read(held_out, normalise)
-    kept, other = hold_out(bank, share, seed)
-    if other is None:
+    train_trees, held_out_trees = hold_out(bank, share, seed)
+    if held_out_trees is None:
         raise InputError(f"{len(bank)} trees are too few to hold out a share of {share:g}; give more", bank.source)
-    return kept, other
+    return train_trees, held_out_trees
 
 
 def show_text(text: TreebankText) -> None:
@@ -107,11 +105,11 @@ def show_text(text: TreebankText) -> None:
     from truesource.evaluation.show.words import count
 
     for name, split in text.about["splits"].items():
-        outside = f"; {split['outside']:,} of other lengths left out" if split["outside"] else ""
-        known = f"; {split['repeated']:,} that train has too left out" if split["repeated"] else ""
-        echo(f"{name:9s} {count(split['sentences'], 'sentence')}, {count(split['words'], 'word')}{outside}{known}")
+        outside = f"; {split['outside']:,} of other lengths excluded" if split["outside"] else ""
+        repeated = f"; {split['repeated']:,} that train also has excluded" if split["repeated"] else ""
+        echo(f"{name:9s} {count(split['sentences'], 'sentence')}, {count(split['words'], 'word')}{outside}{repeated}")
     if shared := text.about["shared_trees"]:
         echo(f"Warning: {shared:,} held-out trees are also among the training trees", err=True)
     left = text.about["shared_sentences"] - text.about["splits"]["held_out"]["repeated"]
     if left > 0:
-        echo(f"{left:,} held-out sentences also occur in the training text; --disjoint leaves them out")
+        echo(f"{left:,} held-out sentences also occur in the training text; --disjoint excludes them")

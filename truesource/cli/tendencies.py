@@ -1,4 +1,4 @@
-"""`truesource evaluate tendencies`: statistical tendencies of sampled text against the truth or another text."""
+"""`truesource evaluate tendencies`: compare statistical tendencies of sampled text with the truth or another text."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def command(
     ] = None,
     lengths: Annotated[
         str | None,
-        typer.Option("--lengths", help="Sentence lengths such as 6..25, or none (default: as samples record them)."),
+        typer.Option("--lengths", help="Sentence lengths such as 6..25, or none (default: as in the samples)."),
     ] = None,
     vocabulary: Annotated[
         list[str] | None,
-        typer.Option("--vocabulary", help="With --oracle: model of the samples; words unknown to it are <unk>."),
+        typer.Option("--vocabulary", help="With --oracle: model of the samples; its unknown words become <unk>."),
     ] = None,
     split: SplitName = "test",
     seed: Seed = DEFAULT_SEED,
@@ -46,10 +46,10 @@ def command(
     figure: Figure = None,
     force: Force = False,
 ) -> None:
-    """Compare how samples look with the truth: lengths, words, Zipf, Heaps, stopwords, symbols.
+    """Compare statistics of samples with the truth: lengths, words, Zipf, Heaps, stopwords, nonterminals.
 
-    Every distance has a test that holds its size: sentences are independent, words of one sentence are not. With
-    --reference, sentences of lengths outside --lengths are left out of both texts.
+    Every distance has a valid test: sentences are treated as independent, words of one sentence are not. With
+    --reference, sentences of lengths outside --lengths are excluded from both texts.
 
     Example: truesource evaluate tendencies samples/ --oracle grammar.npz --vocabulary model/ --json tendencies.json
     """
@@ -59,7 +59,7 @@ def command(
     from truesource.terminal.tables import show
 
     if (oracle is None) == (reference is None):
-        raise InputError("give either --oracle GRAMMAR, for the exact truth, or --reference TEXT")
+        raise InputError("give either --oracle GRAMMAR, for the exact truth, or --reference TEXT, not both or neither")
     files = OutputFiles(json=json, figure=figure, force=force)
     result = evaluate(
         sources,
@@ -75,6 +75,6 @@ def command(
         echo(line)
     tendencies = result.detail
     show(result.table(), 100 + 44 * len(tendencies.findings))
-    echo(str(next(iter(next(iter(tendencies.findings.values())).values())).score))
+    echo(str(next(iter(next(iter(tendencies.findings.values())).values())).score), grey=True)
     warn(result.notes)
     files.finish("truesource cite", json=json_of(result.records()), figure=figure_of(result.drawn))

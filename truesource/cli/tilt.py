@@ -1,4 +1,4 @@
-"""`truesource tilt`: the exact optimum of a reward with a KL penalty, or a language given an event, as a grammar."""
+"""`truesource tilt`: compute the optimum of a reward with a KL penalty, or condition on an event, as a grammar."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from truesource.grammar.tilting.rewards import Reward
     from truesource.grammar.tilting.tilt import FrontierPoint, TiltedGrammar, Tilting
 
-#: what the expected reward of each kind of tilt is
+#: name of the expected reward for each kind of tilt
 EARNED = {
     "reward": "expected reward",
     "probability": "probability of the event",
@@ -37,8 +37,8 @@ EARNED = {
 class TiltSettings(Settings):
     """Settings of a tilt."""
 
-    power: float | None = Field(None, description="Raise derivations to this power.")
-    beta: float | None = Field(None, description="Price of KL: p(x) exp(r(x) / beta), in which an event has reward 1.")
+    power: float | None = Field(None, description="Raise derivation probabilities to this power.")
+    beta: float | None = Field(None, description="Weight of KL in p(x) exp(r(x) / beta); an event has reward 1.")
     probability: float | None = Field(None, description="Give the event this probability, instead of --beta.")
     complement: bool = Field(False, description="Require that the event does not hold.")
 
@@ -48,23 +48,23 @@ class TiltSettings(Settings):
             raise ValueError("--beta, --probability and --complement exclude each other; keep one")
         return self
 
-    def require_reward(self, wanted: Reward | None) -> None:
-        """Refuse settings that do not go with the reward, before anything is read.
+    def require_reward(self, reward: Reward | None) -> None:
+        """Refuse settings that do not fit the reward, before reading the grammar.
 
         Raises:
-            InputError: they do not.
+            InputError: they do not fit.
         """
         from truesource.grammar.tilting.rewards import Event
 
-        if (wanted is None) == (self.power is None):
-            raise InputError("say how to tilt: by --regex, --count or --reward, or by --power alone")
-        if wanted is None and self != TiltSettings(power=self.power):
+        if (reward is None) == (self.power is None):
+            raise InputError("the tilt is not specified; add --regex, --count or --reward, or only --power")
+        if reward is None and self != TiltSettings(power=self.power):
             raise InputError("--power has no reward; remove --beta, --probability and --complement")
-        if wanted is not None and not isinstance(wanted, Event) and self.beta is None:
+        if reward is not None and not isinstance(reward, Event) and self.beta is None:
             raise InputError("a reward, or a sum of several, needs --beta; only one event can be required without it")
 
     def tilted(self, tilting: Tilting, lengths: LengthRange | None) -> TiltedGrammar:
-        """The grammar, tilted so; the probability of an event is that given ``lengths``, if there are any."""
+        """Tilt the grammar; the probability of an event is conditional on ``lengths``, if given."""
         if self.beta is not None:
             return tilting.at(self.beta, lengths)
         if self.probability is not None:
@@ -97,9 +97,9 @@ def command(
     """Tilt a grammar by a reward: the exact optimum of reward tuning, and of constrained decoding, as a grammar.
 
     The result is p(x) exp(r(x) / beta) / Z, in which all other verbs work: sample it, bound it, train on it. Without
-    --beta an event (--regex, --count) is required: p(x | event), of which Z is the probability. Several rewards add
-    up, and need --beta. The numbers, --probability too, hold given --lengths, if there are any; the grammar itself has
-    all lengths, or these alone if the sum over all is infinite.
+    --beta an event (--regex, --count) is required: p(x | event), and Z is its probability. Several rewards are added
+    and need --beta. All numbers and --probability are conditional on --lengths, if given; the grammar itself has
+    all lengths, or only these if the sum over all is infinite.
 
     Example: truesource tilt english --regex '.* that .*' --beta 0.5 -o tilted.npz --figure frontier.svg
     """
@@ -110,44 +110,45 @@ def command(
     from truesource.terminal.output import OutputFiles, figure_of, json_of
     from truesource.terminal.tables import show
 
-    made = [] if output is None else [output]
-    files = OutputFiles(more=made, json=json, figure=figure, force=force)
+    grammar_files = [] if output is None else [output]
+    files = OutputFiles(more=grammar_files, json=json, figure=figure, force=force)
     condition = length_condition(lengths)
-    wanted = rewards_of(regex or [], count or [], reward or [])
-    settings.require_reward(wanted)
-    if figure is not None and wanted is None:
-        raise InputError("--figure draws the frontier of a reward, which --power has not; remove it")
+    target = rewards_of(regex or [], count or [], reward or [])
+    settings.require_reward(target)
+    if figure is not None and target is None:
+        raise InputError("--figure draws the frontier of a reward, but --power has no reward; remove --figure")
     pcfg = PCFG.load(grammar)
     if condition is None:
         require_consistent(pcfg, grammar)
-    if wanted is None:
-        assert settings.power is not None, "one of them is given"
+    if target is None:
+        assert settings.power is not None, "a tilt has a reward or a power"
         tilted, frontier = raised(pcfg, settings.power, condition), []
     else:
-        tilting = Tilting(pcfg, wanted)
+        tilting = Tilting(pcfg, target)
         tilted, frontier = settings.tilted(tilting, condition), [] if figure is None else tilting.frontier(condition)
     record = _record(grammar, output, tilted, condition, frontier)
     show(_table(record))
 
     def save() -> None:
-        for file in made:
+        for file in grammar_files:
             tilted.pcfg.save(file, force=True)
 
     written = files.write_with(
         save,
-        made,
+        grammar_files,
         {"json": json_of(record), "figure": figure_of(lambda: frontier_figure(record))},
     )
     within = "" if condition is None else f" --lengths {condition}"
-    done = f"Wrote {', '.join([*map(str, made), *written])}" if made or written else "Nothing written; -o FILE keeps it"
+    names = [*map(str, grammar_files), *written]
+    done = f"Wrote {', '.join(names)}" if names else "Nothing written; -o FILE saves it"
     echo(f"{done}. Next: truesource sample {output or 'TILTED.npz'} -n 100000{within} -o corpus/")
 
 
 def rewards_of(regex: Sequence[str], count: Sequence[str], files: Sequence[Path]) -> Reward | None:
-    """The sum of all rewards that are asked for; None where there is none.
+    """Read the rewards of a call and return their sum; None if there are no rewards.
 
     Raises:
-        InputError: one cannot be read.
+        InputError: a reward cannot be read.
     """
     from truesource.grammar.tilting.rewards import Count, File, Pattern, Sum
 
@@ -163,7 +164,7 @@ def _record(
     lengths: LengthRange | None,
     frontier: list[FrontierPoint],
 ) -> dict[str, Any]:
-    """All numbers, for JSON."""
+    """Return all numbers for JSON."""
     from truesource.grammar.inference.expected import expected_counts
 
     def sizes(pcfg: PCFG, condition: LengthRange | None) -> dict[str, Any]:
@@ -210,12 +211,12 @@ def _table(record: dict[str, Any]) -> ReportTable:
 
 
 def frontier_figure(record: dict[str, Any]) -> str:
-    """The frontier of reward and KL, and the tilted grammar on it."""
+    """Draw the frontier of reward and KL, and the tilted grammar on it."""
     from truesource.evaluation.show.figures import MODEL, TRUTH, figure, to_svg
 
     salt = record["after"]["digest"]
-    with figure(5.4, 3.6, salt) as drawn:
-        axes = drawn.subplots()
+    with figure(5.4, 3.6, salt) as canvas:
+        axes = canvas.subplots()
         points = record["frontier"]
         axes.plot([p["kl"] for p in points], [p["reward"] for p in points], color=TRUTH, label="exact frontier")
         axes.plot([record["kl"]], [record["expected_reward"]], "o", color=MODEL, label="the tilted grammar")
@@ -223,4 +224,4 @@ def frontier_figure(record: dict[str, Any]) -> str:
         axes.set_ylabel("expected reward")
         axes.legend(loc="lower right")
         axes.grid(visible=True)
-        return to_svg(drawn, salt, "Most reward at each distance from the grammar")
+        return to_svg(canvas, salt, "Maximum reward at each distance from the grammar")

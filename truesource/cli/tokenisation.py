@@ -1,4 +1,4 @@
-"""`truesource evaluate tokenisation`: marginal probabilities of texts, over all their segmentations."""
+"""`truesource evaluate tokenisation`: sum probabilities of texts over all their segmentations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from truesource.evaluation.sources import named
 from truesource.evaluation.tokenisation.evaluator import TokenisationSettings
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.terminal.console import echo
-from truesource.terminal.inputs import asked_truth, grammar_inside, oracle_option, read_text
+from truesource.terminal.inputs import grammar_inside, oracle_option, read_text, requested_truth
 from truesource.terminal.options import (
     Condition,
     Figure,
@@ -38,7 +38,7 @@ DocumentTable = Annotated[
     Path | None,
     typer.Option("--document-table", help="Write a row for each document and estimator to this .csv or .parquet file."),
 ]
-WIDTH = 140  #: characters of a table, where there is no terminal
+WIDTH = 140  #: width of a table in characters, without a terminal
 
 
 @with_options(TokenisationSettings)
@@ -56,7 +56,7 @@ def command(
     ] = False,
     list_words: Annotated[
         int | None,
-        typer.Option("--list-words", min=0, help="Most ambiguous words to list, of --lattice (default: 10)."),
+        typer.Option("--list-words", min=0, help="With --lattice: ambiguous words to list (default: 10)."),
     ] = None,
     seed: Seed = DEFAULT_SEED,
     json: Json = None,
@@ -67,7 +67,7 @@ def command(
 ) -> None:
     """Sum the probability of a text over all its segmentations, by several estimators.
 
-    If the truth is known, the distance of the model from it is divided into a tokenisation gap and a model gap.
+    If the truth is known, the distance of the model from the truth is divided into a tokenisation gap and a model gap.
 
     --lattice sums exactly over all segmentations of a text, without a model: their number, probability and entropy.
     The probability Q of a segmentation is proportional to exp(b * sum of the scores of its pieces), with the scores of
@@ -84,7 +84,7 @@ def command(
 
     if not lattice:
         if list_words is not None:
-            raise InputError("--list-words is of --lattice; add --lattice, or remove --list-words")
+            raise InputError("--list-words needs --lattice; add --lattice, or remove --list-words")
         model_there(model)
     files = OutputFiles(json=json, document_table=document_table, word_table=word_table, figure=figure, force=force)
     if lattice:
@@ -92,14 +92,14 @@ def command(
         _sum_over_lattice(model, text, settings, split, 10 if list_words is None else list_words, files)
         return
     request: dict[str, object] = {"settings": settings, "split": split, "lengths": lengths, "seed": seed}
-    truth = asked_truth(oracle, no_oracle)
+    truth = requested_truth(oracle, no_oracle)
     result = _measured(files, model, text, truth, **request, words=word_table is not None)
     warn(result.notes)
     measurement = result.detail
     _show(result.tables[len(main_tables(measurement)) :])
     scores = measurement.measured.ppl[measurement.measured.marginal]
     score = scores.get("ppl", scores["bits_per_character"])
-    echo(f"{score.name}|{score.signature}")
+    echo(f"{score.name}|{score.signature}", grey=True)
     files.finish(
         _next(model, text, oracle, no_oracle),
         json=json_of(result.records()),
@@ -110,7 +110,7 @@ def command(
 
 
 def _measured(files: OutputFiles, *measured: Any, **request: Any) -> Result:
-    """Measure a model; print its estimates as soon as they are known, and write them if an error follows."""
+    """Measure a model; print its estimates as soon as they are computed, and write them even after an error."""
     from truesource.evaluation.tokenisation.call import evaluate, main_tables
     from truesource.grammar.support.errors import InputError
     from truesource.terminal.output import json_of, rows_of
@@ -128,7 +128,7 @@ def _measured(files: OutputFiles, *measured: Any, **request: Any) -> Result:
             after_estimates=show_estimates,
             warn=lambda warning: echo(f"Warning: {warning}", err=True),
         )
-    except InputError:  # what was measured may have taken hours
+    except InputError:  # the estimates may have taken hours
         if estimates:
             files.write(json=json_of(estimates[0].records()), document_table=rows_of(estimates[0].rows))
         raise
@@ -145,7 +145,7 @@ def _sum_over_lattice(
     for note in result.notes:
         echo(f"Warning: {note}", err=True)
     _show(result.tables)
-    echo(f"entropy|{result['entropy'].signature}")
+    echo(f"entropy|{result['entropy'].signature}", grey=True)
     files.finish(f"truesource evaluate tokenisation MODEL {text}", json=json_of(result.records()))
 
 
@@ -160,13 +160,13 @@ def _refuse_options_of_models(settings: TokenisationSettings, *others: object) -
     """Refuse options that --lattice does not use.
 
     Raises:
-        InputError: one is given.
+        InputError: one of them is given.
     """
     from truesource.grammar.support.errors import InputError
     from truesource.grammar.support.settings import option_name
 
-    given = settings.model_dump(exclude_defaults=True).keys() - {"proposal", "inverse_temperature", "sentences"}
-    options = [*map(option_name, sorted(given))]
+    changed = settings.model_dump(exclude_defaults=True).keys() - {"proposal", "inverse_temperature", "sentences"}
+    options = [*map(option_name, sorted(changed))]
     if options or any(other is not None for other in others):
         names = options[0] if options else "--oracle, --lengths, a table or a figure"
         raise InputError(f"--lattice runs no model, so it takes no {names}; remove it")

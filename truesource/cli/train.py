@@ -1,4 +1,4 @@
-"""`truesource train`: a language model on a corpus. `truesource generate`: text from it."""
+"""`truesource train`: train a language model on a corpus."""
 
 from __future__ import annotations
 
@@ -27,46 +27,46 @@ Architecture = Annotated[
     str,
     typer.Option(
         metavar="|".join([*names(), "FILE.py:NAME"]),
-        help=f"Architecture, or code of your own; {', '.join(masked_names())} are masked.",
+        help=f"Architecture, or custom code; {', '.join(masked_names())} are masked.",
     ),
 ]
 
 
 def command(
     corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence per line.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Model folder to make.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Model folder to write.")],
     model: Architecture = DEFAULT,
     preset: Annotated[str, typer.Option(help="Settings to start from: tiny (minutes on a CPU) or paper.")] = "tiny",
     set_: Overrides = None,
     oracle: Annotated[
-        Path | None, typer.Option("--oracle", help="Grammar of the corpus, to compare with during training.")
+        Path | None, typer.Option("--oracle", help="Grammar of the corpus, to compare the model with during training.")
     ] = None,
     oracle_monitor_sentences: Annotated[int, typer.Option(min=1, help="With --oracle: number of sentences.")] = 200,
-    dev: Annotated[Path | None, typer.Option(help="Text to watch the loss on, where CORPUS is a text file.")] = None,
+    dev: Annotated[Path | None, typer.Option(help="If CORPUS is a text file: text on which to track the loss.")] = None,
     tokenizer: Annotated[
         Path | None, typer.Option(help="Model folder whose tokeniser to use, so that perplexities compare.")
     ] = None,
-    oracle_monitor_split: Annotated[str, typer.Option(help="With --oracle: split that they are from.")] = "dev",
+    oracle_monitor_split: Annotated[str, typer.Option(help="With --oracle: split of these sentences.")] = "dev",
     weights: Annotated[Path | None, typer.Option(help=WEIGHTS)] = None,
     seed: Seed = DEFAULT_SEED,
     license: License = None,  # noqa: A002
     json: Json = None,
     force: Force = False,
 ) -> None:
-    """Train a language model on a corpus. After Ctrl-C the same command continues.
+    """Train a language model on a corpus. After Ctrl-C, the same command resumes.
 
-    A masked model predicts a word from all others, a causal model from those before it.
+    A masked model predicts a word from all others, a causal model from the words before it.
 
     Keys of --set: model.min_count (rarer words become the unknown word), model.tokenizer (word, bpe, unigram),
-    model.vocab_size, model.layers, model.dim, model.dropout, and those of the architecture;
+    model.vocab_size, model.layers, model.dim, model.dropout, and the keys of the architecture;
     training.epochs or .max_steps, .learning_rate, .batch_tokens or .batch_sentences, .precision;
-    training.snapshots (linear or log) keeps models during training.
+    training.snapshots (linear or log) saves models during training.
 
-    Your own torch.nn.Module: --model file.py:name, its keyword arguments as --set model.KEY=VALUE; the model is then
-    called file.py:name@FOLDER.
+    Your own torch.nn.Module: --model file.py:name, its keyword arguments as --set model.KEY=VALUE; its name is then
+    file.py:name@FOLDER.
 
-    --weights starts from a trained model of the same architecture and size; word vectors are taken for the words of
-    both.
+    --weights starts from a trained model of the same architecture and size; word vectors are copied for the words of
+    both models.
 
     Several processes: torchrun --nproc-per-node 2 -m truesource train ...
 
@@ -83,10 +83,10 @@ def command(
     entry = _entry(output, model, preset, set_ or [], weights)
     shape, training = entry.resolve()
     require_room(shape, training=training)
-    shape = completed(shape)  # imports code of one's own, before anything is read
+    shape = completed(shape)  # imports custom code, before any file is read
     alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
     files = OutputFiles(json=json, shared=not alone, force=force)
-    if alone:  # of several processes the first claims it, when they have met
+    if alone:  # with several processes, the first claims it after all have met
         hold(output)
         if not force:
             remove_used_up(output)
@@ -113,7 +113,7 @@ def command(
 
 
 def _record(folder: Path) -> dict[str, Any]:
-    """The settings and the result of the training, for JSON."""
+    """Return the settings and the result of the training for JSON."""
     from truesource.grammar.support.records import read_record
     from truesource.lmtrain.training_record import FILE, REMEDY
 
@@ -122,19 +122,19 @@ def _record(folder: Path) -> dict[str, Any]:
 
 
 def _source(corpus: Path, dev: Path | None) -> Corpus | TextSplits:
-    """The text to train on."""
+    """Load the text to train on."""
     from truesource.generator.corpus import Corpus
     from truesource.generator.text_files import TextSplits
     from truesource.grammar.support.errors import InputError
 
     if dev is not None and not corpus.is_file():
-        raise InputError("--dev goes with a text file; a corpus folder has its own split dev", corpus)
+        raise InputError("--dev needs a text file, but a corpus folder already has a split dev; remove --dev", corpus)
     splits = {"train": corpus, "dev": dev} if dev is not None else {"train": corpus}
     return TextSplits(splits) if corpus.is_file() else Corpus.load(corpus)
 
 
 def _entry(output: Path, architecture: str, preset: str, overrides: list[str], weights: Path | None) -> ModelEntry:
-    """The settings as a configuration has them under ``models``; the name is that of the folder."""
+    """Return the settings as an entry of ``models`` in a configuration, named after the folder."""
     from pydantic import ValidationError
 
     from truesource.grammar.support.errors import InputError
@@ -154,7 +154,7 @@ def _entry(output: Path, architecture: str, preset: str, overrides: list[str], w
 
 
 def _monitor(source: object, corpus: Path, oracle: Path, split: str, sentences: int) -> OracleMonitor:
-    """The monitor that compares the model with a grammar during training."""
+    """Return the monitor that compares the model with a grammar during training."""
     from truesource.evaluation.core.differences import corpus_differences
     from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
     from truesource.generator.corpus import Corpus

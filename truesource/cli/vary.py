@@ -1,4 +1,4 @@
-"""`truesource vary`: controlled variants of a grammar, and their divergence from it."""
+"""`truesource vary`: make controlled variants of a grammar, and compute their divergence from it."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ def command(
     pcfg = PCFG.load(grammar)
     require_consistent(pcfg, grammar)
     original = measure(pcfg, condition)
-    made = [change(pcfg, condition, original=original) for change in changes]
-    print_table(original, made)
+    variants = [change(pcfg, condition, original=original) for change in changes]
+    print_table(original, variants)
     record = {
         "grammar": str(grammar),
         "digest": pcfg.digest,
         "lengths": None if condition is None else str(condition),
         "original": {"file": files[0].name, **original.as_dict()},
-        "variants": [{"file": file.name, **v.as_dict()} for file, v in zip(files[1:], made, strict=True)],
+        "variants": [{"file": file.name, **v.as_dict()} for file, v in zip(files[1:], variants, strict=True)],
     }
 
     def save() -> None:
-        for file, result in zip(files, (pcfg, *(found.pcfg for found in made)), strict=True):
+        for file, result in zip(files, (pcfg, *(variant.pcfg for variant in variants)), strict=True):
             result.save(file, force=True)
 
     written = outputs.write_with(save, files, {"json": json_of(record)})
@@ -75,7 +75,7 @@ def command(
 
 
 def read_changes(texts: Sequence[str], heads: Path | None) -> list[Change]:
-    """The changes; those of the order of children use the head rules of a file.
+    """Read changes; changes of the order of children use the head rules of a file.
 
     Raises:
         InputError: a change or the file cannot be read, or none of the changes needs heads.
@@ -86,12 +86,12 @@ def read_changes(texts: Sequence[str], heads: Path | None) -> list[Change]:
 
     if heads is not None and not any("head-" in text for text in texts):
         raise InputError("--heads is used by the changes head-initial and head-final only; add one or remove --heads")
-    given = None if heads is None else HeadRules.read(heads)
-    return [parse_variant(text, given) for text in texts]
+    head_rules = None if heads is None else HeadRules.read(heads)
+    return [parse_variant(text, head_rules) for text in texts]
 
 
 def print_table(original: GrammarMeasures, variants: Sequence[Variant]) -> None:
-    """The table, and below it why a number is missing."""
+    """Print the table, and below it why a number is missing."""
     from truesource.evaluation.show.table import ReportTable, TableRow, number_cell
     from truesource.terminal.tables import show
 
@@ -123,13 +123,13 @@ def print_table(original: GrammarMeasures, variants: Sequence[Variant]) -> None:
 def _orders(v: Variant) -> list[str]:
     """Return which rules of the treebank have their children in another order, for each change of the order."""
     details = v.description["details"]
-    found = []
+    texts = []
     for change in details.get("changes", [details]):
         if "nodes_swapped" in change:
-            found.append(f"reordered {_listed(change['nodes_swapped'], change['swapped'])}")
+            texts.append(f"reordered {_listed(change['nodes_swapped'], change['swapped'])}")
             if change["nodes_kept"]:
-                found.append(f"unchanged {_listed(change['nodes_kept'], change['kept'])}")
-    return found
+                texts.append(f"unchanged {_listed(change['nodes_kept'], change['kept'])}")
+    return texts
 
 
 def _listed(count: int, examples: Sequence[str]) -> str:
@@ -138,13 +138,13 @@ def _listed(count: int, examples: Sequence[str]) -> str:
 
 
 def _aligned(v: Variant) -> str:
-    """The divergence along the correspondence of derivations."""
+    """Describe the divergence of corresponding derivations."""
     parts = [
         f"{what} {value:.4f}"
         for what, value in (("KL(P||Q)", v.aligned.forward_per_token), ("KL(Q||P)", v.aligned.backward_per_token))
         if value is not None
     ]
-    return f"; compared in pairs, {', '.join(parts)}" if parts else ""
+    return f"; over corresponding derivations, {', '.join(parts)}" if parts else ""
 
 
 def _figures(m: GrammarMeasures) -> tuple[Cell | None, ...]:

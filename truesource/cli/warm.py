@@ -1,4 +1,4 @@
-"""Kernels that are compiled before they are needed: for images (`truesource run --warm`), or while a run begins."""
+"""Compile kernels before they are needed: for images (`truesource run --warm`), or while a run begins."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ import truesource
 if TYPE_CHECKING:
     from truesource.grammar.pcfg import PCFG
 
-INDUCES = "--induces"  #: for the process that compiles beside a run
-#: settings of a run that calls what every run calls
+INDUCES = "--induces"  #: for the process that compiles during a run
+#: settings of a small run that calls the kernels of every run
 RUN: dict[str, Any] = {
     "name": "warm",
     "treebank": {"embedded": "english:size=small", "sentences": 200, "held_out": 0.05},
@@ -56,8 +56,8 @@ def compile_all() -> None:
 def warm_beside(*, induces: bool = False) -> Iterator[None]:
     """Compile kernels in a second process while the body runs, unless they are compiled or there is one core.
 
-    The process says nothing, and ends with the body or with this process, however that ends. Where the body
-    ``induces`` a split-merge grammar, the kernels of that come first: they take longest, and trees are read before.
+    The process prints nothing, and ends with the body or with this process, however it ends. If the body
+    ``induces`` a split-merge grammar, its kernels come first: they take longest, and reading the trees comes first.
     """
     from truesource.grammar.inference.batch import threads
 
@@ -78,9 +78,9 @@ def warm_beside(*, induces: bool = False) -> Iterator[None]:
 
 
 def _main() -> None:
-    """Compile for runs until standard input is closed, which the end of the parent process does too.
+    """Compile for runs until standard input is closed, which also happens if the parent process ends.
 
-    Where networks can be trained, what that imports is imported, so that Python compiles it, and it is in memory.
+    If networks can be trained, also import the modules of training, so that Python compiles and caches them.
     """
     os.nice(10)  # the run comes first
     folder = Path(tempfile.mkdtemp())
@@ -103,7 +103,7 @@ def _main() -> None:
 
 
 def _compile_for_induction() -> None:
-    """Train on trees that need not be sampled, which has kernels of its own."""
+    """Compile the kernels of split-merge training on fixed trees."""
     from truesource.grammar.estimate.split_merge import SplitMerge
     from truesource.grammar.estimate.split_merge.train import split_merge
     from truesource.grammar.treebank.brackets import read_text
@@ -119,7 +119,7 @@ def _compile_for_runs(folder: Path, settings: Mapping[str, Any]) -> None:
 
 
 def _compile_for_verbs(grammar: PCFG) -> None:
-    """Call what runs do not: parsing, trees from the posterior, windows, linear grammars, tiny probabilities."""
+    """Call kernels that runs do not: parsing, posterior samples, windows, linear grammars, tiny probabilities."""
     import numpy as np
 
     from truesource import LengthRange, Oracle, language
@@ -140,16 +140,16 @@ def _compile_for_verbs(grammar: PCFG) -> None:
                 if method is not ParseMethod.MAX_SPAN:
                     parser.best(some[0], 2)
                 parser.samples(some[0], 2, rng)
-        for given in (lengths, None):
-            pcfg.exact.causal_log_probs(some, given)
-            Windows(pcfg, given).log_probs(some, 2)
+        for condition in (lengths, None):
+            pcfg.exact.causal_log_probs(some, condition)
+            Windows(pcfg, condition).log_probs(some, 2)
         pcfg.exact.masked_log_probs(some)
         pcfg.viterbi(some[0])
         Oracle(pcfg, "masked").sample(2, 1)
 
 
 def _stamp() -> Path:
-    """The file that says that the kernels of runs are compiled, in the folder of one of them."""
+    """Return the file that marks the kernels of runs as compiled, in the cache folder of one of them."""
     from importlib.metadata import version
 
     from truesource.grammar.inference._kernels.counts import star

@@ -1,1 +1,1 @@
-"""Runs: a folder, the stages that fill it, and what does them in order."""
+"""Runs: a folder, its stages, and the runner that executes them in order."""

@@ -1,7 +1,7 @@
-"""Cells: trainings of which a study has many, each made, scored and read in files that are named by its id.
+"""Cells: the trainings of a study, each trained, scored and read in files named by its id.
 
 The models of a sweep and of a benchmark, the levers of an explanation and the twins of a treebank baseline are cells. A
-stopped training resumes, a finished one is kept, and of several jobs in one folder no two make the same cell.
+stopped training resumes, a finished one is kept, and several jobs in one folder never train the same cell.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from truesource.lmtrain.training_record import FILE, WHAT, place_of, remove_used
 from truesource.run.tasks import Failure, make_tasks
 
 log = logging.getLogger("truesource")
-WEIGHTS = "model.safetensors"  #: of a network
+WEIGHTS = "model.safetensors"  #: weights of a network
 REMEDY = "delete the cell and it will be trained again"
 
 
 class TrainingCell(Protocol):
-    """One training of a study; ``str`` says what it is."""
+    """One training of a study; ``str`` describes it."""
 
     @property
     def id(self) -> str:
-        """Name of its files; other settings, data or seeds have another."""
+        """Name of its files, different for other settings, data or seeds."""
 
 
 C = TypeVar("C", bound=TrainingCell)
@@ -43,14 +43,14 @@ def cell_id(title: str, seed: int, request: Mapping[str, Any]) -> str:
 
 
 class TrainingCells(ABC, Generic[C]):
-    """The cells of a study in a folder; how each is trained and scored."""
+    """The cells of a study in a folder, with their training and scoring."""
 
     folder: Path
     models = "cells"  #: folder of the models, in the folder of the study
 
     @abstractmethod
     def is_finished(self, cell: C) -> bool:
-        """Return True if the cell needs nothing."""
+        """Return True if the cell is finished."""
 
     @abstractmethod
     def train(self, cell: C) -> None:
@@ -58,7 +58,7 @@ class TrainingCells(ABC, Generic[C]):
 
     @abstractmethod
     def score(self, cell: C) -> None:
-        """Write the `results` of a cell whose model is there."""
+        """Write the `results` of a cell whose model is trained."""
 
     @abstractmethod
     def results(self, cell: C) -> Sequence[Path]:
@@ -69,14 +69,14 @@ class TrainingCells(ABC, Generic[C]):
         return self.folder / self.models / cell.id
 
     def make(self, cell: C, *, wait: bool = False) -> None:
-        """Train and score a cell, unless that is done.
+        """Train and score a cell, unless it is finished.
 
         Args:
-            cell: which.
-            wait: for another process that is at work on it.
+            cell: the cell.
+            wait: wait for another process that is working on it.
 
         Raises:
-            BusyError: another process is at work on it, and ``wait`` is false.
+            BusyError: another process is working on it, and ``wait`` is false.
             InputError: it cannot be trained or scored, or other files have its name.
         """
         place = self.place(cell)
@@ -94,16 +94,16 @@ class TrainingCells(ABC, Generic[C]):
     def make_all(
         self, cells: Sequence[C], share: Share, *, workers: Workers | None = None, wait: bool = False
     ) -> list[Failure[C]]:
-        """Make a job's share of some cells; arguments and result are those of `make_tasks`."""
+        """Train a job's share of cells; see `make_tasks` for arguments and result."""
         return make_tasks(cells, self.make, finished=self.is_finished, share=share, workers=workers, wait=wait)
 
     def strangers(self, cells: Sequence[C]) -> list[Path]:
         """Return folders of models, finished or begun, that belong to none of these cells."""
         places = [self.place(cell) for cell in cells]
-        known = {path.name for place in places for path in (place, place_of(place))}
+        names = {path.name for place in places for path in (place, place_of(place))}
         folder = self.folder / self.models
         there = folder.iterdir() if folder.is_dir() else ()
-        return sorted(path for path in there if path.is_dir() and path.name not in known and path.name[0] != ".")
+        return sorted(path for path in there if path.is_dir() and path.name not in names and path.name[0] != ".")
 
 
 def is_trained(place: Path, request: Mapping[str, Any]) -> bool:
@@ -111,10 +111,10 @@ def is_trained(place: Path, request: Mapping[str, Any]) -> bool:
 
     Args:
         place: the folder.
-        request: all that decides its weights, as ``training.json`` has it.
+        request: all settings that decide its weights, as in ``training.json``.
 
     Raises:
-        InputError: another model is there, or what is there is damaged.
+        InputError: the folder has another model, or is damaged.
     """
     if not place.exists():
         return False

@@ -1,4 +1,4 @@
-"""A whole experiment, and reading it from a file."""
+"""The configuration of an experiment, and reading it from a file."""
 
 from __future__ import annotations
 
@@ -34,40 +34,40 @@ from truesource.run.treebank.config import TreebankConfig
 
 S = TypeVar("S", bound=Settings)
 T = TypeVar("T")
-Seed = Annotated[int, Field(ge=0, lt=2**32)]  #: what numpy and torch take
+Seed = Annotated[int, Field(ge=0, lt=2**32)]  #: range of seeds in numpy and torch
 TAKEN = ("oracle", *(f"oracle-{objective}" for objective in OBJECTIVES))  #: names of the truth in tables and files
 
 
 class EvaluationConfig(Settings):
-    """Choice of what is measured; the keys of the evaluators are those of `truesource.evaluation.evaluators`."""
+    """The choice of measures; keys of evaluators come from `truesource.evaluation.evaluators`."""
 
-    split: str = Field("eval", description="Split of the corpus that models are compared with the truth on.")
-    sentences: int | None = Field(None, ge=1, description="Number of sentences to use, from the first (default: all).")
+    split: str = Field("eval", description="Split of the corpus on which to compare models with the truth.")
+    sentences: int | None = Field(None, ge=1, description="Number of sentences to use, in their order (default: all).")
     frame: Literal["default", "paper"] = Field(
         "default", description="Positions that count: all (default), or as in Jumelet and Zuidema (paper)."
     )
     vocabulary: Literal["common", "full", "own"] | None = Field(
         None,
-        description="Words to compare models in: common, full or own, never ranked (default: common, else full).",
+        description="Vocabulary to compare in: common, full or own, never ranked (default: common, else full).",
     )
     lines: int | None = Field(
-        None, ge=0, le=20, description="Lines of the best predictors that see 0, 1, ..., N - 1 words."
+        None, ge=0, le=20, description="Also show the optimal k-word predictors for k = 0, ..., N - 1."
     )
 
     def find(self, kind: type[S]) -> S | None:
-        """The settings of an evaluator; None where it is not asked for."""
+        """Return the settings of an evaluator; None if it is not requested."""
         values = (getattr(self, name) for name in type(self).model_fields)
         return next((value for value in values if isinstance(value, kind)), None)
 
     def of(self, kind: type[S]) -> S:
-        """The settings of an evaluator that is asked for."""
-        found = self.find(kind)
-        assert found is not None
-        return found
+        """Return the settings of a requested evaluator."""
+        settings = self.find(kind)
+        assert settings is not None
+        return settings
 
 
 class RunConfig(Settings):
-    """A whole experiment."""
+    """The configuration of an experiment."""
 
     advanced: ClassVar = frozenset({"title", "license", "dtype"})
     name: str = Field(pattern=NAME_PATTERN, description="Name of the run, and of its folder in runs/.")
@@ -75,19 +75,17 @@ class RunConfig(Settings):
     license: str | None = Field(
         None, description="Licence for the cards of corpus and models, such as CC-BY-4.0 (default: of the grammar)."
     )
-    seed: Seed = Field(DEFAULT_SEED, description="Random seed of everything but networks with seeds of their own.")
+    seed: Seed = Field(DEFAULT_SEED, description="Random seed of everything except networks with separate seeds.")
     seeds: list[Seed] | None = Field(
-        None, min_length=1, description="Train each network once with each of these seeds, in place of seed."
+        None, min_length=1, description="Train each network once with each of these seeds, instead of seed."
     )
     device: str | None = Field(
         None,
         pattern=DEVICE,
-        exclude=True,  # from what finished work depends on
-        description="Where networks run: auto, cpu, cuda, cuda:1 or mps (default: a GPU of CUDA if there is one).",
+        exclude=True,  # from the inputs of finished stages
+        description="Device for networks: auto, cpu, cuda, cuda:1 or mps (default: a GPU of CUDA if there is one).",
     )
-    dtype: Dtype | None = Field(
-        None, description="Precision of networks that are measured (default: as they were saved)."
-    )
+    dtype: Dtype | None = Field(None, description="Precision of measured networks (default: as saved).")
     treebank: TreebankConfig | None = Field(None, description="Trees to induce the grammar from.")
     grammar: GrammarConfig = Field(
         GrammarConfig(), description="Grammar, the exact truth: induced, read from a file, or a known language."
@@ -100,11 +98,11 @@ class RunConfig(Settings):
 
     @property
     def entries(self) -> list[ModelEntry]:
-        """The models that are made: with ``seeds``, replicates in the place of each network."""
+        """Model entries; with ``seeds``, replicates instead of each network."""
         if self.seeds is None:
             return list(self.models)
-        made = ([m.replicate(seed) for seed in self.seeds] if m.needs_training else [m] for m in self.models)
-        return [entry for entries in made for entry in entries]
+        groups = ([m.replicate(seed) for seed in self.seeds] if m.needs_training else [m] for m in self.models)
+        return [entry for entries in groups for entry in entries]
 
     @property
     def objectives(self) -> list[Objective]:
@@ -131,7 +129,7 @@ class RunConfig(Settings):
             why = "" if twice[0] in repeated([model.name for model in self.models]) else ", with the seeds"
             raise ValueError(f"models: two are called {twice[0]}{why}; rename one")
         if taken := [name for name in names if name in TAKEN]:
-            raise ValueError(f"models: {taken[0]} is what the truth is called; rename the model")
+            raise ValueError(f"models: {taken[0]} is a name of the truth; rename the model")
         return self
 
     @model_validator(mode="after")
@@ -147,15 +145,15 @@ class RunConfig(Settings):
         order = self.corpus.words_order
         if order is not None and not order.has_grammar and self.evaluation.frame != "default":
             raise ValueError(
-                f"evaluation.frame: {self.evaluation.frame} leaves out positions, but of text transformed by {order}"
-                " only whole sentences have an exact causal probability; take frame: default, or the transform reversal"
+                f"evaluation.frame: {self.evaluation.frame} excludes positions, but for text transformed by {order}"
+                " only whole sentences have an exact causal probability; use frame: default, or the transform reversal"
             )
         if self.evaluation.lines and (self.evaluation.frame != "default" or (order and not order.has_grammar)):
             raise ValueError("evaluation.lines needs frame: default, and text in the order of a grammar")
         if self.evaluation.vocabulary == "common" and (of_pieces := [m.name for m in self.models if not m.of_words]):
             raise ValueError(
                 f"evaluation.vocabulary: common needs full distributions, and {of_pieces[0]} predicts pieces of words;"
-                " take full"
+                " use full"
             )
         if any(model.oracle_monitor for model in self.models) and "dev" not in self.corpus.splits:
             raise ValueError("corpus.splits needs a split dev for models with oracle_monitor: true")
@@ -164,10 +162,10 @@ class RunConfig(Settings):
         return self
 
     def require_positions(self, model: str, longest: int | None) -> None:
-        """Refuse a model that takes inputs of at most ``longest`` tokens, where the corpus has longer sentences.
+        """Refuse a model that takes inputs of at most ``longest`` tokens, if the corpus has longer sentences.
 
         Raises:
-            InputError: it has.
+            InputError: it has longer sentences.
         """
         lengths = self.corpus.lengths
         if lengths is not None and longest is not None and lengths.high >= longest:
@@ -178,7 +176,7 @@ class RunConfig(Settings):
 
 
 class EvaluatorKey(Protocol):
-    """An evaluator, as far as a configuration knows it."""
+    """The part of an evaluator that a configuration needs."""
 
     @property
     def name(self) -> str:
@@ -193,21 +191,21 @@ class EvaluatorKey(Protocol):
         """The class of the settings under the key."""
 
     def check(self, config: RunConfig) -> None:
-        """Refuse a configuration without what it needs, by a ValueError."""
+        """Raise `ValueError` if a configuration lacks what the evaluator needs."""
 
 
 def repeated(values: Sequence[T]) -> list[T]:
-    """The values that occur more than once."""
+    """Return the values that occur more than once."""
     return [value for value, number in Counter(values).items() if number > 1]
 
 
 def _switched(value: Any) -> Any:
-    """``true`` asks for an evaluator with its defaults, ``false`` for none."""
+    """Convert ``true`` to an evaluator with its defaults, and ``false`` to none."""
     return {} if value is True else None if value is False else value
 
 
-class _OrSwitch:
-    """A value that may also be ``true`` or ``false``."""
+class _SwitchSchema:
+    """The schema of a value that may also be ``true`` or ``false``."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"anyOf": [{"type": "boolean"}, handler(core)]}
@@ -215,10 +213,10 @@ class _OrSwitch:
 
 @cache
 def config_class(evaluators: tuple[EvaluatorKey, ...]) -> type[RunConfig]:
-    """A configuration in which these evaluators have keys."""
+    """Build a configuration class with keys for these evaluators."""
     keys: dict[str, Any] = {
         each.name: (
-            Annotated[each.settings | None, BeforeValidator(_switched), _OrSwitch()],
+            Annotated[each.settings | None, BeforeValidator(_switched), _SwitchSchema()],
             Field(None, description=each.summary),
         )
         for each in evaluators
@@ -233,9 +231,9 @@ def load_config(
     """Read a YAML configuration.
 
     Args:
-        path: of the file.
+        path: path of the file.
         overrides: ``a.b=value`` with YAML values.
-        evaluators: that it may ask for.
+        evaluators: evaluators that it may request.
 
     Raises:
         InputError: the file cannot be read, or a key or value is wrong; the message names the key.
@@ -244,22 +242,22 @@ def load_config(
 
 
 def checked_config(values: dict[str, Any], path: str | Path, evaluators: Iterable[EvaluatorKey]) -> RunConfig:
-    """The configuration of these values.
+    """Build the configuration from values.
 
     Args:
-        values: by key.
-        path: of the file that they are from, for messages.
-        evaluators: that it may ask for.
+        values: values by key.
+        path: path of their file, for messages.
+        evaluators: evaluators that it may request.
 
     Raises:
         InputError: a key or value is wrong; the message names the key.
     """
-    known = tuple(evaluators)
+    evaluator_keys = tuple(evaluators)
     try:
-        config = config_class(known)(**values)
+        config = config_class(evaluator_keys)(**values)
     except ValidationError as error:
-        raise InputError(explain(error, model=config_class(known)), path) from error
-    for each in known:
+        raise InputError(explain(error, model=config_class(evaluator_keys)), path) from error
+    for each in evaluator_keys:
         if config.evaluation.find(each.settings) is not None:
             try:
                 each.check(config)

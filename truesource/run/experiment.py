@@ -1,4 +1,4 @@
-"""An experiment from its configuration: what it may measure is the list of `truesource.evaluation.evaluators`."""
+"""An experiment from its configuration; its evaluators are the list of `truesource.evaluation.evaluators`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def load_config(path: str | Path, overrides: list[str] | None = None) -> RunConf
 
 
 def plan(config: RunConfig) -> list[Stage]:
-    """The stages of a configuration, in order."""
-    from truesource.run import runner  # here and below: a call that is refused imports none of it
+    """Return the stages of a configuration, in order."""
+    from truesource.run import runner  # here and below: a refused call does not import it
 
     return runner.plan(config, truesource.evaluation.evaluators.EVALUATORS)
 
@@ -35,7 +35,7 @@ def execute(config: RunConfig, *, base: Path, runs: Path, force: bool = False) -
 
 
 def dry_run(config: RunConfig, *, base: Path, runs: Path, force: bool = False) -> list[PlannedStage]:
-    """Return which stages would be made, and why; see `truesource.run.runner.dry_run`."""
+    """Return which stages would run, and why; see `truesource.run.runner.dry_run`."""
     from truesource.run import runner as planning
 
     return planning.dry_run(config, truesource.evaluation.evaluators.EVALUATORS, base=base, runs=runs, force=force)
@@ -52,9 +52,9 @@ def build_report(run: Path) -> Path:
 def draw_figure(
     run: Path, name: str, kind: str, size: tuple[float, float] | None = None, font_size: float | None = None
 ) -> bytes:
-    """One figure of a report as SVG, PDF or PNG; see `truesource.report.page.figure_of`."""
+    """Draw one figure of a report as SVG, PDF or PNG; see `truesource.report.page.figure_of`."""
     from truesource.report.page import figure_of
     from truesource.run.sections import contents
 
-    made = partial(contents, evaluators=truesource.evaluation.evaluators.EVALUATORS)
-    return figure_of(run, name, made, kind=kind, size=size, font_size=font_size)
+    build_contents = partial(contents, evaluators=truesource.evaluation.evaluators.EVALUATORS)
+    return figure_of(run, name, build_contents, kind=kind, size=size, font_size=font_size)

@@ -1,4 +1,4 @@
-"""A run folder and what the stages of a run share."""
+"""The folder of a run, and the data that its stages share."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ if TYPE_CHECKING:
 
 
 S = TypeVar("S", bound=Settings)
-Note = dict[str, str]  #: why there was nothing to measure: ``code``, and ``reason``, a sentence
+Note = dict[str, str]  #: reason why nothing was measured: ``code``, and ``reason``, a sentence
 
 
 @dataclass
 class RunFolder:
-    """A run folder and what its stages share."""
+    """The folder of a run, and the data that its stages share."""
 
     config: RunConfig
     folder: Path
-    base: Path  #: relative paths of the configuration start here
-    outputs: dict[str, str] = field(default_factory=dict)  #: digest of what each stage made
-    unmeasured: dict[str, Note] = field(default_factory=dict)  #: stages that found nothing to measure
+    base: Path  #: folder that relative paths of the configuration start from
+    outputs: dict[str, str] = field(default_factory=dict)  #: digest of the output of each stage
+    unmeasured: dict[str, Note] = field(default_factory=dict)  #: stages without anything to measure
     _settings: dict[tuple[int | None, bool, bool], Setting] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def grammar_file(self) -> Path:
-        """The induced (or given) grammar."""
+        """File of the induced or configured grammar."""
         return self.folder / "grammar" / "grammar.npz"
 
     @cached_property
     def truth(self) -> Truth:
-        """The grammar or process of the run; only after its stage."""
+        """Grammar or process of the run; only after its stage."""
         from truesource.grammar.truth import load_truth
 
         return load_truth(self.grammar_file)
 
     @property
     def pcfg(self) -> PCFG:
-        """The grammar of the run; only after its stage.
+        """Grammar of the run; only after its stage.
 
         Raises:
             InputError: it is a process.
@@ -70,7 +70,7 @@ class RunFolder:
 
     @cached_property
     def text_truth(self) -> tuple[Truth, Transform | None]:
-        """The truth about the text of the corpus, and what is left of its transform: `evaluation.core.transformed`."""
+        """Truth about the text of the corpus, and the remaining transform: `evaluation.core.transformed`."""
         from truesource.evaluation.core.transformed import text_grammar
 
         return text_grammar(self.truth, self.corpus.transform)
@@ -84,7 +84,7 @@ class RunFolder:
 
     @cached_property
     def _text(self) -> Text:
-        """The split that models are measured on."""
+        """Split that models are measured on."""
         from truesource.evaluation.core.text import Text
 
         return Text.of(self.corpus, self.config.evaluation.split)
@@ -104,14 +104,14 @@ class RunFolder:
         """Return the text that models are measured on, with its truth; only after the stage of the corpus.
 
         Args:
-            first: number of sentences; None: as many as are scored, or all.
-            scores: in the frame of scores, and in as many sentences; False: all positions of all sentences.
-            corrected: the truth excludes what disjoint splits exclude, if tokens are scored; full distributions are
-                always those of the grammar.
+            first: number of sentences; None: the number of scored sentences, or all.
+            scores: in the frame and number of scored sentences; False: all positions of all sentences.
+            corrected: the truth excludes sentences of disjoint splits, if tokens are scored; full distributions
+                always come from the grammar.
         """
         from truesource.evaluation.core.setting import Setting
 
-        if (key := (first, scores, corrected)) in self._settings:  # which keep the scores of the truth
+        if (key := (first, scores, corrected)) in self._settings:  # settings cache the scores of the truth
             return self._settings[key]
         evaluation, (truth, transform) = self.config.evaluation, self.text_truth
         setting = Setting(
@@ -127,7 +127,7 @@ class RunFolder:
         return self._settings.setdefault(key, setting)
 
     def objective(self, entry: ModelEntry) -> Objective:
-        """The objective of an entry; of one that is loaded, only after its stage."""
+        """Return the objective of an entry; of a loaded model, only after its stage."""
         if not entry.loaded:
             return entry.resolve(self.base)[0].objective
         from truesource.evaluation.show.records import REMEDY, LoadedRecord
@@ -137,30 +137,30 @@ class RunFolder:
         return read_record(path, LoadedRecord, remedy=REMEDY)["objective"]
 
     def vocabulary(self, objective: Objective) -> ComparisonVocabulary | None:
-        """The vocabulary that models of an objective are compared in; None: their own. Only after its stage."""
+        """Return the vocabulary that models of an objective are compared in; None: their own. Only after its stage."""
         if "vocabulary" not in self.outputs:  # no two models are compared
             return None
         from truesource.evaluation.core.vocabulary import ComparisonVocabulary
         from truesource.report.finished_run import VOCABULARY, read_vocabularies
 
-        found = read_vocabularies(self.folder / VOCABULARY).get(objective)
-        return None if found is None else ComparisonVocabulary.of_record(found, self.text_truth[0])
+        vocabulary = read_vocabularies(self.folder / VOCABULARY).get(objective)
+        return None if vocabulary is None else ComparisonVocabulary.of_record(vocabulary, self.text_truth[0])
 
     def compared_model(self, entry: ModelEntry) -> LanguageModel:
-        """The model of an entry in the vocabulary that it is compared in; only after the stage of the vocabularies.
+        """Return the model of an entry in its vocabulary of comparison; only after the stage of the vocabularies.
 
         Raises:
-            InputError: as `model`.
+            InputError: see `model`.
         """
         from truesource.evaluation.core.vocabulary import in_vocabulary
 
         return in_vocabulary(self.model(entry), self.vocabulary(self.objective(entry)))
 
     def model(self, entry: ModelEntry) -> LanguageModel:
-        """The model of an entry; only after its stage.
+        """Return the model of an entry; only after its stage.
 
         Raises:
-            InputError: as `truesource.lmtrain.models.load_model`.
+            InputError: see `truesource.lmtrain.models.load_model`.
         """
         from truesource.lmtrain.models import load_model
 
@@ -170,7 +170,7 @@ class RunFolder:
         """Return where the model of an entry comes from.
 
         Raises:
-            InputError: a model to load is none (code ``no-model``), or a variable in its path is not set.
+            InputError: a model to load is not a model (code ``no-model``), or a variable in its path is not set.
         """
         from truesource.lmtrain.own.settings import OwnSettings
         from truesource.lmtrain.references import ModelReference, code_of_architecture, model_reference
@@ -182,11 +182,11 @@ class RunFolder:
         return ModelReference(entry.name, folder=folder, code=code, base=self.base)
 
     def model_folder(self, entry: ModelEntry) -> Path:
-        """Return where a model that is trained here stands."""
+        """Return the folder of a model that is trained here."""
         return self.folder / "models" / entry.name
 
     def weights_of(self, entry: ModelEntry) -> Path | None:
-        """The folder of the model whose weights a training starts from; None: from random ones.
+        """Return the folder of the initial weights of a training; None: random weights.
 
         Raises:
             InputError: a variable in its path is not set.
@@ -194,19 +194,19 @@ class RunFolder:
         return None if entry.weights is None else Path(self.resolve(entry.weights))
 
     def model_digest(self, entry: ModelEntry) -> str:
-        """The digest that the stages that use a model depend on; only after its stage."""
+        """Return the digest of a model, an input of stages that use it; only after its stage."""
         return self.outputs[f"{'load' if entry.loaded else 'train'}:{entry.name}"]
 
     def seed_of(self, entry: ModelEntry) -> int:
-        """The seed that a model is trained with: its own, of a replicate, or that of the run."""
+        """Return the training seed of a model: its own for a replicate, else the seed of the run."""
         return entry.seed if isinstance(entry, Replicate) else self.config.seed
 
     def settings(self, kind: type[S]) -> S:
-        """The settings of an evaluator that the configuration asks for, with the paths of its files."""
+        """Return the settings of a requested evaluator, with resolved paths of its files."""
         return self.config.evaluation.of(kind).resolved(lambda file: Path(self.resolve(str(file))))
 
     def resolve(self, name: str) -> str:
-        """A path of the configuration, ``~`` and environment variables filled in, relative to its folder.
+        """Resolve a path of the configuration, relative to its folder, with ``~`` and environment variables.
 
         Raises:
             InputError: a variable is not set.
@@ -214,12 +214,12 @@ class RunFolder:
         return str(self.base / self.fill(name))
 
     def fill(self, name: str) -> str:
-        """A path of the configuration with ``~`` and environment variables filled in.
+        """Expand ``~`` and environment variables in a path of the configuration.
 
         Raises:
             InputError: a variable is not set.
         """
-        filled = os.path.expanduser(os.path.expandvars(name))  # noqa: PTH111 (a glob pattern is no path)
+        filled = os.path.expanduser(os.path.expandvars(name))  # noqa: PTH111 (a glob pattern is not a path)
         if unset := re.search(r"\$\{?(\w+)", filled):
             raise InputError(
                 f"the configuration names {name!r}, but the environment variable {unset[1]} is not set; set it"
@@ -228,10 +228,10 @@ class RunFolder:
 
 
 def check_references(run: RunFolder) -> None:
-    """Find every model that is loaded, or whose weights are; code is imported, and not called.
+    """Check every model whose code or weights are loaded; code is imported but not called.
 
     Raises:
-        InputError: one is not there, or its code cannot be imported or lacks the name.
+        InputError: one does not exist, or its code cannot be imported or lacks the name.
     """
     for entry in run.config.models:
         if entry.loaded:

@@ -1,4 +1,4 @@
-"""The length condition of a configuration and of a call: none, unless one is asked for or recorded."""
+"""The length condition of a configuration and of a call: none, unless requested or recorded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from truesource.grammar.conditioning import LengthRange
 
-LENGTHS = r"^\s*([Nn]one|\d+\s*\.\.\s*\d+)\s*$"  #: as they are written
+LENGTHS = r"^\s*([Nn]one|\d+\s*\.\.\s*\d+)\s*$"  #: written form of length ranges
 
 
 def _length_range(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Stage: one model that exists, loaded to see that it can be used; the first of a run, so that hours are not lost."""
+"""Stage: one existing model, loaded first in a run to fail early if it cannot be used."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 
 def stages(config: RunConfig) -> list[Stage]:
-    """Every model that is loaded."""
+    """Return a stage for every loaded model."""
     loaded = (model for model in config.models if model.loaded)
     return [Stage.of_model("load", model, ("loaded/{}.json",), inputs, make) for model in loaded]
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
-    """The files that make the model, and the longest sentence that it will read."""
+    """Return the inputs: files of the model, and the longest sentence that it will read."""
     lengths = run.config.corpus.lengths
     return {"model": _digest(run, model), "longest": None if lengths is None else lengths.high}
 
 
 def make(run: RunFolder, model: ModelEntry) -> str:
-    """Write ``loaded/<name>.json``: what the model says of itself."""
+    """Write ``loaded/<name>.json``: description of the model."""
     reference = run.reference(model)
     with model_errors(model):
-        found = run.model(model)
-        _require_length(run, found)
-        head = {"reference": model.load, "name": found.name, "objective": found.objective}
-        record = {**head, **_made_of(found, reference)}
+        loaded = run.model(model)
+        _require_length(run, loaded)
+        head = {"reference": model.load, "name": loaded.name, "objective": loaded.objective}
+        record = {**head, **_made_of(loaded, reference)}
     write_json(run.folder / "loaded" / f"{model.name}.json", record)
     return _digest(run, model)
 
@@ -54,13 +54,13 @@ def _require_length(run: RunFolder, model: LanguageModel) -> None:
     longest, lengths = getattr(model, "longest", None), run.config.corpus.lengths
     if longest is not None and lengths is not None and lengths.high > longest and model.vocabulary is not None:
         raise InputError(
-            f"it reads sentences of at most {longest} words, and the corpus has up to {lengths.high}; change"
-            " corpus.lengths, or take another model"
+            f"it reads sentences of at most {longest} words, but the corpus has up to {lengths.high}; change"
+            " corpus.lengths, or use another model"
         )
 
 
 def _made_of(model: LanguageModel, reference: ModelReference) -> dict[str, Any]:
-    """Number of parameters and kind of tokeniser, as far as they are known."""
+    """Number of parameters and kind of tokeniser, if known."""
     from truesource.lmtrain.training_record import FILE, read_finished
 
     if reference.folder is not None and (reference.folder / FILE).is_file():

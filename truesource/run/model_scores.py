@@ -21,12 +21,12 @@ from truesource.grammar.support.records import read_record
 from truesource.lmtrain.training_record import Training, are_replicates, training_of
 from truesource.report.finished_run import COMPARED, ScoresRecord, comparable, read_results
 
-_NEAR = 1e-6  #: relative, between a relative perplexity and that of the tokens beside it
+_NEAR = 1e-6  #: relative tolerance between a relative perplexity and its tokens
 
 
 @dataclass
 class RunModels:
-    """The models of runs that can be compared, and a sentence on each that cannot."""
+    """The comparable models of runs, and a sentence on each other model."""
 
     models: list[ModelScores] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)  #: a sentence for each model without scores of tokens
@@ -43,23 +43,23 @@ class _Unit:
 
 
 def read_runs(folders: Sequence[Path]) -> RunModels:
-    """The scored models of run folders, in the vocabularies that the runs compare them in.
+    """Read the scored models of run folders, in the vocabularies that the runs compare them in.
 
-    Seeds of one model are those that ``results.json`` says are, and models of one name in several runs whose records
-    of training differ in nothing but the seed, if they were scored on the same text. Other models of the same name are
-    called ``run/name``.
+    Seeds of one model are listed in ``results.json``, or are models of one name in several runs whose records
+    of training differ only in the seed, if they were scored on the same text. Other models of the same name are
+    named ``run/name``.
 
     Raises:
         InputError: a run is not finished, or a file is damaged.
     """
-    found = RunModels()
+    models = RunModels()
     names = [folder.resolve().name for folder in folders]
     units: list[_Unit] = []
     for folder, name in zip(folders, names, strict=True):
-        units += _units(folder, str(folder) if names.count(name) > 1 else name, found.left_out, len(folders) > 1)
+        units += _units(folder, str(folder) if names.count(name) > 1 else name, models.left_out, len(folders) > 1)
     for name in dict.fromkeys(unit.name for unit in units):
-        found.models += _combined([unit for unit in units if unit.name == name])
-    return found
+        models.models += _combined([unit for unit in units if unit.name == name])
+    return models
 
 
 def _units(folder: Path, run: str, left_out: list[str], several: bool) -> list[_Unit]:
@@ -71,9 +71,9 @@ def _units(folder: Path, run: str, left_out: list[str], several: bool) -> list[_
     for row in rows:
         label = f"{run}/{row['model']}" if several else row["model"]
         if row["relative_ppl"] is None:
-            left_out.append(f"{label} can make no sentence, so it is left out")
+            left_out.append(f"{label} gives all sentences probability 0, so it is excluded")
         elif (scores := _seed_scores(folder, row, label)) is None:
-            left_out.append(f"{label} has no scores of tokens ({folder / 'scores'}), so it is left out")
+            left_out.append(f"{label} has no scores of tokens ({folder / 'scores'}), so it is excluded")
         else:
             name = row.get("replicate_of") or row["model"]
             seeds.setdefault(name, []).append(scores)
@@ -82,7 +82,7 @@ def _units(folder: Path, run: str, left_out: list[str], several: bool) -> list[_
 
 
 def _combined(units: Sequence[_Unit]) -> list[ModelScores]:
-    """One model of all units of a name, or several with names of their own."""
+    """Merge all units of a name into one model, or into several with different names."""
     groups: list[list[_Unit]] = []
     for unit in units:
         for group in groups:
@@ -102,16 +102,14 @@ def _combined(units: Sequence[_Unit]) -> list[ModelScores]:
 
 
 def _seed_scores(folder: Path, row: Record, label: str) -> SeedScores | None:
-    """The scores of a model; None where no token has any."""
+    """Return the scores of a model; None if no token has a score."""
     compared = folder / COMPARED.format(row["model"])
     file = compared if compared.is_file() else folder / "scores" / f"{row['model']}.parquet"
     if not file.is_file():
         return None
     scored = read_token_record(file, ScoresRecord)
     if not {**scored["record"], "model": row["model"]}.items() <= row.items():
-        raise InputError(
-            f"these scores are not those of {row['model']} in results.json; {REMEDY}", file, code="damaged"
-        )
+        raise InputError(f"these scores differ from {row['model']} in results.json; {REMEDY}", file, code="damaged")
     table = read_token_table(file)
     if not len(table["sentence"]):
         return None
@@ -124,7 +122,7 @@ def _seed_scores(folder: Path, row: Record, label: str) -> SeedScores | None:
         and math.isclose(float(np.mean(gap)), math.log(row["relative_ppl"]), rel_tol=_NEAR, abs_tol=_NEAR)
     )
     if not right:
-        raise InputError(f"the tokens are not those of the sentences; {REMEDY}", file, code="damaged")
+        raise InputError(f"the tokens differ from the sentences; {REMEDY}", file, code="damaged")
     return SeedScores(
         label=label,
         paired=Paired(
@@ -132,7 +130,7 @@ def _seed_scores(folder: Path, row: Record, label: str) -> SeedScores | None:
             oracle=table["oracle"].astype(np.float64),
             sentence=sentence,
             position=table["position"].astype(np.int32),
-            impossible_model=np.setdiff1d(np.arange(n, dtype=np.int32), sentence),  # all without a token
+            impossible_model=np.setdiff1d(np.arange(n, dtype=np.int32), sentence),  # all sentences without a token
             impossible_oracle=np.empty(0, np.int32),
             n_sentences=n,
         ),
@@ -144,16 +142,16 @@ def _seed_scores(folder: Path, row: Record, label: str) -> SeedScores | None:
 
 
 def _exact(file: Path) -> Score | None:
-    """The exact KL that a run has measured; None where it has not."""
+    """Return the exact KL that a run has measured; None if it has not."""
     if not file.is_file():
         return None
     records = read_record(file, DivergenceRecord, remedy=REMEDY)["records"]
     named = {record["name"]: record for record in records if "by" not in record}
-    found = named.get("kl") or named.get("kl_infinite")
-    if found is None or found["value"] is None:
+    record = named.get("kl") or named.get("kl_infinite")
+    if record is None or record["value"] is None:
         return None
     return Score(
-        found["name"], found["value"], found.get("signature") or "", low=found.get("low"), high=found.get("high")
+        record["name"], record["value"], record.get("signature") or "", low=record.get("low"), high=record.get("high")
     )
 
 
@@ -162,11 +160,11 @@ def scores_of_runs(texts: Sequence[str], unusable: Sequence[str], seed: int | No
 
     Args:
         texts: the folders.
-        unusable: options of the call that are for models only.
-        seed: of all intervals; None: of each model that of its run.
+        unusable: options of the call that only apply to models.
+        seed: seed of all intervals; None: the seed of each run.
 
     Raises:
-        InputError: there is such an option, an argument is no run folder or there twice, or as `read_runs`.
+        InputError: there is such an option, an argument is not a run folder or is repeated, or see `read_runs`.
     """
     folders = [Path(text) for text in texts]
     for text, folder in zip(texts, folders, strict=True):
@@ -177,9 +175,9 @@ def scores_of_runs(texts: Sequence[str], unusable: Sequence[str], seed: int | No
                 code="no-run",
             )
     if unusable:
-        raise InputError(f"{unusable[0]} is for models, and a run is compared as it was scored; leave it out")
+        raise InputError(f"{unusable[0]} applies to models, but runs are compared as scored; remove it")
     if len({folder.resolve() for folder in folders}) < len(folders):
-        raise InputError("a run is given twice; name each once", code="repeated-name")
+        raise InputError("a run is repeated; name each once", code="repeated-name")
     read = read_runs(folders)
     models = read.models if seed is None else [model.resampled(seed) for model in read.models]
     return replace(read, models=models)

@@ -24,7 +24,7 @@ TRAINING = KeysOf(TrainConfig)
 
 
 def reference_of(values: Mapping[Any, Any]) -> str:
-    """The reference of ``{language: dyck, k: 2}``: the language and all its settings.
+    """Return the reference of ``{language: dyck, k: 2}``: the language and all its settings.
 
     Raises:
         InputError: there is no such language or setting, or a value is outside its range.
@@ -36,11 +36,11 @@ def reference_of(values: Mapping[Any, Any]) -> str:
 
 
 def language_at(given: str, resolve: Callable[[str], str]) -> str:
-    """The reference of a language, with the files that its settings name where they are.
+    """Return the reference of a language, with resolved paths of the files in its settings.
 
     Args:
         given: a reference.
-        resolve: makes a path of the configuration one of the system.
+        resolve: resolves a path of the configuration.
     """
     from truesource.grammar.languages import parse, reference
 
@@ -49,7 +49,7 @@ def language_at(given: str, resolve: Callable[[str], str]) -> str:
 
 
 def grammar_at(given: str, resolve: Callable[[str], str]) -> str:
-    """The reference of a grammar for `truesource.grammar.pcfg.PCFG.load`: a file or, where there is none, a language.
+    """Return the reference of a grammar for `truesource.grammar.pcfg.PCFG.load`: a file, else a language.
 
     Raises:
         InputError: it is neither.
@@ -65,47 +65,47 @@ def grammar_at(given: str, resolve: Callable[[str], str]) -> str:
     return path
 
 
-class OfArchitecture:
-    """A mapping with the keys of the architecture that it names."""
+class ArchitectureSchema:
+    """The schema of a mapping with the keys of the architecture that it names."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """A branch for each architecture, and one for code of one's own."""
+        """Build a branch for each architecture, and one for custom code."""
         key = "architecture"
         branches = [
             _branch(key, {"const": name}, handler(settings_class(name).__pydantic_core_schema__)) for name in names()
         ]
-        own = handler(OwnSettings.__pydantic_core_schema__)
-        known = [*names(), *sorted({entry.name for entry in entry_points(group=ARCHITECTURES)})]
+        custom = handler(OwnSettings.__pydantic_core_schema__)
+        architectures = [*names(), *sorted({entry.name for entry in entry_points(group=ARCHITECTURES)})]
         default = handler(settings_class(DEFAULT).__pydantic_core_schema__)
         return {
             "type": "object",
             "properties": {
                 key: {
-                    "anyOf": [{"enum": known}, {"type": "string", "pattern": "[^:]:[^:]"}],
+                    "anyOf": [{"enum": architectures}, {"type": "string", "pattern": "[^:]:[^:]"}],
                     "description": ModelConfig.model_fields[key].description,
                 }
             },
             "allOf": [
                 *branches,
-                _branch(key, {"not": {"enum": names()}}, own),
+                _branch(key, {"not": {"enum": names()}}, custom),
                 {"if": {"not": {"required": [key]}}, "then": default},
             ],
         }
 
 
-ARCHITECTURE = OfArchitecture()
+ARCHITECTURE = ArchitectureSchema()
 
 
 def with_languages(values: JsonSchemaValue, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-    """The schema of a mapping that may also have the settings of the language that its key ``language`` names.
+    """Extend the schema of a mapping by the settings of the language that its key ``language`` names.
 
     Args:
-        values: schema of the mapping without them; it has the key ``language``.
-        handler: of pydantic, for schemas of settings.
+        values: schema of the mapping without these settings; it has the key ``language``.
+        handler: pydantic handler, for schemas of settings.
     """
     from truesource.grammar.languages import languages
 
-    own = {key: value for key, value in values.items() if key != "properties"}
+    other_keys = {key: value for key, value in values.items() if key != "properties"}
     properties = values["properties"]
     patterns, branches = [], []
     for name, language in languages().items():
@@ -113,12 +113,12 @@ def with_languages(values: JsonSchemaValue, handler: GetJsonSchemaHandler) -> Js
         settings = handler.resolve_ref_schema(handler(language.settings.__pydantic_core_schema__))["properties"]
         named = {"type": "string", "pattern": pattern}
         patterns.append(named)
-        branches.append(_branch(LANGUAGE, named, {**own, "properties": {**settings, **properties}}))
-    known = {"anyOf": [{"enum": list(languages())}, *patterns, {"type": "null"}]}
+        branches.append(_branch(LANGUAGE, named, {**other_keys, "properties": {**settings, **properties}}))
+    names_of_languages = {"anyOf": [{"enum": list(languages())}, *patterns, {"type": "null"}]}
     named_here = {"properties": {LANGUAGE: {"type": "string"}}, "required": [LANGUAGE]}
     return {
         "type": "object",
-        "properties": {LANGUAGE: {**known, "description": properties[LANGUAGE].get("description", "")}},
+        "properties": {LANGUAGE: {**names_of_languages, "description": properties[LANGUAGE].get("description", "")}},
         "allOf": [*branches, {"if": {"not": named_here}, "then": values}],
     }
 

@@ -1,4 +1,4 @@
-"""Reading YAML settings with overrides, and saying what is wrong with them."""
+"""Reading YAML settings with overrides, with messages about errors."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from truesource.grammar.support.records import parse_yaml, read_yaml
 from truesource.grammar.support.settings import did_you_mean
 
 SWEEP_KEYS = frozenset({"axes", "base"})  #: keys that only a sweep has
-_SIGNS = re.compile(r"[-+*/|_#&!%@?:>.,=^$\\]{1,3}")  #: values that are text, though YAML reads some as structure
+_SIGNS = re.compile(r"[-+*/|_#&!%@?:>.,=^$\\]{1,3}")  #: values of signs, which are text even if YAML reads structure
 _TITLE = re.compile(r'^title: "?(?:truesource(?: demo)?: )?(?P<title>[^"\n]+)"?$', re.MULTILINE)
 
 
 def read_settings(path: Path, overrides: list[str] | None = None) -> dict[str, Any]:
-    """The keys and values of a YAML file, some of them overridden; nothing of them is checked.
+    """Read keys and values of a YAML file with overrides, without checking them.
 
     Raises:
-        InputError: the file cannot be read, or is no mapping; an override is not written like one.
+        InputError: the file cannot be read, or is not a mapping; an override has another form.
     """
-    values = read_yaml(path, what="the configuration", remedy="correct it, or name another")
+    values = read_yaml(path, what="the configuration", remedy="correct it, or use another file")
     if not isinstance(values, dict):
         raise InputError("the configuration must be a mapping and have the key name", path)
     for text in overrides or []:
@@ -32,7 +32,7 @@ def read_settings(path: Path, overrides: list[str] | None = None) -> dict[str, A
 
 
 def parse_value(written: str, text: str) -> Any:
-    """Return the value of an override, read as YAML; a value of signs alone, such as ``-``, is text.
+    """Return the value of an override, read as YAML; a value of only signs, such as ``-``, is text.
 
     Raises:
         InputError: it is not YAML.
@@ -43,16 +43,16 @@ def parse_value(written: str, text: str) -> Any:
 
 
 def override(values: dict[str, Any], written: str) -> None:
-    """Change one of the values as ``key.subkey=value`` says; an entry of a list is its number, from 0 on.
+    """Change one of the values as in ``key.subkey=value``; entries of lists are numbered from 0.
 
     Raises:
-        InputError: it is not written so, its value is not YAML, a key on the way holds no keys, or a list has no such
+        InputError: it has another form, its value is not YAML, a parent key has no keys, or a list has no such
             entry.
     """
     key, separator, text = written.partition("=")
     *parents, last = key.split(".")
     if not separator or not all([*parents, last]):
-        raise InputError(f"write --set as key.subkey=value, not as {written!r}")
+        raise InputError(f"--set needs key.subkey=value, got {written!r}")
     place: Any = values
     for depth, part in enumerate(parents):
         index = _index(place, part, parents[:depth], key)
@@ -63,7 +63,7 @@ def override(values: dict[str, Any], written: str) -> None:
 
 
 def _index(place: Any, part: str, parents: list[str], key: str) -> str | int:
-    """A part of a key, as it indexes the mapping or list that its parents hold."""
+    """Return a part of a key as index of the mapping or list of its parents."""
     if isinstance(place, dict):
         return part
     name = ".".join(parents)
@@ -82,46 +82,46 @@ def _index(place: Any, part: str, parents: list[str], key: str) -> str | int:
 
 @cache
 def packaged() -> dict[str, Path]:
-    """All configurations by name, in alphabetical order."""
+    """Return all packaged configurations by name, in alphabetical order."""
     return {path.stem: path for path in sorted(data_folder().glob("*.yaml"))}
 
 
 def purpose(name: str) -> str:
-    """The title of a configuration."""
-    found = _TITLE.search(packaged()[name].read_text(encoding="utf-8"))
-    assert found is not None  # a test reads them all
-    return found["title"]
+    """Return the title of a configuration."""
+    match = _TITLE.search(packaged()[name].read_text(encoding="utf-8"))
+    assert match is not None  # a test checks all of them
+    return match["title"]
 
 
 def is_sweep(path: Path) -> bool:
     """Return True if a configuration describes a sweep (`truesource.studies.scaling`), not one run.
 
     Raises:
-        InputError: as `read_settings`.
+        InputError: see `read_settings`.
     """
     return not SWEEP_KEYS.isdisjoint(read_settings(path))
 
 
 def find_config(text: str) -> tuple[Path, Path]:
-    """A configuration by its path or name; a file of that name comes first.
+    """Find a configuration by path or name; a file of this name takes precedence.
 
     Args:
         text: a path, or a name such as ``demo``.
 
     Returns:
-        The file, and the folder that its relative paths start from: its own, or for names the working folder.
+        The file, and the folder that its relative paths start from: its folder, or for names the working folder.
 
     Raises:
-        InputError: there is neither a file nor a name like that.
+        InputError: there is neither such a file nor such a name.
     """
     path = Path(text)
     if path.is_file():
         return path, path.resolve().parent
-    known = list(packaged())
-    if text in known:
+    names = list(packaged())
+    if text in names:
         return packaged()[text], Path.cwd()
-    listed = f"configurations that come with truesource: {', '.join(known)}"
-    similar = did_you_mean(path.stem, known)
+    listed = f"configurations that come with truesource: {', '.join(names)}"
+    similar = did_you_mean(path.stem, names)
     reason = "there is no such configuration"
     if path.is_dir():
         reason, inside = "this is a folder, not a configuration", sorted(path.glob("*.yaml"))

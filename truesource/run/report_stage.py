@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 METRICS = {
     "ppl": ("perplexity", "perplexity"),
-    "relative_ppl": ("relative-perplexity", "perplexity, divided by that of the exact distribution"),
+    "relative_ppl": ("relative-perplexity", "perplexity, divided by the perplexity of the exact distribution"),
     "bound": ("perplexity-bound", "perplexity of the exact distribution"),
 }  #: by key of a score: type and name of the metric
 
@@ -53,7 +53,7 @@ def _write_model_card(run: RunFolder, entry: ModelEntry, licence: dict[str, str]
 
 
 def results_of(run: RunFolder, entry: ModelEntry) -> list[EvalResult]:
-    """The results of a model in the run, with intervals; empty where there was nothing to compare."""
+    """Return the results of a model in the run, with intervals; empty if nothing was compared."""
     from huggingface_hub import EvalResult
 
     row: Any = _result(run, entry.name)
@@ -64,14 +64,15 @@ def results_of(run: RunFolder, entry: ModelEntry) -> list[EvalResult]:
         "dataset_split": run.config.evaluation.split,
         "dataset_revision": run.corpus.digest,
     }
-    found = []
+    results = []
     for key, (kind, name) in METRICS.items():
         if row[key] is None:
             continue
         interval = [row.get(f"{key}_low"), row.get(f"{key}_high")]
         about = {"signature": row["signature"], **({} if None in interval else {"interval_95": interval})}
-        found.append(EvalResult(**where, metric_type=kind, metric_name=name, metric_value=row[key], metric_args=about))
-    return found
+        metric = {"metric_type": kind, "metric_name": name, "metric_value": row[key], "metric_args": about}
+        results.append(EvalResult(**where, **metric))
+    return results
 
 
 def _result(run: RunFolder, name: str) -> ResultRow:
@@ -79,15 +80,15 @@ def _result(run: RunFolder, name: str) -> ResultRow:
 
 
 def stages(config: RunConfig, evaluators: Sequence[Evaluator]) -> list[Stage]:
-    """The last one of every run."""
+    """Return the last stage of every run."""
     compared = (COMPARISON,) if config.seeds is not None else ()
     cards = (f"models/{model.name}/README.md" for model in config.entries if not model.loaded)
-    made = ("results.json", *compared, "report.html", "corpus/README.md", *cards)
-    return [Stage("report", made, inputs, partial(make, evaluators=evaluators))]
+    files = ("results.json", *compared, "report.html", "corpus/README.md", *cards)
+    return [Stage("report", files, inputs, partial(make, evaluators=evaluators))]
 
 
 def inputs(run: RunFolder) -> Any:
-    """The configuration and everything made before."""
+    """Return the inputs: configuration and all earlier outputs."""
     return {"config": run.config.model_dump(mode="json"), "outputs": dict(run.outputs)}
 
 
@@ -97,7 +98,7 @@ def make(run: RunFolder, evaluators: Sequence[Evaluator]) -> str:
     names = [*oracles, *(model.name for model in run.config.entries)]
     records = [_result(run, name) for name in names]
     write_json(run.folder / "results.json", sorted(records, key=lambda r: (r["objective"], r["model"] != "oracle")))
-    (run.folder / COMPARISON).unlink(missing_ok=True)  # of an earlier configuration
+    (run.folder / COMPARISON).unlink(missing_ok=True)  # file of an earlier configuration
     for path in run.folder.glob(COMPARED.format("*")):
         stage = "vocabulary" if path.stem.startswith("oracle-") else f"compare:{path.stem}"
         if stage not in run.outputs:  # likewise
@@ -109,7 +110,7 @@ def make(run: RunFolder, evaluators: Sequence[Evaluator]) -> str:
 
 
 def compared(run: RunFolder) -> list[dict[str, Any]]:
-    """Means over seeds, and paired differences to the first model of the configuration."""
+    """Compute means over seeds, and paired differences to the first model of the configuration."""
     from truesource.evaluation.comparing import compare_models, grouped
     from truesource.run.model_scores import read_runs
 

@@ -1,4 +1,4 @@
-"""Runs the stages of an experiment in order, skipping those whose inputs have not changed."""
+"""Execution of the stages of an experiment in order, without stages whose inputs have not changed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from truesource.run.stages import stages_of
 from truesource.run.tasks import refuse_foreign
 from truesource.run.treebank.stage import stages as treebank
 
-#: what gives the stages of each step, in order
+#: functions that return the stages of each step, in order
 CHAIN: tuple[Callable[[RunConfig], list[Stage]], ...] = (
     loaded,
     treebank,
@@ -59,23 +59,23 @@ CHAIN: tuple[Callable[[RunConfig], list[Stage]], ...] = (
 
 
 DISTRIBUTION = "truesource"
-SOURCE = Path(__file__).resolve().parents[2]  #: of a checkout: where ``.git`` is
+SOURCE = Path(__file__).resolve().parents[2]  #: root of a checkout, with ``.git``
 STATE = "stages.json"  #: in the run folder
-#: kinds of stages that measure no network, so that its precision changes nothing
+#: kinds of stages that measure no network, so its precision does not matter
 WITHOUT_DTYPE = frozenset({"load", "treebank", "grammar", "parsing", "corpus", "train", "report"})
 MISSING = "missing-ability"  #: code of errors of `generator.abilities`
-MOST = 3  #: changes of a stage that are named
-_PENDING = "made again: "  #: begins the digest of what an earlier stage has yet to make
+MOST = 3  #: maximum number of listed changes of a stage
+_PENDING = "made again: "  #: prefix of the digest of a stage that has yet to run
 _DIGEST = re.compile(r"[0-9a-f]{12,}(\+[0-9a-f]{12,})?")
 
 
 def now() -> str:
-    """The time, UTC, ISO 8601."""
+    """Return the time, UTC, ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def provenance(seed: int, started: str, seeds: Sequence[int] | None = None) -> dict[str, Any]:
-    """Versions, machine, command and seeds of this process; ``seeds``: of the networks, where they have their own."""
+    """Return versions, machine, command and seeds of this process; ``seeds``: separate seeds of networks."""
     return {
         "truesource": version(DISTRIBUTION),
         "commit": commit(),
@@ -92,23 +92,23 @@ def provenance(seed: int, started: str, seeds: Sequence[int] | None = None) -> d
 
 
 def dependencies() -> list[str]:
-    """Names of all packages that this one asks for to run, those of its extras included, in order."""
-    asked = [each for each in requires(DISTRIBUTION) or () if not re.search(r"extra == .dev\b", each)]
-    names = {re.split(r"[^A-Za-z0-9._-]", each, maxsplit=1)[0] for each in asked}
+    """Return the names of all required packages, including extras, in order."""
+    requirements = [each for each in requires(DISTRIBUTION) or () if not re.search(r"extra == .dev\b", each)]
+    names = {re.split(r"[^A-Za-z0-9._-]", each, maxsplit=1)[0] for each in requirements}
     return sorted(names - {DISTRIBUTION}, key=str.lower)
 
 
 def commit(folder: Path = SOURCE) -> str | None:
-    """The git commit of the source that runs, with ``+`` where files differ from it; None of an installed package.
+    """Return the git commit of the running source, with ``+`` if files differ; None for an installed package.
 
     Args:
-        folder: where ``.git`` is, if this is a checkout.
+        folder: folder with ``.git``, if this is a checkout.
     """
     if not (folder / ".git").exists():
         return None
     try:
         head, changed = (_git(folder, *call) for call in (("rev-parse", "HEAD"), ("status", "--porcelain", "-uno")))
-    except (OSError, subprocess.SubprocessError):  # there is no git, or no commit
+    except (OSError, subprocess.SubprocessError):  # git or a commit is missing
         return None
     return head + ("+" if changed else "")
 
@@ -129,7 +129,7 @@ log = logging.getLogger("truesource")
 
 
 def plan(config: RunConfig, evaluators: Sequence[Evaluator]) -> list[Stage]:
-    """The stages of a configuration, in order: the chain, the evaluators that it asks for, the report."""
+    """Return the stages of a configuration, in order: the chain, the requested evaluators, the report."""
     stages = [stage for part in CHAIN for stage in part(config)]
     for evaluator in evaluators:
         if config.evaluation.find(evaluator.settings) is not None:
@@ -140,22 +140,22 @@ def plan(config: RunConfig, evaluators: Sequence[Evaluator]) -> list[Stage]:
 def execute(config: RunConfig, evaluators: Sequence[Evaluator], *, base: Path, runs: Path, force: bool = False) -> Path:
     """Run an experiment in ``runs/<name>``; stages that are up to date are skipped.
 
-    After Ctrl-C or a kill, the same call goes on: finished stages are kept, and the stage that was
-    interrupted resumes from its own checkpoints.
+    After Ctrl-C or a kill, the same call resumes: finished stages are kept, and the
+    interrupted stage resumes from its checkpoints.
 
     Args:
-        config: what to do.
-        evaluators: that it may ask for.
+        config: configuration of the run.
+        evaluators: evaluators that it may request.
         base: folder that relative paths of the configuration start from.
-        runs: folder of all runs.
-        force: make every stage again.
+        runs: folder for all runs.
+        force: run every stage again.
 
     Returns:
-        The report.
+        Path of the report.
 
     Raises:
-        InputError: a model or code that the configuration names is not there or cannot be used, the run folder holds
-            something else, another process is at work in it, or a stage refuses its input.
+        InputError: a model or code in the configuration does not exist or cannot be used, the run folder holds
+            something else, another process is working in it, or a stage refuses its input.
     """
     folder = runs / config.name
     run = RunFolder(config, folder, base)
@@ -165,11 +165,11 @@ def execute(config: RunConfig, evaluators: Sequence[Evaluator], *, base: Path, r
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"cannot make the run folder: {error.strerror or error}", folder) from error
+        raise InputError(f"cannot create the run folder: {error.strerror or error}", folder) from error
     with exclusive(folder):
         remove_leftovers_in(folder, deep=True)
         state = state_of(run, force=force)
-        write_json(state_file, {"stages": state})  # first, so that a kill right here leaves a run
+        write_json(state_file, {"stages": state})  # written first, so that even a killed run is a run folder
         write_json(folder / "config.json", config.model_dump(mode="json"))
         with computing(config.device, config.dtype):
             _run_stages(run, plan(config, evaluators), state, state_file)
@@ -180,7 +180,7 @@ def check(run: RunFolder, *, force: bool) -> None:
     """Refuse a run that cannot begin.
 
     Raises:
-        InputError: a library for it is not installed, a model or code that the configuration names is not there or
+        InputError: a library is not installed, a model or code in the configuration does not exist or
             cannot be used, or the run folder holds something else.
     """
     check_references(run)
@@ -192,10 +192,10 @@ def check(run: RunFolder, *, force: bool) -> None:
 
 
 def check_room(run: RunFolder, *, force: bool) -> None:
-    """Refuse a corpus or a network that does not fit this machine, unless it is made already.
+    """Refuse a corpus or a network that does not fit this machine, unless it is finished.
 
     Raises:
-        NoRoomError: one does not fit (code ``too-large``).
+        NoRoomError: one of them does not fit (code ``too-large``).
     """
     corpus = run.config.corpus
     if force or not (run.folder / "corpus" / "record.json").is_file():
@@ -207,17 +207,17 @@ def check_room(run: RunFolder, *, force: bool) -> None:
 
 
 def check_extras(run: RunFolder) -> None:
-    """Refuse a run for which libraries are missing: a report is part of each, networks of most.
+    """Refuse a run for which libraries are missing: every run has a report, most have networks.
 
     Raises:
-        MissingExtraError: one is missing.
+        MissingExtraError: a library is missing.
     """
     networks = any(not entry.loaded or run.reference(entry).folder is not None for entry in run.config.models)
     require_extras(f"the run {run.config.name}", *(["lm"] if networks else []), "report")
 
 
 def state_of(run: RunFolder, *, force: bool) -> dict[str, Any]:
-    """The state of the finished stages of a run, by name; empty where all are made again.
+    """Return the state of the finished stages of a run, by name; empty if all run again.
 
     Raises:
         InputError: the record is damaged.
@@ -226,16 +226,16 @@ def state_of(run: RunFolder, *, force: bool) -> dict[str, Any]:
 
 
 def depends_on(run: RunFolder, stage: Stage) -> dict[str, Any]:
-    """The inputs that the result of a stage depends on: the version, settings, and digests."""
+    """Return the inputs of a stage: version, settings, and digests."""
     dtype = run.config.dtype
     measured = {} if dtype in (None, DTYPE) or stage.kind in WITHOUT_DTYPE else {"networks": dtype}
     return {"version": version("truesource"), "inputs": stage.inputs(run), **measured}
 
 
-def is_up_to_date(folder: Path, known: dict[str, Any], depends: dict[str, Any]) -> bool:
-    """True if a finished stage depends on nothing else now, and all its files are there."""
+def is_up_to_date(folder: Path, record: dict[str, Any], depends: dict[str, Any]) -> bool:
+    """Return True if the inputs of a finished stage are unchanged and all its files exist."""
     return bool(
-        known["inputs"] == digest_json(depends) and ("unmeasured" in known or _is_whole(folder, known["files"]))
+        record["inputs"] == digest_json(depends) and ("unmeasured" in record or _is_whole(folder, record["files"]))
     )
 
 
@@ -243,10 +243,10 @@ def _run_stages(run: RunFolder, stages: Sequence[Stage], state: dict[str, Any], 
     started = now()
     for number, stage in enumerate(stages, start=1):
         depends = depends_on(run, stage)
-        known = state.get(stage.name)
-        if known and is_up_to_date(run.folder, known, depends):
+        recorded = state.get(stage.name)
+        if recorded and is_up_to_date(run.folder, recorded, depends):
             log.info("[%d/%d] %s: unchanged, skipped", number, len(stages), stage.name)
-            state[stage.name] = {**known, "depends": depends, "skipped": True}
+            state[stage.name] = {**recorded, "depends": depends, "skipped": True}
         else:
             log.info("[%d/%d] %s", number, len(stages), stage.name)
             state.pop(stage.name, None)
@@ -254,17 +254,17 @@ def _run_stages(run: RunFolder, stages: Sequence[Stage], state: dict[str, Any], 
             if stage.name == "report":
                 write_json(run.folder / "provenance.json", provenance(run.config.seed, started, run.config.seeds))
             begun = time.perf_counter()
-            made = _make(run, stage)
+            output = _make(run, stage)
             seconds = time.perf_counter() - begun
             log.info("[%d/%d] %s: done in %.1f s", number, len(stages), stage.name, seconds)
             state[stage.name] = {
                 "inputs": digest_json(depends),
                 "depends": depends,
-                **made,
+                **output,
                 "seconds": round(seconds, 2),
                 "skipped": False,
                 "finished": now(),
-                "files": _sizes(run.folder, stage.made),
+                "files": _sizes(run.folder, stage.files),
             }
         run.outputs[stage.name] = state[stage.name]["output"]
         if "unmeasured" in state[stage.name]:
@@ -273,9 +273,9 @@ def _run_stages(run: RunFolder, stages: Sequence[Stage], state: dict[str, Any], 
 
 
 def _make(run: RunFolder, stage: Stage) -> dict[str, Any]:
-    """Make a stage: the digest of its ``output``, and why it is ``unmeasured`` where it found nothing to measure.
+    """Run a stage; return the digest of its ``output``, and why it is ``unmeasured`` if nothing was measured.
 
-    A stage of a model is not made where the stage that all models share, of the same kind, found nothing.
+    A stage of a model is skipped if the shared stage of the same kind measured nothing.
     """
     note = run.unmeasured.get(stage.kind)
     if note is None:
@@ -286,19 +286,19 @@ def _make(run: RunFolder, stage: Stage) -> dict[str, Any]:
                 raise
             note = {"code": error.code, "reason": error.reason}
             log.warning("%s: nothing to measure: %s", stage.name, error.reason)
-    for path in [path for pattern in stage.made for path in run.folder.glob(pattern)]:
-        path.unlink()  # of an earlier configuration
+    for path in [path for pattern in stage.files for path in run.folder.glob(pattern)]:
+        path.unlink()  # file of an earlier configuration
     return {"output": digest_json(note), "unmeasured": note}
 
 
 def _sizes(folder: Path, patterns: tuple[str, ...]) -> dict[str, int]:
-    """Bytes of the files a stage has made, by name relative to the run folder."""
+    """Return the sizes of the files of a stage in bytes, by name relative to the run folder."""
     files = sorted(path for pattern in patterns for path in folder.glob(pattern))
     return {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
 
 
 def _is_whole(folder: Path, files: dict[str, int]) -> bool:
-    """True if all that a stage made still stands there, none of it cut short."""
+    """Return True if all output files exist with their recorded sizes."""
     return bool(files) and all(
         (folder / name).is_file() and (folder / name).stat().st_size == size for name, size in files.items()
     )
@@ -309,7 +309,7 @@ def _read_state(path: Path) -> dict[str, Any]:
         return {}
     from truesource.evaluation.show.records import StagesRecord
 
-    remedy = "use --force to make every stage again"
+    remedy = "use --force to run every stage again"
     return dict(read_record(path, StagesRecord, what="the state of the run", remedy=remedy)["stages"])
 
 
@@ -317,68 +317,66 @@ class Fate(StrEnum):
     """The fate of a stage in a dry run."""
 
     RUNS = "runs"
-    MAY_RUN = "may run"  #: it depends on what an earlier stage will make, which may be the same as before
+    MAY_RUN = "may run"  #: it depends on the output of an earlier stage, which may stay the same
     UP_TO_DATE = "up to date"
 
 
 @dataclass(frozen=True)
 class PlannedStage:
-    """One stage of a run that has not begun."""
+    """A stage of a run that has not begun."""
 
     name: str
     fate: Fate
-    reason: str  #: why it would be made; empty for what is up to date
+    reason: str  #: reason why it would run; empty if it is up to date
 
 
 def dry_run(
     config: RunConfig, evaluators: Sequence[Evaluator], *, base: Path, runs: Path, force: bool = False
 ) -> list[PlannedStage]:
-    """The stages of a run in order; nothing is written.
+    """Return the stages of a run in order, without writing anything.
 
-    Arguments and errors are those of `truesource.run.runner.execute`.
+    See `truesource.run.runner.execute` for arguments and errors.
     """
     run = RunFolder(config, runs / config.name, base)
     check(run, force=force)
     state = state_of(run, force=force)
-    found = []
+    planned_stages = []
     for stage in plan(config, evaluators):
-        known = state.get(stage.name)
+        recorded = state.get(stage.name)
         pending = [name for name, output in run.outputs.items() if output.startswith(_PENDING)]
         try:
             depends = depends_on(run, stage)
         except InputError:
             if not pending:
                 raise
-            depends = {
-                "inputs": {name: run.outputs[name] for name in pending}
-            }  # it reads files that are yet to be made
-        if force or known is None:
+            depends = {"inputs": {name: run.outputs[name] for name in pending}}  # it reads files that do not exist yet
+        if force or recorded is None:
             planned = PlannedStage(stage.name, Fate.RUNS, "--force" if force else "new")
-        elif is_up_to_date(run.folder, known, depends):
+        elif is_up_to_date(run.folder, recorded, depends):
             planned = PlannedStage(stage.name, Fate.UP_TO_DATE, "")
         else:
-            planned = _because(stage.name, known, depends)
-        finished = known if planned.fate is Fate.UP_TO_DATE else None
+            planned = _because(stage.name, recorded, depends)
+        finished = recorded if planned.fate is Fate.UP_TO_DATE else None
         run.outputs[stage.name] = f"{_PENDING}{stage.name}" if finished is None else finished["output"]
-        found.append(planned)
-    return found
+        planned_stages.append(planned)
+    return planned_stages
 
 
-def _because(name: str, known: dict[str, Any], depends: dict[str, Any]) -> PlannedStage:
-    """Return the reason why a stage that was made before would be made again."""
-    changed = list(_changes(known["depends"], depends, ""))
+def _because(name: str, recorded: dict[str, Any], depends: dict[str, Any]) -> PlannedStage:
+    """Return the reason why a finished stage would run again."""
+    changed = list(_changes(recorded["depends"], depends, ""))
     waits = [text.removeprefix(_PENDING) for text in changed if text.startswith(_PENDING)]
-    own = [text for text in changed if not text.startswith(_PENDING)]
-    if own:
-        more = f" and {len(own) - MOST} more" if len(own) > MOST else ""
-        return PlannedStage(name, Fate.RUNS, "; ".join(own[:MOST]) + more)
+    own_changes = [text for text in changed if not text.startswith(_PENDING)]
+    if own_changes:
+        more = f" and {len(own_changes) - MOST} more" if len(own_changes) > MOST else ""
+        return PlannedStage(name, Fate.RUNS, "; ".join(own_changes[:MOST]) + more)
     if waits:
         return PlannedStage(name, Fate.MAY_RUN, f"if its input changes: {', '.join(dict.fromkeys(waits))}")
     return PlannedStage(name, Fate.RUNS, "files are missing or incomplete")
 
 
 def _changes(before: Any, now: Any, key: str) -> Iterator[str]:
-    """Differences between two JSON values, in words; those that wait for a stage begin with `_PENDING`."""
+    """Yield differences between two JSON values, in words; pending ones begin with `_PENDING`."""
     if isinstance(before, dict) and isinstance(now, dict):
         for name in dict.fromkeys([*before, *now]):
             inner = name if key in ("", "inputs") else f"{key}.{name}"

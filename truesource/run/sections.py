@@ -1,4 +1,4 @@
-"""Sections of the report of a run: those of its steps, then those of its evaluators."""
+"""Sections of the report of a run: sections of its steps, then of its evaluators."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def contents(run: FinishedRun, evaluators: Sequence[Evaluator]) -> Contents:
-    """Make the contents of the page; its figures are drawn here."""
+    """Build the contents of the page and draw its figures."""
     return Contents(parts_of(run, evaluators), words.answer(run.models, partial(nearer_test, run)))
 
 
 def parts_of(run: FinishedRun, evaluators: Sequence[Evaluator]) -> list[Part]:
-    """Make all sections, in order."""
+    """Build all sections, in order."""
     overview = {
         "sizes": run.truth.sizes(),
         "table": result_table(run),
@@ -54,22 +54,22 @@ def parts_of(run: FinishedRun, evaluators: Sequence[Evaluator]) -> list[Part]:
 
 
 def extent(run: FinishedRun, evaluator: Evaluator) -> str:
-    """The sentences of the evaluated split that an evaluator uses, if not all."""
-    asked = run.config["evaluation"][evaluator.name]
-    if not evaluator.of_corpus or not isinstance(asked, Mapping):
+    """Describe the sentences of the evaluated split that an evaluator uses, if not all."""
+    settings = run.config["evaluation"][evaluator.name]
+    if not evaluator.of_corpus or not isinstance(settings, Mapping):
         return ""
     split = shown_split(run)
-    used = evaluator.extent(evaluator.settings.model_validate(asked), run.corpus.n_sentences(split))
+    used = evaluator.extent(evaluator.settings.model_validate(settings), run.corpus.n_sentences(split))
     return f"{used} of the split {split}" if used else ""
 
 
 def unmeasured(run: FinishedRun, evaluators: Sequence[Evaluator]) -> dict[str, list[str]]:
-    """By evaluator, why there was nothing to measure: a sentence a reason, naming the models it holds for."""
+    """Return why nothing was measured, by evaluator: a sentence for each reason, with its models."""
     sections = {kind: each.name for each in evaluators for kind in (each.name, *each.kinds)}
-    found: dict[str, dict[str, list[str]]] = {}
+    models_by_reason: dict[str, dict[str, list[str]]] = {}
     for name, stage in run.stages.items():
         kind, _, model = name.partition(":")
         note = stage["unmeasured"]
         if note is not None and kind in sections:
-            found.setdefault(sections[kind], {}).setdefault(note["reason"], []).append(model)
-    return {part: [nothing_to_measure(*each) for each in notes.items()] for part, notes in found.items()}
+            models_by_reason.setdefault(sections[kind], {}).setdefault(note["reason"], []).append(model)
+    return {part: [nothing_to_measure(*each) for each in notes.items()] for part, notes in models_by_reason.items()}

@@ -1,4 +1,4 @@
-"""One step of a run."""
+"""A step of a run."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of a run: what its result depends on, and what makes it."""
+    """A step of a run: its inputs, the function that runs it, and its files."""
 
     name: str
-    made: tuple[str, ...]  #: patterns of the files it makes, relative to the run folder
+    files: tuple[str, ...]  #: patterns of its output files, relative to the run folder
     inputs: Callable[[RunFolder], Any]  #: a JSON value: settings, and the outputs of earlier stages
     make: Callable[[RunFolder], str]  #: writes the files and returns a digest of them
-    optional: bool = False  #: it may find nothing to measure, which is a note in the report and does not end the run
+    optional: bool = False  #: it may find nothing to measure, which the report notes without ending the run
 
     @property
     def kind(self) -> str:
-        """The name without the model."""
+        """Return the name without the model."""
         return self.name.partition(":")[0]
 
     @classmethod
@@ -35,27 +35,27 @@ class Stage:
         cls,
         kind: str,
         model: ModelEntry,
-        made: tuple[str, ...],
+        files: tuple[str, ...],
         inputs: Callable[..., Any],
         make: Callable[..., str],
     ) -> Stage:
-        """A step that is done for each model; ``{}`` in the patterns of its files is the name of the model.
+        """Build a step for a model; ``{}`` in the patterns of its files is the name of the model.
 
         ``inputs`` and ``make`` take the run, and the model as ``model``.
         """
-        files = tuple(pattern.format(model.name) for pattern in made)
+        files = tuple(pattern.format(model.name) for pattern in files)
         return cls(f"{kind}:{model.name}", files, partial(inputs, model=model), partial(make, model=model))
 
 
 def of_settings(run: RunFolder, kind: type[Settings]) -> dict[str, Any]:
-    """The settings of an evaluator, with the contents of the files that they name."""
+    """Return the settings of an evaluator, with the contents of the files in them."""
     settings = run.config.evaluation.of(kind).model_dump(mode="json")
     files = {name: digest_file(file) for name, file in run.settings(kind).named_files().items()}
     return {"settings": settings, "files": files}
 
 
 def of_model(run: RunFolder, model: ModelEntry, kind: type[Settings] | None = None) -> dict[str, Any]:
-    """Split, seed, corpus, grammar, the trained model, and the settings of an evaluator."""
+    """Return split, seed, corpus, grammar, the trained model, and the settings of an evaluator."""
     return {
         **({} if kind is None else of_settings(run, kind)),
         "split": run.config.evaluation.split,

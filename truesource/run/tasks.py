@@ -1,9 +1,9 @@
-"""Tasks in a folder: a job's share of them, made by its workers, each by one process at a time.
+"""Tasks in a folder: workers execute a job's share of them, each in one process at a time.
 
-The cells of a sweep and of a benchmark are tasks. What is finished is kept; what was begun goes on where it stopped, as
-each task writes its files whole and its record last; a task that fails does not stop the others. Several jobs may share
-a folder (`Share`), and so may several calls: a lock keeps two from one task. The stages of a run, which build on each
-other, are made in order by `truesource.run.runner`.
+The cells of a sweep and of a benchmark are tasks. Finished tasks are kept; interrupted ones resume, because
+each task writes complete files and its record last; a task that fails does not stop the others. Several jobs may share
+a folder (`Share`), and so may several calls: a lock prevents two of them from executing one task. The stages of a run,
+which build on each other, are executed in order by `truesource.run.runner`.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class Make(Protocol[T_contra]):
-    """Makes a task; reaches worker processes, so it can be pickled."""
+    """A function that executes a task; it must be picklable for worker processes."""
 
     def __call__(self, task: T_contra, /, *, wait: bool) -> None:
-        """Make it, unless another process does; with ``wait``, once that one has ended.
+        """Execute it, unless another process does; with ``wait``, after that process has ended.
 
         Raises:
-            BusyError: another process is at work on it, and ``wait`` is false.
-            InputError: it cannot be made.
+            BusyError: another process is working on it, and ``wait`` is false.
+            InputError: the task fails.
         """
 
 
 @dataclass(frozen=True)
 class Failure(Generic[T]):
-    """A task that could not be made; the next call tries it again."""
+    """A failed task; the next call retries it."""
 
     task: T
     reason: str  #: one sentence
@@ -57,23 +57,23 @@ def make_tasks(
     workers: Workers | None = None,
     wait: bool = False,
 ) -> list[Failure[T]]:
-    """Make this job's tasks that are not finished; what each does, and how long the others will take, is logged.
+    """Execute this job's unfinished tasks, and log progress and remaining time.
 
     Args:
-        tasks: all of them, in an order that every job has; ``str`` says what a task is.
-        make: makes one.
-        finished: tells whether one needs nothing.
-        share: which of them are this job's.
-        workers: who makes them; None: this process.
-        wait: wait at the end for those that other processes are at work on; otherwise they are left to them.
+        tasks: all tasks, in the same order for every job; ``str`` describes a task.
+        make: executes a task.
+        finished: returns True if a task is finished.
+        share: share of this job.
+        workers: worker processes; None: this process.
+        wait: wait at the end for tasks of other processes; otherwise leave them.
 
     Returns:
-        Those that cannot be made.
+        Failed tasks.
     """
-    own = [number for number in range(len(tasks)) if share.owns(number)]
-    missing = [number for number in own if not finished(tasks[number])]
-    if len(missing) < len(own):
-        log.info("finished already: %d of %s", len(own) - len(missing), count(len(own), "cell"))
+    share_of_job = [number for number in range(len(tasks)) if share.owns(number)]
+    missing = [number for number in share_of_job if not finished(tasks[number])]
+    if len(missing) < len(share_of_job):
+        log.info("finished already: %d of %s", len(share_of_job) - len(missing), count(len(share_of_job), "cell"))
     progress, failures, busy = _Progress(len(missing)), [], []
 
     def report(number: int, error: InputError | None) -> None:
@@ -88,15 +88,15 @@ def make_tasks(
             report(number, error)
     for number in busy:
         if wait:
-            log.info("waiting for another process, which is at work on %s", tasks[number])
+            log.info("waiting for another process, which is working on %s", tasks[number])
             report(*_attempt(make, tasks, number, wait=True))
         else:
-            log.info("%s: another process is at work on it", tasks[number])
+            log.info("%s: another process is working on it", tasks[number])
     return failures
 
 
 def _attempt(make: Make[T], tasks: Sequence[T], number: int, *, wait: bool = False) -> tuple[int, InputError | None]:
-    """Number of a task, and the error that making it raised, where it did."""
+    """Execute a task; return its number, and its error if it failed."""
     try:
         make(tasks[number], wait=wait)
     except InputError as error:
@@ -105,13 +105,13 @@ def _attempt(make: Make[T], tasks: Sequence[T], number: int, *, wait: bool = Fal
 
 
 class _Progress:
-    """Lines about tasks that are done: how many, and how long the others will take."""
+    """Progress messages: number of finished tasks, and remaining time."""
 
     def __init__(self, n: int) -> None:
         self._n, self._done, self._begun = n, 0, time.perf_counter()
 
     def report(self, task: object, error: InputError | None) -> None:
-        """One more is made, or has failed."""
+        """Report a finished or failed task."""
         self._done += 1
         left = self._n - self._done
         seconds = seconds_left(self._done, time.perf_counter() - self._begun, self._done, left)
@@ -123,19 +123,19 @@ class _Progress:
             log.warning("[%d/%d] %s failed: %s", self._done, self._n, task, error)
 
 
-def refuse_foreign(folder: Path, mark: str, message: str, besides: Collection[str] = ()) -> None:
-    """Stop before a folder that holds something, and not what this call would go on with.
+def refuse_foreign(folder: Path, mark: str, message: str, allowed: Collection[str] = ()) -> None:
+    """Refuse a non-empty folder that this call cannot resume.
 
     Args:
-        folder: where tasks or stages are made.
-        mark: the file that a folder of this kind has.
-        message: of the error: what to do instead.
-        besides: names that may stand there without it; names that begin with a dot always may, a kill leaves some.
+        folder: folder of tasks or stages.
+        mark: file that a folder of this kind has.
+        message: message of the error, with advice.
+        allowed: names that may exist without it; names that begin with a dot always may, as kills leave some.
 
     Raises:
-        InputError: it does.
+        InputError: the folder is refused.
     """
     if not folder.exists() or (folder / mark).is_file():
         return
-    if not folder.is_dir() or any(path.name[0] != "." and path.name not in besides for path in folder.iterdir()):
+    if not folder.is_dir() or any(path.name[0] != "." and path.name not in allowed for path in folder.iterdir()):
         raise InputError(message, folder)

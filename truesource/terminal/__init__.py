@@ -1,1 +1,1 @@
-"""Options from settings, console, output files, tables on the screen, logs; for verbs alone."""
+"""Options from settings, console, output files, tables on the screen, and logs; only verbs use them."""

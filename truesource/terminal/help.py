@@ -1,4 +1,4 @@
-"""The help of a verb: names, values and commands to copy are whole at any width; ranges are plain words."""
+"""The help of a verb: names, values and commands are never cut, whatever the width; ranges are in plain words."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from truesource.terminal.console import console
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-WIDTH = 80  #: characters of a line where there is no terminal
+WIDTH = 80  #: characters per line, without a terminal
 FEW = 12  #: verbs with more options show them in several panels
 ADVANCED = "Advanced"  #: panel of settings that few people change
 EXAMPLE = "Example: "
-VALUES = {int: "N", float: "X", Path: "PATH", str: "TEXT"}  #: what a value is called, by its type
+VALUES = {int: "N", float: "X", Path: "PATH", str: "TEXT"}  #: placeholder of a value, by its type
 PANELS = {
     "Input": (
         "--oracle --reference --held-out --split --lengths --longest --sentences --number --tokens --convention "
@@ -31,44 +31,44 @@ PANELS = {
         "--output --json --table --token-table --word-table --document-table --figure --figure-size --trace --columns "
         "--trees --ids --license --force --help"
     ),
-}  #: panels of verbs with many options, by the options in them; the others come first
+}  #: options in the panels of verbs with many options; other options come first
 
 
 @dataclass(frozen=True)
-class Described:
-    """One argument or option, as help shows it."""
+class OptionHelp:
+    """An argument or option as help shows it."""
 
-    names: list[str]  #: a line each
+    names: list[str]  #: one line each
     text: str
     panel: str
 
 
 @dataclass(frozen=True)
 class VerbHelp:
-    """All that help says of a verb."""
+    """The help of a verb."""
 
     usage: str
     paragraphs: list[str]
     examples: list[str]
-    panels: dict[str, list[Described]]
+    panels: dict[str, list[OptionHelp]]
 
 
 def verb_help(command: Any, path: str) -> VerbHelp:
-    """The help of a verb.
+    """Return the help of a verb.
 
     Args:
         command: the verb.
-        path: how it is called, such as ``truesource score``.
+        path: its full name, such as ``truesource score``.
     """
     body, examples = _paragraphs(inspect.getdoc(command.callback) or "")
-    found = list(_described(command))
-    many = sum(each.panel != "Arguments" for each in found) > FEW
+    options = list(_described(command))
+    many = sum(each.panel != "Arguments" for each in options) > FEW
     names = ["Arguments", "Options", *PANELS]
     panels = {}
-    for panel in [*names, *sorted({each.panel for each in found} - {*names, ADVANCED}), ADVANCED]:
-        shown = [each for each in found if (each.panel if many or each.panel not in PANELS else "Options") == panel]
-        if shown:
-            panels[panel] = shown
+    for panel in [*names, *sorted({each.panel for each in options} - {*names, ADVANCED}), ADVANCED]:
+        rows = [each for each in options if (each.panel if many or each.panel not in PANELS else "Options") == panel]
+        if rows:
+            panels[panel] = rows
     return VerbHelp(_usage(command, path), body, examples, panels)
 
 
@@ -77,33 +77,33 @@ def show_help(command: Any, path: str) -> None:
 
     Args:
         command: the verb.
-        path: how it is called, such as ``truesource score``.
+        path: its full name, such as ``truesource score``.
     """
     printer = console(WIDTH)
-    found = verb_help(command, path)
-    printer.print(f"\nUsage: {found.usage}\n", style="bold")
-    for paragraph in found.paragraphs:
+    content = verb_help(command, path)
+    printer.print(f"\nUsage: {content.usage}\n", style="bold")
+    for paragraph in content.paragraphs:
         printer.print(f"{paragraph}\n")
-    if found.examples:
-        printer.print("Example:" if len(found.examples) == 1 else "Examples:", style="bold")
-        for example in found.examples:
+    if content.examples:
+        printer.print("Example:" if len(content.examples) == 1 else "Examples:", style="bold")
+        for example in content.examples:
             printer.print(folded(example, printer.width - 2))
         printer.print()
-    for panel, shown in found.panels.items():
-        printer.print(_box(panel, shown))
+    for panel, options in content.panels.items():
+        printer.print(_box(panel, options))
 
 
 def _paragraphs(text: str) -> tuple[list[str], list[str]]:
-    """The paragraphs of a docstring, and its examples."""
-    found = [" ".join(each.split()) for each in text.split("\n\n")]
+    """Split a docstring into paragraphs and examples."""
+    paragraphs = [" ".join(each.split()) for each in text.split("\n\n")]
     return (
-        [each for each in found if not each.startswith(EXAMPLE)],
-        [each.removeprefix(EXAMPLE) for each in found if each.startswith(EXAMPLE)],
+        [each for each in paragraphs if not each.startswith(EXAMPLE)],
+        [each.removeprefix(EXAMPLE) for each in paragraphs if each.startswith(EXAMPLE)],
     )
 
 
 def folded(command: str, width: int) -> str:
-    """A command in lines that a shell takes as one; an option and its value stay together where they can."""
+    """Fold a command into continued lines; an option and its value stay on one line if they fit."""
     return "\n".join(_folded(command, width))
 
 
@@ -135,25 +135,25 @@ def _usage(command: Any, path: str) -> str:
 
 
 def _argument(argument: Any) -> str:
-    """The name of an argument in capitals, with dots where there may be several."""
+    """Return the name of an argument in capitals, with dots if it may be repeated."""
     name = str(argument.metavar or argument.name).upper().removesuffix("...")
     return name if argument.nargs == 1 else f"{name}..."
 
 
-def _box(title: str, shown: list[Described]) -> RenderableType:
+def _box(title: str, options: list[OptionHelp]) -> RenderableType:
     from rich.panel import Panel
     from rich.table import Table
 
-    width = max(len(line) for each in shown for line in each.names)
+    width = max(len(line) for each in options for line in each.names)
     table = Table(show_header=False, box=None, expand=True, pad_edge=False, padding=(0, 1))
     table.add_column(width=width, no_wrap=True, overflow="fold", style="bold cyan")
     table.add_column(overflow="fold", ratio=1)
-    for each in shown:
+    for each in options:
         table.add_row("\n".join(each.names), each.text)
     return Panel(table, title=title, title_align="left", border_style="dim")
 
 
-def _described(command: Any) -> Iterator[Described]:
+def _described(command: Any) -> Iterator[OptionHelp]:
     parameters, hints = _declared(command.callback)
     for each in command.params:
         if getattr(each, "hidden", False):
@@ -164,22 +164,22 @@ def _described(command: Any) -> Iterator[Described]:
         else:
             names, panel = _names(each, kind), _panel(each)
         default = parameters[each.name].default if each.name in parameters else None
-        yield Described(names, " ".join(_sentences(each, kind, default)), panel)
+        yield OptionHelp(names, " ".join(_sentences(each, kind, default)), panel)
 
 
 def _declared(callback: Callable[..., Any]) -> tuple[dict[str, inspect.Parameter], dict[str, Any]]:
-    """Parameters of a verb's function, by name, and their types without annotations."""
+    """Return parameters of a verb's function, by name, and their types without annotations."""
     parameters = dict(inspect.signature(callback).parameters)
     return parameters, typing.get_type_hints(inspect.unwrap(callback, stop=_has_options))
 
 
 def _has_options(function: Callable[..., Any]) -> bool:
-    """True if a function was made by `truesource.terminal.settings.with_options`, and has annotations of its own."""
+    """True if a function was made by `truesource.terminal.settings.with_options`, and has its own annotations."""
     return "from_settings" in vars(function) and "settings" not in function.__annotations__
 
 
 def _kind(hint: Any) -> Any:
-    """A type without ``None``."""
+    """Remove ``None`` from a type."""
     if typing.get_origin(hint) in (UnionType, Union):
         return next(each for each in typing.get_args(hint) if each is not NoneType)
     return hint
@@ -193,7 +193,7 @@ def _names(option: Any, kind: Any) -> list[str]:
 
 
 def _metavar(option: Any) -> str | None:
-    """The name of a value; a list of values is no name."""
+    """Return the placeholder of a value; a list of values is replaced by NAME."""
     return option.metavar if option.metavar is None or "|" not in option.metavar else "NAME"
 
 
@@ -204,7 +204,7 @@ def _panel(option: Any) -> str:
 
 
 def _sentences(parameter: Any, kind: Any, default: Any) -> Iterator[str]:
-    """The help of a parameter, its values and its default."""
+    """Yield the help of a parameter, its values and its default."""
     text = parameter.help or ""
     yield text
     choices = [str(each) for each in typing.get_args(kind)] if typing.get_origin(kind) is Literal else []

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from truesource.grammar.truth import Truth
 
 PATIENCE = 20.0  #: seconds that long sentences may take before they are announced
-PLACES = ("grammar.npz", "grammar/grammar.npz")  #: in a corpus, and in a run
+PLACES = ("grammar.npz", "grammar/grammar.npz")  #: of the grammar in a corpus, and in a run
 
 
 def read_text(path: Path, split: str, *, lines: bool = False) -> Text:
-    """Read a text, and say on stderr what is excluded; arguments and errors are those of `Text.read`."""
+    """Read a text, and say on stderr what is excluded; see `Text.read` for arguments and errors."""
     from truesource.evaluation.core.text import Text
 
     text = Text.read(path, split, lines=lines)
@@ -47,19 +47,19 @@ def read_setting(
     scores: bool = True,
     uncorrected: str = "",
 ) -> Setting:
-    """Read the text that models are measured on, and its truth; say on stderr in what the two differ.
+    """Read the text that models are measured on, and its truth; warn on stderr of their differences.
 
     Args:
         path: corpus folder, folder of samples, or text with one tokenised sentence a line.
-        split: of a corpus folder.
-        oracle: the grammar that the text was sampled from, or its file; True: that in the corpus folder; False: nobody
-            knows the truth.
-        lengths: the condition of the truth, such as ``6..25``; None: that of the corpus.
-        frame: name of the preset of positions that count.
-        seed: of all that is random.
+        split: name of the split in a corpus folder.
+        oracle: the grammar that the text was sampled from, or its file; True: the grammar in the corpus folder; False:
+            the truth is unknown.
+        lengths: the condition of the truth, such as ``6..25``; None: the condition of the corpus.
+        frame: name of a preset that says which positions count.
+        seed: random seed.
         first: number of sentences; None: all.
-        longest: most words of a sentence; None: any number.
-        drawn: the condition that a text without a record of it was drawn under.
+        longest: maximum number of words in a sentence; None: any number.
+        drawn: length condition that the text was sampled under, if the text does not record it.
         scores: tokens are scored, see `truesource.evaluation.core.setting.Setting.of`.
         uncorrected: see `truesource.evaluation.core.differences.differences`.
 
@@ -73,21 +73,21 @@ def read_setting(
         text = replace(text, lengths=drawn)
     text = text.at_most(longest)
     warn(text.notes)
-    how: dict[str, Any] = {"lengths": lengths, "frame": frame, "seed": seed, "scored": scores}
-    return setting_of(text, oracle, uncorrected=uncorrected, **how)
+    options: dict[str, Any] = {"lengths": lengths, "frame": frame, "seed": seed, "scored": scores}
+    return setting_of(text, oracle, uncorrected=uncorrected, **options)
 
 
 def setting_of(text: Text, oracle: Truth | Path | bool, *, uncorrected: str = "", **how: Any) -> Setting:
-    """Relate a text to its truth, and say on stderr in what the two differ.
+    """Relate a text to its truth, and warn on stderr of their differences.
 
     Args:
-        text: to measure on.
-        oracle: as for `read_setting`.
-        uncorrected: as there.
+        text: the text.
+        oracle: see `read_setting`.
+        uncorrected: see `read_setting`.
         how: further arguments of `truesource.evaluation.core.setting.Setting.of`.
 
     Raises:
-        InputError: as `Setting.of`.
+        InputError: see `Setting.of`.
     """
     from truesource.evaluation.core.differences import differences
     from truesource.evaluation.core.setting import Setting
@@ -104,10 +104,10 @@ def warn(sentences: Iterable[str]) -> None:
 
 
 def warn_of_other_corpus(model: str | Path, text: Text | None) -> None:
-    """Warn on stderr if a model was trained on another corpus than the one whose split it is scored on.
+    """Warn on stderr if a model is scored on a split of a corpus that it was not trained on.
 
-    Models from elsewhere and models that are code do not record their corpus, and other texts have no digest: nothing
-    is said of either.
+    External models and models that are code do not record their corpus, and other texts have no digest: no warning
+    is possible then.
 
     Raises:
         InputError: there is no such model, or its ``training.json`` cannot be read.
@@ -127,7 +127,7 @@ def warn_of_other_corpus(model: str | Path, text: Text | None) -> None:
 
 
 def _trained_on(model: Path) -> str | None:
-    """Digest of the corpus that a model was trained on, None where that is not recorded."""
+    """Return the digest of the training corpus of a model; None if the model does not record it."""
     from truesource.lmtrain.training_record import FILE, read_training
 
     trained = model.parent.parent if model.parent.name == "snapshots" else model
@@ -135,12 +135,12 @@ def _trained_on(model: Path) -> str | None:
 
 
 def say_left_out(setting: Setting, impossible_model: Collection[int], impossible_oracle: Collection[int]) -> None:
-    """Print on stderr how many sentences a comparison excludes, the side that cannot make them, and missing words.
+    """Print on stderr how many sentences a comparison excludes, which side gives them probability 0, and missing words.
 
     Args:
         setting: text and truth.
-        impossible_model: numbers of the sentences that the model gives probability 0.
-        impossible_oracle: numbers of those that the oracle gives probability 0.
+        impossible_model: indices of the sentences with probability 0 under the model.
+        impossible_oracle: indices of the sentences with probability 0 under the oracle.
     """
     from truesource.evaluation.measures.paired import unknown_words, words_missing
     from truesource.evaluation.show.words import impossible
@@ -153,7 +153,7 @@ def say_left_out(setting: Setting, impossible_model: Collection[int], impossible
     )
     why = f"; {words_missing(unknown)}" if unknown else ""
     sides = impossible({"impossible_oracle": len(impossible_oracle), "impossible_model": len(impossible_model)})
-    echo(f"{len(left_out)} of {len(sentences)} sentences are impossible and left out: {sides}{why}", err=True)
+    echo(f"{len(left_out)} of {len(sentences)} sentences have probability 0 and are excluded: {sides}{why}", err=True)
 
 
 def announce_long(setting: Setting, *, masked: bool, dtype: DTypeLike = "float64") -> None:
@@ -162,16 +162,16 @@ def announce_long(setting: Setting, *, masked: bool, dtype: DTypeLike = "float64
 
     cost = long_sentences(setting.known, setting.sentences, setting.lengths, masked=masked, dtype=dtype)
     if cost is not None and cost.seconds > PATIENCE:
-        echo(f"{cost}; --longest {LONG} leaves them out", err=True)
+        echo(f"{cost}; --longest {LONG} excludes them", err=True)
 
 
 def grammar_inside(folder: Path) -> Path | None:
-    """Its file; None for a folder without one."""
+    """Return the grammar file in a folder; None for a folder without a grammar."""
     return next((folder / place for place in PLACES if (folder / place).is_file()), None)
 
 
-def asked_truth(oracle: Path | None, no_oracle: bool = False) -> Path | bool:
-    """Return the grammar of --oracle; else True for that of the corpus folder, or False with --no-oracle.
+def requested_truth(oracle: Path | None, no_oracle: bool = False) -> Path | bool:
+    """Return the grammar of --oracle; else True for the grammar in the corpus folder, or False with --no-oracle.
 
     Raises:
         InputError: both options are given.
@@ -189,12 +189,12 @@ def require_truth(setting: Setting, path: Path) -> None:
     """
     if setting.language is None:
         raise InputError(
-            "the truth of this text is not known; name its grammar: --oracle GRAMMAR", path, code="no-grammar"
+            "the truth of this text is not known; add its grammar: --oracle GRAMMAR", path, code="no-grammar"
         )
 
 
 def oracle_option(oracle: Path | None, text: Path) -> str:
-    """Return the --oracle option for the next command; with a word in capitals if the truth of the text is unknown."""
+    """Return the --oracle option for the next command; with the placeholder GRAMMAR if the truth is unknown."""
     if oracle is None:
         return "" if grammar_inside(text) is not None else " --oracle GRAMMAR"
     return f" --oracle {shlex.quote(str(oracle))}"

@@ -1,4 +1,4 @@
-"""Messages of a call beside its results: how much of the log is shown, a log file, and tracebacks."""
+"""Messages of a call other than its results: level of the log, log file, and tracebacks."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import terminal
 from truesource.terminal.signal_watch import SignalWatch
 
-INTERRUPTED = 130  #: exit code after Ctrl-C, and of `typer` after any `KeyboardInterrupt`
-STOPPED = "truesource: stopped; what was finished is kept, run the same command again to go on"
-_BEFORE: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}  #: of signals
-PRINTED = "truesource.printed"  #: logger of what the call prints itself, for the log file alone
+INTERRUPTED = 130  #: exit code after Ctrl-C, also the code of `typer` after any `KeyboardInterrupt`
+STOPPED = "truesource: stopped; finished work is kept, run the same command again to resume"
+_BEFORE: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}  #: defaults
+PRINTED = "truesource.printed"  #: logger of the output of the call, only for the log file
 _TIMES = "%Y-%m-%d %H:%M:%S"
 
 
 def say(sentence: str) -> None:
-    """Write a line to stderr, as far as there is one; needs no memory of imports, files or codecs to speak of."""
+    """Write a line to stderr, if it is open; needs almost no memory, imports or files."""
     try:
         sys.stderr.write(f"{sentence}\n")
         sys.stderr.flush()
-    except (OSError, ValueError, AttributeError):  # nobody listens any more
+    except (OSError, ValueError, AttributeError):  # standard error is closed
         return
 
 
 class Interrupts:
     """While the block runs, the first Ctrl-C or SIGTERM raises `KeyboardInterrupt` and the second ends the process.
 
-    The exception carries the number of the signal. Where a signal is ignored or handled by somebody else, it stays so.
-    One that arrives where Python cannot raise it, such as in a destructor during an import, ends the process too, as
-    does one that Python cannot heed for long (`truesource.terminal.signal_watch`). So
-    does one after the block, where exit handlers run, in silence: all has been said by then.
+    The exception carries the number of the signal. Signals that are ignored or handled elsewhere stay so.
+    The process also ends if Python cannot raise the exception, such as in a destructor during an import,
+    or cannot react for long (`truesource.terminal.signal_watch`), or if the signal arrives after the block,
+    while exit handlers run; nothing is printed then.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Interrupts:
         self._ended, self._process, self._hook = False, os.getpid(), sys.unraisablehook
 
     def __enter__(self) -> Interrupts:
-        """Take the signals over."""
+        """Install the signal handlers."""
         if threading.current_thread() is threading.main_thread():
             for number, default in _BEFORE.items():
                 before = signal.getsignal(number)
@@ -62,26 +62,26 @@ class Interrupts:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        """Keep the signals until the process ends."""
+        """Keep the signal handlers until the process ends."""
         code = error.code if isinstance(error, SystemExit) else None
         self._code, self._ended = (code if isinstance(code, int) else int(code is not None)), True
         sys.unraisablehook = self._hook
 
     def exit_code(self, error: BaseException) -> int | None:
-        """128 and the number of the signal that stopped the call; None: none did.
+        """Return 128 plus the number of the signal that stopped the call; None if no signal did.
 
         Args:
-            error: that ended the call. An interrupted import or library may raise anything.
+            error: the exception that ended the call; an interrupted import or library may raise anything.
         """
         link: BaseException | None = error
         while self._code is None and link is not None:
-            if isinstance(link, KeyboardInterrupt):  # of somebody else's handler
+            if isinstance(link, KeyboardInterrupt):  # raised by another handler
                 self._code = 128 + (link.args[0] if link.args else signal.SIGINT)
             link = link.__cause__
         return self._code
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if os.getpid() != self._process:  # a fork, such as a worker process: as if nobody handled the signal
+        if os.getpid() != self._process:  # a fork, such as a worker process: use the default handler
             signal.signal(number, _BEFORE[number])
             signal.raise_signal(number)
             return
@@ -93,7 +93,7 @@ class Interrupts:
         raise KeyboardInterrupt(number)
 
     def _on_deaf(self, number: int) -> None:
-        """Leave where the main thread does not heed a signal, as in a kernel that works on one long sentence."""
+        """Leave if the main thread does not react to a signal, such as in a kernel on one long sentence."""
         if self._code is None:
             self._code = 128 + number
         self._leave()
@@ -106,12 +106,12 @@ class Interrupts:
     def _leave(self) -> None:
         if not self._ended:
             say(STOPPED)
-        os._exit(INTERRUPTED if self._code is None else self._code)  # the next call clears up, as after a kill
+        os._exit(INTERRUPTED if self._code is None else self._code)  # the next call cleans up, as after a kill
 
 
 @dataclass(frozen=True)
 class LogSettings:
-    """The settings of the log by the options of the root; the same options after the verb add to them."""
+    """The log settings from options before the verb; the same options after the verb add to them."""
 
     quiet: bool = False
     verbose: bool = False
@@ -120,7 +120,7 @@ class LogSettings:
 
     @property
     def level(self) -> int:
-        """Level of the messages that are shown."""
+        """Minimum level of printed messages."""
         return logging.WARNING if self.quiet else logging.DEBUG if self.verbose else logging.INFO
 
 
@@ -128,13 +128,13 @@ class _CallLog:
     """Log of the running call."""
 
     settings = LogSettings()
-    shown: logging.Handler | None = None  #: prints messages; None: somebody else has set up logging
-    written: _LogFile | None = None
+    printer: logging.Handler | None = None  #: prints messages; None: other code has set up logging
+    file: _LogFile | None = None
     begun = 0.0
 
 
 class _PrintedLog(logging.Handler):
-    """Prints messages on standard error as it is now, each with its time; what is printed anyhow is left out."""
+    """Handler that prints messages with their times on the current standard error, except output of the call."""
 
     def __init__(self, level: int) -> None:
         super().__init__(level)
@@ -146,18 +146,18 @@ class _PrintedLog(logging.Handler):
 
 
 class _LogFile(logging.FileHandler):
-    """The log file; if it can no longer be written, as on a full disk, one line says so, and the call continues."""
+    """The log file; if writing fails, as on a full disk, one line reports it, and the call continues."""
 
-    failure: OSError | None = None  #: of the first line that could not be written
-    begun = False  #: whether the first line, which the call begins with, is written
+    failure: OSError | None = None  #: error of the first line that could not be written
+    begun = False  #: True if the first line of the call is written
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a line, unless one before it failed."""
+        """Write a line, unless an earlier one failed."""
         if self.failure is None:
             super().emit(record)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (of the library)
-        """Stop writing, and say so once."""
+        """Stop writing, and report it once."""
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
             super().handleError(record)
@@ -167,7 +167,7 @@ class _LogFile(logging.FileHandler):
             say(f"truesource: the log file cannot be written any more: {error.strerror or error} ({self.baseFilename})")
 
     def close(self) -> None:
-        """Close the file; what it still held may be lost."""
+        """Close the file; buffered lines may be lost."""
         try:
             super().close()
         except OSError as error:
@@ -175,7 +175,7 @@ class _LogFile(logging.FileHandler):
 
 
 def begin_logs(settings: LogSettings) -> None:
-    """Set up the log of a call, which forgets that of an earlier one.
+    """Set up the log of a call, and close the log of an earlier call.
 
     Raises:
         InputError: the log file cannot be opened.
@@ -186,13 +186,13 @@ def begin_logs(settings: LogSettings) -> None:
 
 
 def add_to_logs(*, quiet: bool = False, verbose: bool = False, show: bool = False, file: Path | None = None) -> None:
-    """Change the log of the running call by options that stand after the verb.
+    """Change the log of the running call by options after the verb.
 
     Args:
         quiet: show only warnings and errors.
         verbose: show debug messages too.
         show: show the traceback of every error.
-        file: that the log is appended to; None: as before.
+        file: file to append the log to; None: no change.
 
     Raises:
         InputError: the log file cannot be opened.
@@ -211,20 +211,20 @@ def add_to_logs(*, quiet: bool = False, verbose: bool = False, show: bool = Fals
 
 def end_logs(code: object) -> None:
     """Write the end of the call to the log file, and close it."""
-    if _CallLog.written is not None:
+    if _CallLog.file is not None:
         to_log_file(f"ended with exit code {code or 0} after {time.monotonic() - _CallLog.begun:.1f} s")
     _close_file()
     _CallLog.settings = LogSettings()
 
 
 def to_log_file(text: str) -> None:
-    """Write what the call prints to the log file too, if there is one."""
-    if _CallLog.written is not None:
+    """Copy printed output to the log file, if there is one."""
+    if _CallLog.file is not None:
         logging.getLogger(PRINTED).info("%s", text)
 
 
 def traceback_wanted() -> bool:
-    """True if tracebacks are to be shown, also where the call failed before its options were read."""
+    """Return True if tracebacks are requested, also if the call failed before its options were read."""
     return _CallLog.settings.traceback or "--traceback" in sys.argv[1:] or bool(os.environ.get("TRUESOURCE_TRACEBACK"))
 
 
@@ -236,30 +236,30 @@ def show_traceback(error: BaseException) -> None:
 
 
 def report_bug(error: BaseException) -> str:
-    """Keep the traceback of an error that nobody expected, in the log file or else in a file of its own.
+    """Save the traceback of an unexpected error in the log file or else in a new file.
 
     Returns:
-        One sentence: that it is a bug, and where the traceback is.
+        One sentence that says that it is a bug, and where the traceback is.
     """
     if traceback_wanted():
         show_traceback(error)
         where = "above"
-    elif _CallLog.written is not None:
+    elif _CallLog.file is not None:
         to_log_file(_traceback(error))
-        where = f"in {_CallLog.written.baseFilename}"
+        where = f"in {_CallLog.file.baseFilename}"
     else:
-        where = _kept(error)
-    said = " ".join(traceback.format_exception_only(error)[-1].split())
-    said = said if len(said) <= 200 else f"{said[:199]}…"
-    return f"this is a bug in truesource, not in your input ({said}); report it with the traceback, which is {where}"
+        where = _save_traceback(error)
+    summary = " ".join(traceback.format_exception_only(error)[-1].split())
+    summary = summary if len(summary) <= 200 else f"{summary[:199]}…"
+    return f"this is a bug in truesource, not in your input ({summary}); report it with the traceback, which is {where}"
 
 
 def _traceback(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)).rstrip()
 
 
-def _kept(error: BaseException) -> str:
-    """Return where the traceback is: in a file of its own; where none can be made, it is printed."""
+def _save_traceback(error: BaseException) -> str:
+    """Save the traceback to a new file, or print it if that fails; return its place."""
     try:
         number, path = tempfile.mkstemp(prefix="truesource-bug-", suffix=".txt")
         with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as file:
@@ -273,13 +273,13 @@ def _kept(error: BaseException) -> str:
 def _set_up(settings: LogSettings) -> None:
     _CallLog.settings = settings
     root, ours = logging.getLogger(), logging.getLogger("truesource")
-    if not root.handlers or _CallLog.shown in root.handlers:
+    if not root.handlers or _CallLog.printer in root.handlers:
         _show(root)
     if settings.file is not None and (
-        _CallLog.written is None or _CallLog.written.baseFilename != str(settings.file.absolute())
+        _CallLog.file is None or _CallLog.file.baseFilename != str(settings.file.absolute())
     ):
         _close_file()
-        file = _CallLog.written = _opened(settings.file)
+        file = _CallLog.file = _opened(settings.file)
         root.addHandler(file)
         ours.setLevel(logging.DEBUG)
         to_log_file(f"truesource {shlex.join(sys.argv[1:])} (in {Path.cwd()}, process {os.getpid()})")
@@ -287,16 +287,16 @@ def _set_up(settings: LogSettings) -> None:
         if file.failure is not None:
             _close_file()
             raise _unwritable(settings.file, file.failure)
-    if _CallLog.written is None:
+    if _CallLog.file is None:
         ours.setLevel(settings.level)
 
 
 def _show(root: logging.Logger) -> None:
-    """Print messages on standard error as it is now."""
-    if _CallLog.shown is not None:
-        root.removeHandler(_CallLog.shown)
-    _CallLog.shown = _PrintedLog(_CallLog.settings.level)
-    root.addHandler(_CallLog.shown)
+    """Print messages on the current standard error."""
+    if _CallLog.printer is not None:
+        root.removeHandler(_CallLog.printer)
+    _CallLog.printer = _PrintedLog(_CallLog.settings.level)
+    root.addHandler(_CallLog.printer)
 
 
 def _opened(path: Path) -> _LogFile:
@@ -310,11 +310,11 @@ def _opened(path: Path) -> _LogFile:
 
 def _unwritable(path: Path, error: OSError) -> InputError:
     reason = error.strerror or error
-    return InputError(f"cannot write the log file: {reason}; name another with --log-file", path, code="unwritable")
+    return InputError(f"cannot write the log file: {reason}; choose another with --log-file", path, code="unwritable")
 
 
 def _close_file() -> None:
-    if _CallLog.written is not None:
-        logging.getLogger().removeHandler(_CallLog.written)
-        _CallLog.written.close()
-        _CallLog.written = None
+    if _CallLog.file is not None:
+        logging.getLogger().removeHandler(_CallLog.file)
+        _CallLog.file.close()
+        _CallLog.file = None

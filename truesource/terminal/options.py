@@ -12,10 +12,10 @@ from truesource.grammar.support.errors import InputError
 
 
 def model_there(text: str | None) -> str | None:
-    """The reference of a model, refused where it names none; here and below before anything is imported for the work.
+    """Check that a reference names a model and return it. Checks of this module run before slow imports.
 
     Raises:
-        InputError: as `truesource.lmtrain.references.require_there`.
+        InputError: see `truesource.lmtrain.references.require_there`.
     """
     from truesource.lmtrain.references import require_there
 
@@ -25,10 +25,10 @@ def model_there(text: str | None) -> str | None:
 
 
 def grammar_there(path: Path | None) -> Path | None:
-    """A grammar, refused where there is none.
+    """Check that there is such a grammar and return its path.
 
     Raises:
-        InputError: it is no file and no language.
+        InputError: it is neither a file nor a language.
     """
     from truesource.grammar.formats import require_source
 
@@ -38,16 +38,16 @@ def grammar_there(path: Path | None) -> Path | None:
 
 
 def grammar_or_corpus_there(path: Path | None) -> Path | None:
-    """A grammar, or a folder that may be a corpus, refused if it is neither.
+    """Check that a path is a grammar, or a folder that may be a corpus, and return it.
 
     Raises:
-        InputError: it is no file, no folder and no language.
+        InputError: it is neither a file, nor a folder, nor a language.
     """
     return path if path is not None and path.is_dir() else grammar_there(path)
 
 
 def text_there(path: Path | None) -> Path | None:
-    """A text or corpus, refused where there is none.
+    """Check that there is such a text or corpus and return its path.
 
     Raises:
         InputError: there is no such file or folder.
@@ -107,7 +107,7 @@ Before = Annotated[
     typer.Option("--before", help="Token to put first, for models without a start token: eos, or a token."),
 ]
 FirstSentences = Annotated[
-    int | None, typer.Option("--sentences", min=2, help="Number of sentences to use, from the first (default: all).")
+    int | None, typer.Option("--sentences", min=2, help="Number of sentences to use, in their order (default: all).")
 ]
 FrameName = Annotated[
     Literal["default", "paper"],
@@ -123,9 +123,7 @@ TokenTable = Annotated[
 WordTable = Annotated[
     Path | None, typer.Option("--word-table", help="Write a row for each word to this .csv or .parquet file.")
 ]
-Model = Annotated[
-    str, typer.Argument(help="Model: a folder, or code of your own as file.py:name.", callback=model_there)
-]
+Model = Annotated[str, typer.Argument(help="Model: a folder, or custom code as file.py:name.", callback=model_there)]
 Oracle = Annotated[
     Path | None,
     typer.Option(
@@ -141,9 +139,9 @@ TextOrCorpus = Annotated[
     Path,
     typer.Argument(help="Corpus folder, or text with one tokenised sentence per line.", callback=text_there),
 ]
-Runs = Annotated[Path, typer.Option("--runs", help="Folder of all runs; this run is written to RUNS/NAME.")]
+Runs = Annotated[Path, typer.Option("--runs", help="Folder for runs; this run is written to RUNS/NAME.")]
 Rebuild = Annotated[bool, typer.Option("--force", help="Repeat all stages, even those that are up to date.")]
-PlanOnly = Annotated[bool, typer.Option("--plan", help="Only say what these trainings cost.")]
+PlanOnly = Annotated[bool, typer.Option("--plan", help="Only show what these trainings would cost.")]
 Workers = Annotated[int, typer.Option("--workers", min=1, help="Number of processes; results do not depend on it.")]
 Scheduler = Annotated[
     str | None,

@@ -1,4 +1,4 @@
-"""Outputs of a command: tables on the terminal, the files that were asked for, and a last line that says what next."""
+"""Outputs of a command: tables on the terminal, requested files, and a last line that says what to do next."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from truesource.grammar.support.errors import InputError, require_extras
 from truesource.grammar.support.files import FIGURES, digest_json, refuse_existing, refuse_occupied
 from truesource.grammar.support.locks import Outputs, claimed, exclusive
 from truesource.grammar.support.settings import option_name
-from truesource.terminal.asked import STANDARD_OUTPUT, asked, require_ending
 from truesource.terminal.console import echo, to_standard_output
+from truesource.terminal.requests import STANDARD_OUTPUT, output_request, require_ending
 
 if TYPE_CHECKING:
     from truesource.evaluation.show.table import ReportTable
 
 _SCOPE: ContextVar[_Scope] = ContextVar("scope")
-ENDINGS = {"figure": FIGURES, "table": (".csv", ".parquet")}  #: of files, by the last word of their option
+ENDINGS = {"figure": FIGURES, "table": (".csv", ".parquet")}  #: endings of files, by the last word of their option
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class _Scope:
 
 @contextmanager
 def call_scope(arguments: Sequence[str]) -> Iterator[None]:
-    """One call of the command; what it claims is held until the block ends.
+    """Open the scope of one call of the command; claims are held until the block ends.
 
     Args:
-        arguments: of the command; together with the working directory they say whether two calls are the same.
+        arguments: arguments of the command; with the working directory, they decide if two calls are the same.
     """
     with ExitStack() as stack:
         token = _SCOPE.set(_Scope(digest_json([str(Path.cwd()), *arguments])[:16], stack))
@@ -46,15 +46,15 @@ def call_scope(arguments: Sequence[str]) -> Iterator[None]:
 
 
 def claim_files(*files: Path | None, folder: Path | None = None, force: bool) -> Outputs:
-    """Claim the files that this call writes, before any work is done for them; None: a file not asked for.
+    """Claim the files that this call writes, before any work is done; None: a file that is not requested.
 
     Args:
-        files: to write.
-        folder: besides, a folder of files.
-        force: overwrite what exists.
+        files: files to write.
+        folder: a folder to write too.
+        force: overwrite existing files.
 
     Raises:
-        InputError: one exists (the folder: and is not empty), is not this very call's own, and ``force`` is false; a
+        InputError: one exists (the folder: and is not empty), is not from the same call, and ``force`` is false; a
             file is a folder, or cannot be written; or another process is writing one.
     """
     named = [file for file in files if file is not None]
@@ -67,16 +67,16 @@ def claim_files(*files: Path | None, folder: Path | None = None, force: bool) ->
 
 
 def claim_folder(folder: Path, what: str, mark: str, *, force: bool) -> None:
-    """Claim a folder that this call makes.
+    """Claim a folder that this call writes.
 
     Args:
-        folder: to make.
-        what: in a word, what it will be.
-        mark: name of a file that every such folder has.
-        force: replace such a folder.
+        folder: the folder.
+        what: kind of folder, for messages.
+        mark: name of a file that every folder of this kind has.
+        force: replace a folder of this kind.
 
     Raises:
-        InputError: it exists and is not empty, and ``force`` is false or it is something else; or another process is
+        InputError: it exists and is not empty, and ``force`` is false or it is of another kind; or another process is
             writing it.
     """
     hold(folder)
@@ -85,29 +85,29 @@ def claim_folder(folder: Path, what: str, mark: str, *, force: bool) -> None:
 
 
 def hold(folder: Path) -> None:
-    """Keep other calls out of a folder that grows in its place, such as that of a run.
+    """Lock a folder that is written in place, such as the folder of a run, against other calls.
 
     Raises:
-        InputError: another process is writing it.
+        InputError: another process is writing the folder.
     """
     _SCOPE.get().stack.enter_context(exclusive(folder))
 
 
 class OutputFiles:
-    """The files that a call writes besides what it prints, claimed before any work is done for them.
+    """The files that a call writes, claimed before any work is done.
 
-    Besides the files given, those of ``--table``: `show` keeps what it shows for them.
+    They include the files of ``--table``; `show` collects the tables for them.
 
     Args:
-        force: overwrite what exists.
-        folder: besides the files, a folder of files.
-        more: besides, files that no option names.
-        shared: other jobs write the same files, so that this one claims none.
-        files: by option; None: not asked for; ``-``: the standard output, for ``json``.
+        force: overwrite existing files.
+        folder: a folder to write too.
+        more: further files without an option.
+        shared: other jobs write the same files, so this job does not claim them.
+        files: files by option; None: not requested; ``-``: the standard output, for ``json``.
 
     Raises:
-        InputError: as `truesource.terminal.output.claim_files`; a figure or a table of rows has no ending that names a
-            format; or a figure is asked for, and the extra that draws it is not installed.
+        InputError: see `truesource.terminal.output.claim_files`; a figure or a table has no ending of a supported
+            format; or a figure is requested, and the extra that draws it is not installed.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class OutputFiles:
         if files.get("figure") is not None:
             require_extras("--figure", "report")
         self._files = {name: file for name, file in files.items() if file is not None}
-        named = [file for file in (*more, *self._files.values(), *asked().tables) if file != STANDARD_OUTPUT]
+        named = [file for file in (*more, *self._files.values(), *output_request().tables) if file != STANDARD_OUTPUT]
         if shared:
             for file in named:
                 refuse_existing(file, force)
@@ -137,10 +137,10 @@ class OutputFiles:
         return self._claimed.resumed
 
     def write(self, **contents: Callable[[Path], None]) -> list[str]:
-        """Write what was asked for, all or nothing, and the tables; the names of the files, in their order.
+        """Write the requested files and tables, all or nothing; return the names of the files in order.
 
         Args:
-            contents: by option, what writes the file.
+            contents: functions that write the files, by option.
         """
         return self.write_with(None, (), contents)
 
@@ -150,14 +150,14 @@ class OutputFiles:
         """Write the requested files together with others, all or nothing.
 
         Args:
-            save: writes them.
-            saved: their names, which are not among those returned.
-            contents: as for `write`.
+            save: function that writes the others.
+            saved: names of the others, which are not returned.
+            contents: see `write`.
         """
-        given = asked()
+        request = output_request()
         writing = {file: contents[name] for name, file in self._files.items() if name in contents}
-        if given.shown:
-            writing |= dict.fromkeys(given.tables, tables_of(given.shown))
+        if request.shown_tables:
+            writing |= dict.fromkeys(request.tables, tables_of(request.shown_tables))
         with self._claimed.together(*saved):
             if save is not None:
                 save()
@@ -167,28 +167,28 @@ class OutputFiles:
         for file, write in writing.items():
             if file == STANDARD_OUTPUT:
                 to_standard_output(_text_of(write))
-        given.written |= writing.keys()
+        request.written |= writing.keys()
         return [str(file) for file in writing if file != STANDARD_OUTPUT]
 
     def also(self, **contents: Callable[[Path], None]) -> str:
-        """Write what was asked for; ``" and FILE"`` for each file, for a sentence on what was written; as `write`."""
+        """Write the requested files like `write`, and return ``" and FILE"`` for each, for a sentence."""
         return "".join(f" and {file}" for file in self.write(**contents))
 
     def finish(self, then: str, *, folder: Path | None = None, **contents: Callable[[Path], None]) -> None:
-        """Write what was asked for, and say what was written and what to do next.
+        """Write the requested files, and print what was written and what to do next.
 
         Args:
             then: the next command.
-            folder: what is written already.
-            contents: as `write`.
+            folder: a folder that is already written.
+            contents: see `write`.
         """
         wrote = [*([] if folder is None else [str(folder)]), *self.write(**contents)]
-        done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
+        done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE saves these numbers"
         echo(f"{done}. Next: {then}")
 
 
 def _text_of(write: Callable[[Path], None]) -> str:
-    """The output as text."""
+    """Return the output as text."""
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory() as folder:
@@ -198,7 +198,7 @@ def _text_of(write: Callable[[Path], None]) -> str:
 
 
 def json_of(records: object) -> Callable[[Path], None]:
-    """Writes records as JSON."""
+    """Return a function that writes records as JSON."""
 
     def write(path: Path) -> None:
 
@@ -208,18 +208,18 @@ def json_of(records: object) -> Callable[[Path], None]:
 
 
 def figure_of(draw: Callable[[], str]) -> Callable[[Path], None]:
-    """Writes a figure, drawn only where it is asked for, in the format that the ending of the file names."""
+    """Return a function that draws a figure and writes it in the format of the file ending."""
 
     def write(path: Path) -> None:
         from truesource.evaluation.show.figures import write_figure
 
-        write_figure(path, draw, asked().figure_size)
+        write_figure(path, draw, output_request().figure_size)
 
     return write
 
 
 def rows_of(rows: Callable[[], Sequence[Mapping[str, Any]]]) -> Callable[[Path], None]:
-    """Writes rows as CSV or Parquet; they are made only where they are asked for."""
+    """Return a function that computes rows and writes them as CSV or Parquet."""
 
     def columns() -> Mapping[str, Any]:
         from truesource.evaluation.show.table_files import as_columns
@@ -230,7 +230,7 @@ def rows_of(rows: Callable[[], Sequence[Mapping[str, Any]]]) -> Callable[[Path],
 
 
 def columns_of(columns: Callable[[], Mapping[str, Any]]) -> Callable[[Path], None]:
-    """Writes columns of one length as CSV or Parquet; they are made only where they are asked for."""
+    """Return a function that computes columns of one length and writes them as CSV or Parquet."""
 
     def write(path: Path) -> None:
         from truesource.evaluation.show.table_files import write_columns
@@ -241,7 +241,7 @@ def columns_of(columns: Callable[[], Mapping[str, Any]]) -> Callable[[Path], Non
 
 
 def tables_of(tables: Sequence[ReportTable]) -> Callable[[Path], None]:
-    """Writes tables in the format that the ending of the file names."""
+    """Return a function that writes tables in the format of the file ending."""
 
     def write(path: Path) -> None:
         from truesource.evaluation.show.table_files import write_tables

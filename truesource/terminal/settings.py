@@ -1,4 +1,4 @@
-"""Options of a command from its settings class, so that a setting, its default, its bounds and its help stand once."""
+"""Options of a command from its settings class, which defines names, defaults, bounds and help once."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Command = TypeVar("Command", bound=Callable[..., None])
 def with_options(kind: type[Settings]) -> Callable[[Command], Command]:
     """Give a command an option for each field of its parameter ``settings``.
 
-    A field ``most_prefixes`` becomes ``--most-prefixes``; a list is written with commas, or, of fields in
-    ``kind.repeated``, one value an option. A mapping to files is
-    ``NAME=PATH`` or ``PATH``, once for each, one to languages ``NAME=LANGUAGE`` or ``LANGUAGE``. Fields in
+    A field ``most_prefixes`` becomes ``--most-prefixes``; lists are separated by commas, or, for fields in
+    ``kind.repeated``, have one value per option. A mapping to files is
+    ``NAME=PATH`` or ``PATH``, repeated; a mapping to languages ``NAME=LANGUAGE`` or ``LANGUAGE``. Fields in
     ``kind.yaml_only`` get no option and keep their default.
 
     Args:
-        kind: the settings class; every field has a description, the help of its option.
+        kind: the settings class; the description of each field is the help of its option.
     """
 
     def decorate(command: Command) -> Command:
@@ -46,9 +46,9 @@ def with_options(kind: type[Settings]) -> Callable[[Command], Command]:
                 parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
         @functools.wraps(command)
-        def called(**given: Any) -> None:
-            values = {name: _value(kind, name, field, given.pop(name)) for name, field in fields.items()}
-            command(**given, settings=from_options(kind, values))
+        def called(**arguments: Any) -> None:
+            values = {name: _value(kind, name, field, arguments.pop(name)) for name, field in fields.items()}
+            command(**arguments, settings=from_options(kind, values))
 
         called.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         called.from_settings = True  # type: ignore[attr-defined]
@@ -59,10 +59,10 @@ def with_options(kind: type[Settings]) -> Callable[[Command], Command]:
 
 
 def from_options(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
-    """The settings with these values.
+    """Build settings from values of options.
 
     Raises:
-        InputError: a value is out of its range, or two do not go together; the message names the option.
+        InputError: a value is out of its range, or two contradict each other; the message names the option.
     """
     try:
         return kind(**values)
@@ -116,28 +116,28 @@ def number_or_none(value: str | int) -> int | str:
     return NONE if text == NONE else int(text)
 
 
-def _value(settings: type[Settings], name: str, field: FieldInfo, given: Any) -> Any:
-    """The value of an option, as the field takes it."""
+def _value(settings: type[Settings], name: str, field: FieldInfo, value: Any) -> Any:
+    """Convert the value of an option to the value of its field."""
     kind, _ = _plain_type(field.annotation)
     if name in settings.repeated:
-        return list(given) if given else field.get_default(call_default_factory=True)
+        return list(value) if value else field.get_default(call_default_factory=True)
     if _is_list(kind):
-        parts = [part.strip() for part in (given or "").split(",") if part.strip()]
-        return parts if given is not None else field.get_default(call_default_factory=True)
+        parts = [part.strip() for part in (value or "").split(",") if part.strip()]
+        return parts if value is not None else field.get_default(call_default_factory=True)
     if get_origin(kind) is dict:
-        files = [named(text) for text in given or ()]
+        files = [named(text) for text in value or ()]
         titles = [title for title, _ in files]
         if twice := next((title for title in titles if titles.count(title) > 1), None):
-            raise InputError(f"two files of {option_name(name)} are called {twice!r}; name them, NAME=PATH")
+            raise InputError(f"two files of {option_name(name)} have the name {twice!r}; rename one, NAME=PATH")
         return {title: get_args(kind)[1](path) for title, path in files}
-    return given
+    return value
 
 
 def _plain_type(annotation: Any) -> tuple[Any, bool]:
-    """A field's type without ``None``, and whether it may be ``None``."""
+    """Return a field's type without ``None``, and True if it may be ``None``."""
     if get_origin(annotation) in (UnionType, Union):
-        kept = [kind for kind in get_args(annotation) if kind is not NoneType]
-        return (kept[0] if len(kept) == 1 else annotation), len(kept) < len(get_args(annotation))
+        kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
+        return (kinds[0] if len(kinds) == 1 else annotation), len(kinds) < len(get_args(annotation))
     return annotation, False
 
 

@@ -1,7 +1,7 @@
-"""Signals while Python cannot heed them: in a kernel that works on one long sentence for minutes, or waiting for one.
+"""Signals while Python cannot react: during a kernel on one long sentence, or while waiting for one.
 
-Python runs the handler of a signal in the main thread, between two of its instructions. Kernels run without the
-interpreter's lock, so another thread can do something meanwhile.
+Python runs the handler of a signal in the main thread, between two instructions. Kernels run without the
+interpreter's lock, so another thread can act meanwhile.
 """
 
 from __future__ import annotations
@@ -14,31 +14,32 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
-PATIENCE = 1.5  #: seconds that the main thread has to heed a signal, or to stop waiting for other threads
-_EVERY = 0.05  #: seconds between looks
-_WAITING = ("threading.py", "queue.py", f"futures{os.sep}thread.py")  #: files of the library
+PATIENCE = 1.5  #: seconds that the main thread has to react to a signal, or to stop waiting for other threads
+_EVERY = 0.05  #: seconds between checks
+#: files of the standard library in which threads wait
+_WAITING = ("threading.py", "queue.py", f"futures{os.sep}thread.py")
 
 
 class SignalWatch:
-    """One thread for the process, which is told of signals by the system and not by Python.
+    """A thread of the process that receives signals from the system, not from Python.
 
-    It calls ``leave``, which ends the process as a kill would, where the main thread has not heeded a signal within
-    `PATIENCE` seconds, or has waited for other threads for so long after it.
+    It calls ``leave``, which ends the process as a kill would, if the main thread does not react to a signal within
+    `PATIENCE` seconds, or waits that long for other threads after the signal.
     """
 
     _current: SignalWatch | None = None
     _reading: int | None = None
 
     def __init__(self, handler: Callable[[int, FrameType | None], None], heeded: Callable[[], bool]) -> None:
-        self.handler = handler  #: of the signals; those with another one are not this watch's
-        self.heeded = heeded  #: whether the handler has run
+        self.handler = handler  #: handler of the signals to watch
+        self.heeded = heeded  #: returns True if the handler has run
         self.leave: Callable[[int], None] = os._exit
 
     def begin(self, leave: Callable[[int], None]) -> None:
-        """Watch from now on, in place of the watch before; only in the main thread.
+        """Start watching in place of an earlier watch; only in the main thread.
 
         Args:
-            leave: ends the process; takes the number of the signal.
+            leave: function of the signal number that ends the process.
         """
         self.leave = leave
         SignalWatch._current = self
@@ -46,7 +47,7 @@ class SignalWatch:
             return
         try:
             reading, writing = os.pipe()
-        except OSError:  # no more files can be opened: kernels are waited for
+        except OSError:  # no more files can be opened: signals wait for kernels
             return
         os.set_blocking(writing, False)
         try:
@@ -60,14 +61,14 @@ class SignalWatch:
         os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
 
     def look(self, number: int) -> None:
-        """Wait until the main thread heeds a signal, and leave if it does not."""
+        """Wait until the main thread reacts to a signal, and leave if it does not."""
         if signal.getsignal(number) != self.handler:
             return
         since = time.monotonic()
         while time.monotonic() - since < PATIENCE:
             time.sleep(_EVERY)
             if self.heeded() and not _main_thread_waits():
-                since = time.monotonic()  # it clears up, or has ended
+                since = time.monotonic()  # it cleans up, or has ended
             if SignalWatch._current is not self:
                 return
         self.leave(number)

@@ -12,11 +12,11 @@ from truesource.grammar.support.errors import InputError
 
 
 def prepare_streams() -> None:
-    """Make the standard streams such that anything can be printed, whatever the locale is and the caller has closed.
+    """Make the standard streams print any text, whatever the locale, even if the caller has closed them.
 
-    A descriptor that is closed becomes ``/dev/null``: else the next file that is opened takes its number, and what
-    libraries print goes into that file. Messages without standard error are lost. ASCII becomes UTF-8, as `typer` has
-    it; other encodings escape the characters that they lack.
+    A closed descriptor becomes ``/dev/null``: otherwise the next opened file takes its number, and output of
+    libraries goes into that file. Without standard error, messages are lost. ASCII becomes UTF-8, as `typer` does
+    too; other encodings escape missing characters.
     """
     for number in range(3):
         with suppress(OSError):
@@ -28,7 +28,7 @@ def prepare_streams() -> None:
 
 
 def _fill(number: int) -> None:
-    """Open ``/dev/null`` as a descriptor, if that is closed."""
+    """Open ``/dev/null`` as a descriptor, if it is closed."""
     try:
         os.fstat(number)
     except OSError:
@@ -48,42 +48,42 @@ def _let_print(stream: TextIO | None) -> None:
         change(encoding="utf-8" if ascii_only else None, errors="backslashreplace")
 
 
-class _Aside:
-    """Descriptor of the standard output, kept for the results of this process; None: it is where it was."""
+class _ResultStream:
+    """Descriptor of the standard output, saved for the results of this process; None if it is not redirected."""
 
     descriptor: int | None = None
 
 
 def keep_standard_output() -> None:
-    """Keep the standard output for `write_result`; what else is written there goes to standard error from now on.
+    """Reserve the standard output for `write_result`; redirect all other output to standard error.
 
-    So nothing that custom code prints gets among the results: from C, from threads, or when the process ends.
+    So output of custom code never mixes with the results: from C, from threads, or when the process ends.
     """
     try:
-        if _Aside.descriptor is not None or sys.stdout.fileno() != 1:  # replaced, as in tests
+        if _ResultStream.descriptor is not None or sys.stdout.fileno() != 1:  # replaced, as in tests
             return
         sys.stdout.flush()
-        _Aside.descriptor = os.dup(1)
+        _ResultStream.descriptor = os.dup(1)
         os.dup2(2, 1)
     except (OSError, ValueError, AttributeError):
         return
 
 
 def write_result(content: bytes) -> bool:
-    """Write to the standard output that `keep_standard_output` has kept; False: it has kept none.
+    """Write to the standard output reserved by `keep_standard_output`; return False if it is not reserved.
 
     Raises:
         OSError: the disk is full, or the reader has gone.
     """
-    if _Aside.descriptor is None:
+    if _ResultStream.descriptor is None:
         return False
-    with os.fdopen(_Aside.descriptor, "wb", closefd=False) as stream:
+    with os.fdopen(_ResultStream.descriptor, "wb", closefd=False) as stream:
         stream.write(content)
     return True
 
 
 def require_environment() -> None:
-    """Stop where variables of the environment keep the numerical kernels from being compiled.
+    """Refuse environment variables that prevent the compilation of kernels.
 
     Raises:
         InputError: ``NUMBA_NUM_THREADS`` is less than 1, or ``NUMBA_DISABLE_JIT`` is set.
@@ -96,7 +96,7 @@ def require_environment() -> None:
 
 
 def _number(variable: str) -> int | None:
-    """The value of a variable as numba reads it; None: it is unset, or not a number, and numba ignores it."""
+    """Return a variable as numba reads it; None if numba ignores it: it is unset or not a number."""
     try:
         return int(os.environ.get(variable, ""))
     except ValueError:

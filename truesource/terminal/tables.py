@@ -6,45 +6,45 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from truesource.evaluation.show.table import first_text, printable, widths
-from truesource.terminal.asked import asked
 from truesource.terminal.console import console
+from truesource.terminal.requests import output_request
 
 if TYPE_CHECKING:
     from truesource.evaluation.show.table import ReportTable
 
-UNBOUNDED = 100_000  #: characters; no table is as wide
-BORDERS = 3  #: characters beside each column
-LEAST = 12  #: characters of a column whose lines may be broken
+UNBOUNDED = 100_000  #: characters; wider than any table
+BORDERS = 3  #: characters between columns
+LEAST = 12  #: minimum width of a column with line breaks, characters
 
 
 def show(table: ReportTable, width: int = 120) -> None:
-    """Print a table, and keep it for ``--table``; signatures are left to the files.
+    """Print a table, and keep it for ``--table``; signatures are only in files.
 
-    Where it is too wide, intervals stand below their values. A file has room for all numbers. On a terminal that has
-    not, the columns follow in several tables.
+    If it is too wide, intervals are below their values. A file has room for all numbers. A terminal without enough
+    room shows the columns in several tables.
     """
     keep(table)
     printer = console(width)
     unbounded = printer.options.update_width(UNBOUNDED)
-    made = printable(table, " ")
-    if printer.measure(made, options=unbounded).maximum <= printer.width:
-        printer.print(made)
+    printed = printable(table, " ")
+    if printer.measure(printed, options=unbounded).maximum <= printer.width:
+        printer.print(printed)
     elif printer.is_terminal:
         for part in _parts(table, printer.width):
             printer.print(printable(part, "\n"))
     else:
-        made = printable(table, "\n")
-        printer.width = max(printer.width, printer.measure(made, options=unbounded).minimum)
-        printer.print(made)
+        printed = printable(table, "\n")
+        printer.width = max(printer.width, printer.measure(printed, options=unbounded).minimum)
+        printer.print(printed)
 
 
 def keep(table: ReportTable) -> None:
-    """Keep for ``--table`` what is printed in other words."""
-    asked().shown.append(table)
+    """Add a table to ``--table`` without printing it."""
+    output_request().shown_tables.append(table)
 
 
 def _parts(table: ReportTable, width: int) -> list[ReportTable]:
-    """Tables of some of the columns each, that fit; each begins with the columns that name the rows."""
+    """Divide the columns among tables that fit; each begins with the columns that name the rows."""
     needed = [BORDERS + max(each, LEAST) for each in widths(table, "\n")]
     key = list(range(first_text(table) + 1))
     parts: list[list[int]] = [[]]

@@ -1,4 +1,4 @@
-"""Treebanks that verbs read: their settings, and what is said of the reading."""
+"""Treebanks that verbs read: their settings, and reports on reading them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from truesource.grammar.conventions import Name
     from truesource.grammar.treebank import Normalisation, Treebank
 
-_TEXTS = ("annotation", "root")  #: settings of trees whose values are text, whatever YAML takes them for
-_NULLS = ("", "~", "null")  #: no value, as YAML writes it
+_TEXTS = ("annotation", "root")  #: settings of trees whose values are always text, even if YAML reads another type
+_NULLS = ("", "~", "null")  #: missing values in YAML
 
 
 def is_treebank(source: Path) -> bool:
-    """Return True if a file, or most of a folder that is no corpus, run or model, holds trees."""
+    """Return True if a file, or most of a folder that is not a corpus, run or model, holds trees."""
     from truesource.grammar.support.folders import kind_of
     from truesource.grammar.treebank.files import begins_like_trees, find_files
 
@@ -33,14 +33,14 @@ def is_treebank(source: Path) -> bool:
 
 
 def normalisation(convention: Name, overrides: list[str] | None) -> Normalisation:
-    """Return what is done to the trees of a treebank.
+    """Return the normalisation of the trees of a treebank.
 
     Args:
-        convention: of the treebank.
+        convention: annotation convention of the treebank.
         overrides: further settings as KEY=VALUE.
 
     Raises:
-        InputError: a setting does not exist, or has another value.
+        InputError: a setting does not exist, or has an invalid value.
     """
     from pydantic import TypeAdapter, ValidationError
 
@@ -66,7 +66,7 @@ def show_reading(bank: Treebank, *, has_settings: bool = True) -> None:
 
     Args:
         bank: the treebank.
-        has_settings: whether the verb has the option ``--normalisation``.
+        has_settings: True if the verb has the option ``--normalisation``.
     """
     for line in bank.reading.lines():
         echo(line)
@@ -81,7 +81,7 @@ def warn_of_unread(bank: Treebank) -> None:
 
 
 def warn_of_signs(bank: Treebank, *, has_settings: bool = True) -> None:
-    """Warn of what looks as if a treebank has another convention; arguments are those of `show_reading`."""
+    """Warn of signs that a treebank has another convention; see `show_reading` for arguments."""
     for sign in bank.reading.signs:
         options = " ".join(
             f"--convention {value}" if name == "convention" else f"--normalisation {name}={shlex.quote(value)}"
@@ -89,5 +89,5 @@ def warn_of_signs(bank: Treebank, *, has_settings: bool = True) -> None:
         )
         remedy = f"read the treebank with {options}"
         if not has_settings and "--normalisation" in options:
-            remedy = f"convert it before: truesource convert {shlex.quote(bank.source)} new.mrg {options}"
-        echo(f"Warning: {sign}; {remedy}, or leave them if they are words", err=True)
+            remedy = f"convert it first: truesource convert {shlex.quote(bank.source)} new.mrg {options}"
+        echo(f"Warning: {sign}; {remedy}, or ignore this if they are words", err=True)

@@ -1,6 +1,6 @@
 """A verb of the command: its help, and the options that every verb takes.
 
-A verb that is not in `WITHOUT_TABLES` has ``--table``, which writes what `truesource.terminal.tables.show` shows. One
+A verb that is not in `WITHOUT_TABLES` has ``--table``, which writes tables of `truesource.terminal.tables.show`. A verb
 with the parameter ``figure`` has ``--figure-size``.
 """
 
@@ -16,8 +16,8 @@ from typer.core import TyperCommand
 
 from truesource.grammar.support.errors import InputError, extras_for
 from truesource.grammar.support.settings import require_numbers
-from truesource.terminal.asked import AskedOutputs, asking, size_of
 from truesource.terminal.logs import add_to_logs
+from truesource.terminal.requests import OutputRequest, request_scope, size_of
 from truesource.terminal.surroundings import keep_standard_output
 
 log = logging.getLogger("truesource")
@@ -25,17 +25,17 @@ log = logging.getLogger("truesource")
 #: verbs that show no table
 WITHOUT_TABLES = frozenset({"new", "report", "cite", "split", "induce", "train", "generate", "convert"})
 
-_HIDDEN: dict[str, Any] = {"hidden": True, "expose_value": False, "help": "As before the verb."}
+_HIDDEN: dict[str, Any] = {"hidden": True, "expose_value": False, "help": "Same as before the verb."}
 
 
 class Verb(TyperCommand):
-    """A verb whose help is plain text: ``<unk>``, brackets and stars are shown, not taken for markup.
+    """A verb whose help is plain text: ``<unk>``, brackets and stars are printed, not read as markup.
 
-    The options of the root that concern the log may also be given after the verb.
+    Log options may also follow the verb.
     """
 
-    def __init__(self, name: str | None, **given: Any) -> None:
-        super().__init__(name, **given)
+    def __init__(self, name: str | None, **options: Any) -> None:
+        super().__init__(name, **options)
         if name not in WITHOUT_TABLES:
             self.params += _parameters(_table_option)
         if any(each.name == "figure" for each in self.params):
@@ -43,23 +43,23 @@ class Verb(TyperCommand):
         self.params += _parameters(_log_options)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the verb, with the tables, the JSON and the figures that the options ask for.
+        """Run the verb, with the requested tables, JSON and figures.
 
-        Where a library of an extra is missing, one sentence says which extra to install.
+        If a library is missing, one sentence says which extra to install.
         """
         _require_numbers(ctx)
-        given = AskedOutputs(
+        request = OutputRequest(
             tables=tuple(ctx.params.pop("table", None) or ()),
             json=ctx.params.get("json"),
             figure_size=size_of(ctx.params.pop("figure_size", None)),
         )
-        if given.takes_standard_output:
+        if request.takes_standard_output:
             keep_standard_output()
-        with asking(given), extras_for(f"`{ctx.command_path}`"):
-            made = self.call(ctx)
-            for file in given.missing:
-                log.warning("there is nothing to write to %s: this call has measured nothing", file)
-        return made
+        with request_scope(request), extras_for(f"`{ctx.command_path}`"):
+            result = self.call(ctx)
+            for file in request.missing:
+                log.warning("nothing was written to %s, because this call has measured nothing", file)
+        return result
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""
@@ -72,25 +72,25 @@ class Verb(TyperCommand):
         return super().invoke(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The arguments that are left after the options."""
+        """Return the arguments that remain after the options."""
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ")  # pydantic's, of a choice
+            error.message = error.message.removeprefix("Value error, ")  # pydantic's prefix for a choice
             raise
 
 
 class DeviceVerb(Verb):
-    """A verb that runs networks: it also takes the device to run them on."""
+    """A verb that runs networks: it also has the option --device."""
 
-    def __init__(self, name: str | None, **given: Any) -> None:
-        super().__init__(name, **given)
+    def __init__(self, name: str | None, **options: Any) -> None:
+        super().__init__(name, **options)
         self.params += _computing_option(
-            "device", "auto|cpu|cuda|cuda:1|mps", "Where networks run, or the charts of bound."
+            "device", "auto|cpu|cuda|cuda:1|mps", "Device for networks, or for the charts of bound."
         )
 
     def call(self, ctx: Any) -> Any:
-        """Call the function of the verb, with the device and the precision that the options name."""
+        """Call the function of the verb, with the requested device and precision."""
         from truesource.lmtrain.device import computing
 
         with computing(ctx.params.pop("device"), ctx.params.pop("dtype", None)):
@@ -98,29 +98,29 @@ class DeviceVerb(Verb):
 
 
 class NetworkVerb(DeviceVerb):
-    """A verb that measures networks: it also takes their precision."""
+    """A verb that measures networks: it also has the option --dtype."""
 
-    def __init__(self, name: str | None, **given: Any) -> None:
-        super().__init__(name, **given)
+    def __init__(self, name: str | None, **options: Any) -> None:
+        super().__init__(name, **options)
         self.params += _computing_option("dtype", "float32|bfloat16|float16", "Precision of networks.")
 
 
 class ConfiguredVerb(NetworkVerb):
-    """A verb that takes a configuration, of which the device and the precision are keys; ``--set`` wins over both."""
+    """A verb with a configuration, whose keys include device and precision; ``--set`` overrides both options."""
 
     def call(self, ctx: Any) -> Any:
-        """Call the function of the verb, with what the options name as keys of the configuration."""
-        given = {name: ctx.params.pop(name) for name in ("device", "dtype")}
-        keys = [f"{name}={value}" for name, value in given.items() if value is not None]
+        """Call the function of the verb, with device and precision as keys of the configuration."""
+        values = {name: ctx.params.pop(name) for name in ("device", "dtype")}
+        keys = [f"{name}={value}" for name, value in values.items() if value is not None]
         ctx.params["set_"] = [*keys, *(ctx.params["set_"] or ())] or None
         return Verb.call(self, ctx)
 
 
 def _require_numbers(ctx: Any) -> None:
-    """Refuse whole numbers of options that no array and no file takes.
+    """Refuse numbers in options that are too large for arrays and files.
 
     Raises:
-        InputError: there is one.
+        InputError: a number is too large.
     """
     for option in ctx.command.params:
         try:
@@ -143,7 +143,7 @@ def _log_options(
         Path | None, typer.Option("--log-file", callback=lambda file: file and add_to_logs(file=file), **_HIDDEN)
     ] = None,
 ) -> None:
-    """The options of the root, which describes them."""
+    """Declare the log options, whose help is at the root."""
 
 
 def _table_option(
@@ -169,20 +169,20 @@ def _figure_size_option(
 
 
 def _computing_option(name: str, values: str, text: str) -> list[Any]:
-    """An option of verbs that run networks, which an environment variable can also give."""
+    """Declare an option of verbs that run networks, which an environment variable can also set."""
 
     def options(value: Any = None) -> None: ...
 
     variable = f"TRUESOURCE_{name.upper()}"
-    given = typer.Option(f"--{name}", metavar=values, envvar=variable, show_envvar=False, help=text)
-    options.__annotations__["value"] = Annotated[str | None, given]
+    option_info = typer.Option(f"--{name}", metavar=values, envvar=variable, show_envvar=False, help=text)
+    options.__annotations__["value"] = Annotated[str | None, option_info]
     (option,) = _parameters(options)
     option.name = name
     return [option]
 
 
 def _parameters(function: Callable[..., None]) -> list[Any]:
-    """The options of a function, as typer makes them."""
-    made = typer.Typer(add_completion=False)
-    made.command()(function)
-    return [parameter for parameter in typer.main.get_command(made).params if parameter.name != "help"]
+    """Return the options of a function as typer builds them."""
+    app = typer.Typer(add_completion=False)
+    app.command()(function)
+    return [parameter for parameter in typer.main.get_command(app).params if parameter.name != "help"]

@@ -1,1 +1,1 @@
-"""Kernels: arrays, and named tuples of arrays, in and out; the modules above this folder call them."""
+"""Kernels: from arrays and named tuples of arrays to the same; the modules above this folder call them."""

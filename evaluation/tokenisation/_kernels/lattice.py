@@ -1,11 +1,11 @@
-"""Kernels: a double-array trie of pieces, the lattices of texts.
+"""Kernels: a double-array trie of pieces, and the lattices of texts.
 
 A trie is a table of slots, (M, 2) uint32: the slot of the parent (2^32 - 1: free); twice the base of the children, and
 1 more if a piece ends here; and (M,) int32, that piece. The child of slot s by a character of class c, counted from 1,
-is slot base + c if that slot's parent is s; no child is found by class 0, which stands for characters of no piece. Slot
+is slot base + c if that slot's parent is s; class 0, of characters that are in no piece, has no child. Slot
 0 is the root. A step reads eight bytes of one slot; the pieces are read at arcs only.
 
-Positions of several texts written one after the other are told apart by ``bounds`` (K+1,): no arc crosses a bound.
+Positions of several concatenated texts are separated by ``bounds`` (K+1,): no arc crosses a bound.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 from truesource.grammar._kernels.kernel import kernel
 
 FREE = 2**32 - 1
-MOST_TRIALS = 500  #: free slots that may be too narrow for a node before its like are sought further right
+MOST_TRIALS = 500  #: number of free slots that may be too narrow for a node before the search starts further right
 
 
 @kernel
 def _grown(table, size):
-    """A copy with more rows, -1 in the new ones."""
+    """Copy a table with more rows, -1 in the new ones."""
     grown = np.empty((size, 3), dtype=np.int32)
     for k in range(size):
         for column in range(3):
@@ -30,10 +30,10 @@ def _grown(table, size):
 
 @kernel
 def _place(table, symbols, found, start):
-    """First base whose slots for all of ``symbols[:found]`` are free, sought from slot ``start`` on.
+    """Find the first base whose slots for all of ``symbols[:found]`` are free, from slot ``start``.
 
     Returns:
-        the base, the slot to seek from next time, the table (grown where it was too short).
+        The base, the start slot of the next search, and the table (extended if it was too short).
     """
     least, most = symbols[0], symbols[0]
     for k in range(1, found):
@@ -64,9 +64,9 @@ def build_trie(text, bounds, n_classes):
     """Write pieces into a double array.
 
     Args:
-        text: classes of the characters of all pieces, one piece after the other, pieces that share a prefix together
-            and each before those it begins.
-        bounds: (P+1,) where each piece starts.
+        text: classes of the characters of the concatenated pieces; pieces with a common prefix are adjacent,
+            and a prefix precedes longer pieces.
+        bounds: start of each piece, (P+1,).
         n_classes: the largest class.
 
     Returns:
@@ -79,7 +79,7 @@ def build_trie(text, bounds, n_classes):
     waiting = 1
     symbols = np.empty(n_classes, dtype=np.int64)
     froms = np.empty(n_classes + 1, dtype=np.int64)
-    alone, together, last = 1, 1, 0  # where to look for room, for one child and for more
+    alone, together, last = 1, 1, 0  # start of the search for one child and for several
     while waiting > 0:
         waiting -= 1
         slot, depth, low, high = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2], stack[waiting, 3]
@@ -121,11 +121,11 @@ def build_trie(text, bounds, n_classes):
 
 @kernel
 def _scan(slots, pieces, text, low, high, reached, first, source, end, piece, found):
-    """Arcs that start where some path comes by, in order of source, then end; first[i] counts those that end at i.
+    """List arcs from reachable positions, in order of source, then end; first[i] counts the arcs that end at i.
 
     Returns:
-        how many arcs there are now; where it stopped: at ``high``, or at a position where room was short; whether a
-        path came by a position from which no arc starts.
+        The number of arcs; the last position: ``high``, or earlier if the arrays were too short; True if a
+        reachable position has no arc.
     """
     root = slots[0, 1] >> np.uint32(1)
     after = text[high]
@@ -165,7 +165,7 @@ def _scan(slots, pieces, text, low, high, reached, first, source, end, piece, fo
 
 @kernel
 def _classified(points, classes):
-    """(n+1,) classes of code points; 0: in no piece, or after the end."""
+    """Return the classes of code points, (n+1,); 0: in no piece, or after the end."""
     text = np.empty(len(points) + 1, dtype=np.int32)
     known = len(classes)
     for i in range(len(points)):
@@ -185,7 +185,7 @@ def _longer(array):
 
 @kernel
 def spelt(slots, pieces, classes, points, bounds):
-    """(K,) whether each text is a joining of pieces."""
+    """Return True (K,) for texts that are concatenations of pieces."""
     text = _classified(points, classes)
     reached = np.zeros(len(text), dtype=np.bool_)
     first = np.zeros(len(text), dtype=np.int64)
@@ -206,19 +206,19 @@ def spelt(slots, pieces, classes, points, bounds):
 
 @kernel
 def build_lattice(slots, pieces, classes, scores, points, bounds):
-    """All arcs on paths through texts.
+    """Build all arcs on paths through texts.
 
     Args:
-        slots: of `build_trie`.
-        pieces: of `build_trie`.
+        slots: result of `build_trie`.
+        pieces: result of `build_trie`.
         classes: class of each code point.
-        scores: (P,) of the pieces.
-        points: (n,) code points of the texts, one after the other.
-        bounds: (K+1,) where each text starts, 0 to n.
+        scores: scores of the pieces, (P,).
+        points: code points of the concatenated texts, (n,).
+        bounds: start of each text, (K+1,), 0 to n.
 
     Returns:
-        first, source, piece, score as in `Lattice`, and -1, or the position where the first text that is no joining
-        of pieces cannot go on.
+        First, source, piece, score as in `Lattice`, and -1, or the position at which the first text that is not a
+        concatenation of pieces fails.
     """
     n = len(points)
     text = _classified(points, classes)
@@ -256,7 +256,7 @@ def build_lattice(slots, pieces, classes, scores, points, bounds):
     total = 0
     for i in range(n + 2):
         total, first[i] = total + first[i], total
-    # first[i] moves from where the arcs to i begin to where they end, which is where the next begin
+    # first[i] moves from the start of the arcs to i to their end, which is the start of the next
     sources = np.empty(kept, dtype=np.int32)
     kinds = np.empty(kept, dtype=np.int32)
     score = np.empty(kept)

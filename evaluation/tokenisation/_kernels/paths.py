@@ -1,12 +1,12 @@
 """Numba kernels: random and best paths through a lattice.
 
 Arcs are sorted by end, those that end at i are ``first[i]`` to ``first[i + 1] - 1``, and start at ``source``. ``score``
-is that of each arc times the inverse temperature, nats. A path is written left to right, as arc numbers. Random paths
-are drawn from right to left: at a position the arc that ends there is drawn by ``running``, the sums of the weights of
-the paths from 0 through each arc, started anew at each position (in any unit of its own).
+has the scores of arcs times the inverse temperature, nats. A path is written left to right, as arc numbers. Random
+paths are sampled from right to left: the arc that ends at a position is sampled by ``running``, the sums of the weights
+of the paths from 0 through each arc, restarted at each position (in any unit).
 
-One path may be avoided. While a draw has followed it so far, the sums are those of ``guarded``, which leave out the
-rest of that path; ``avoided`` (n+1,) has its arc at each position, -1 where it does not pass.
+One path may be avoided. While a sample has followed it so far, the sums are in ``guarded``, which excludes the
+rest of that path; ``avoided`` (n+1,) has its arc at each position, -1 if it does not pass.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Array = Any  # numpy arrays; element types are in the docstrings
 
 @kernel
 def forward(first: Array, source: Array, score: Array) -> tuple[Array, Array]:
-    """Log of the sum of exp(score) over the paths from 0 to i (n+1,), nats, -inf where none; and ``running`` (A,).
+    """Compute the log of the sum of exp(score) over the paths from 0 to i (n+1,), nats, or -inf; and ``running`` (A,).
 
     Exponentials are taken of differences to the largest term only, as in `_kernels.lattice`.
     """
@@ -60,7 +60,7 @@ def forward(first: Array, source: Array, score: Array) -> tuple[Array, Array]:
 
 @kernel
 def count_up_to(first: Array, source: Array, limit: int) -> Any:
-    """Number of paths, or ``limit`` if there are more."""
+    """Count paths up to ``limit``."""
     n = len(first) - 2
     count = np.zeros(n + 1, dtype=np.int64)
     count[0] = 1
@@ -68,7 +68,7 @@ def count_up_to(first: Array, source: Array, limit: int) -> Any:
         total = 0
         for a in range(first[i], first[i + 1]):
             total += count[source[a]]
-        if total >= limit:  # each of them goes on to the end in some way
+        if total >= limit:  # each of them continues to the end
             return limit
         count[i] = total
     return count[n]
@@ -76,10 +76,10 @@ def count_up_to(first: Array, source: Array, limit: int) -> Any:
 
 @kernel
 def guard(first: Array, source: Array, score: Array, log_forward: Array, path: Array) -> tuple[Array, Array, Array]:
-    """Arrays with which the kernels avoid one path.
+    """Build the arrays with which kernels avoid one path.
 
-    Gives ``avoided`` (n+1,); ``guarded`` (A,); and ``log_rest`` (n+1,), log probability that not all of the rest
-    follows the path, at its positions. It is a sum of what leaves the path, never 1 minus what follows it.
+    Returns ``avoided`` (n+1,); ``guarded`` (A,); and ``log_rest`` (n+1,), log probability that not all of the rest
+    follows the path, at its positions. It is a sum over paths that leave it, never 1 minus the rest of the path.
     """
     n = len(first) - 2
     avoided = np.full(n + 1, -1, dtype=np.int64)
@@ -124,7 +124,7 @@ def _draw(
     state: Array,
     row: Array,
 ) -> tuple[int, float]:
-    """One path into the end of ``row`` (n,): where it begins there, and its score.
+    """Sample a path into the end of ``row`` (n,); return its start in the row, and its score.
 
     Nothing is avoided if ``avoided`` is empty.
     """
@@ -159,7 +159,7 @@ def draw(
     seed: int,
     stream: int,
 ) -> tuple[Array, Array, Array]:
-    """``k`` independent paths: arcs (T,) int32, bounds (k+1,), sums of scores (k,)."""
+    """Sample ``k`` independent paths: arcs (T,) int32, bounds (k+1,), sums of scores (k,)."""
     n = len(first) - 2
     state = seeded(seed, stream)
     row = np.empty(n, dtype=np.int32)
@@ -177,7 +177,7 @@ def draw(
 
 @kernel
 def draw_any(first: Array, source: Array, score: Array, k: int, seed: int, stream: int) -> tuple[Array, Array, Array]:
-    """``forward`` and ``draw`` in one, no path avoided, with scores less log Z: for short texts a call costs most."""
+    """Run ``forward`` and ``draw`` in one call, avoiding no path, with scores less log Z; fast on short texts."""
     log, running = forward(first, source, score)
     arcs, bounds, totals = draw(
         first, source, score, running, np.empty(0), np.empty(0, dtype=np.int64), k, seed, stream
@@ -187,7 +187,7 @@ def draw_any(first: Array, source: Array, score: Array, k: int, seed: int, strea
 
 @kernel
 def _same(store: Array, low: int, high: int, row: Array, at: int) -> bool:
-    """Return True if a path in ``store`` is that at the end of ``row``."""
+    """Return True if a path in ``store`` equals the path at the end of ``row``."""
     if high - low != len(row) - at:
         return False
     i = 0
@@ -208,9 +208,9 @@ def race(
     seed: int,
     stream: int,
 ) -> tuple[Array, Array, Array, float]:
-    """Draw with replacement, at times of a Poisson process, until ``k`` + 1 different paths have come.
+    """Sample with replacement, at times of a Poisson process, until ``k`` + 1 different paths have occurred.
 
-    Gives the first ``k`` as in `draw`, and the time of the last. There must be more than ``k`` paths.
+    Returns the first ``k`` as in `draw`, and the time of the last. There must be more than ``k`` paths.
     """
     n = len(first) - 2
     state = seeded(seed, stream)

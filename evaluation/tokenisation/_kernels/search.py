@@ -2,9 +2,9 @@
 
 Arcs are sorted by end, those that end at i are ``first[i]`` to ``first[i + 1] - 1``, and start at ``source``. A set of
 paths is an end of a path, from a position to the right; its key is the largest among its paths. A set is split by
-walking to 0 along the path that has the key: at every position passed, each other arc begins a set of its own. Sets
-wait in a heap, and only such as have a key among the ``k`` largest seen: each key belongs to a path of its own, so that
-no other set holds one of the ``k`` first paths.
+walking to 0 along the path that has the key: at every position passed, each other arc begins a new set. Sets
+wait in a heap if their key is among the ``k`` largest so far: different keys belong to different paths, so
+no other set contains one of the first ``k`` paths.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from truesource.grammar._kernels.kernel import copy, kernel, room
 
 Array = Any  # numpy arrays; element types are in the docstrings
 
-_ROUNDING = 1e-14  #: of a difference of running sums, next to the whole
+_ROUNDING = 1e-14  #: rounding error of a difference of running sums, relative to the whole
 
 
 @kernel
@@ -58,7 +58,7 @@ def _down(keys: Array, slots: Array, size: int, key: float, slot: int) -> None:
 
 @kernel
 def _admit(kept: Array, numbers: Array, n_kept: int, k: int, key: float) -> tuple[int, float]:
-    """Note a key among the ``k`` largest, a heap of their negatives; how many there are, and what a key must exceed."""
+    """Add a key to the heap of the ``k`` largest, as negatives; return its size, and the lower limit of keys."""
     if n_kept < k:
         _up(kept, numbers, n_kept, -key, 0)
         n_kept += 1
@@ -69,7 +69,7 @@ def _admit(kept: Array, numbers: Array, n_kept: int, k: int, key: float) -> tupl
 
 @kernel
 def _prune(keys: Array, slots: Array, size: int, free: Array, limit: float) -> tuple[int, int]:
-    """Drop the items of a heap below ``limit``; how many are left, and how many ``free`` slots there are then."""
+    """Drop the items of a heap below ``limit``; return the numbers of remaining items and of ``free`` slots."""
     left, n_free = 0, 0
     for i in range(size):
         key, slot = keys[i], slots[i]
@@ -84,7 +84,7 @@ def _prune(keys: Array, slots: Array, size: int, free: Array, limit: float) -> t
 
 @kernel
 def _write(store: Array, bounds: Array, s: int, row: Array, at: int, arc: int, other: int, shared: int) -> None:
-    """Path ``s``: what ``row`` holds from ``at`` on, ``arc``, and the last ``shared`` arcs of path ``other``."""
+    """Write path ``s``: arcs of ``row`` from ``at``, then ``arc``, then the last ``shared`` arcs of ``other``."""
     used, own = bounds[s], len(row) - at
     copy(store, used, row, at, len(row))
     if arc >= 0:
@@ -95,11 +95,11 @@ def _write(store: Array, bounds: Array, s: int, row: Array, at: int, arc: int, o
 
 @kernel
 def n_best(first: Array, source: Array, score: Array, k: int) -> tuple[Array, Array, Array]:
-    """The ``k`` paths of the largest sums of scores, of at least ``k``: arcs (T,) int32, bounds (k+1,), sums (k,).
+    """Find the ``k`` paths with the largest sums, of at least ``k``: arcs (T,) int32, bounds (k+1,), sums (k,).
 
-    The key of a set is minus its losses: what each arc that is not the best at its end stays below that one. The first
-    path is that of `sums.best`. Of sets with equal keys those found first come first (a slot in the heap is
-    its number plus ``capacity`` times how many sets came before), so that the order does not depend on ``k``.
+    The key of a set is minus its losses: by how much each arc is below the best arc at its end. The first
+    path is the result of `sums.best`. Of sets with equal keys, earlier ones come first (a slot in the heap is
+    its number plus ``capacity`` times the number of earlier sets), so that the order does not depend on ``k``.
     """
     n = len(first) - 2
     best = np.empty(n + 1)
@@ -193,12 +193,12 @@ def top_down(
     k: int,
     state: Array,
 ) -> tuple[Array, Array, Array, float]:
-    """The ``k`` paths that come first when each path comes at an exponential time whose rate is its probability.
+    """Sample the first ``k`` paths, if each path arrives at an exponential time whose rate is its probability.
 
-    Gives them as in `n_best`, first come first, their sums being sums of scores; and - log of the time of the next.
+    Returns them as in `n_best`, in order of arrival, with sums of scores; and - log of the time of the next.
     There must be more than ``k`` paths. The key of a set is - log of the time t of its first path. The arc of that path
-    is drawn as for any path; the first path through another arc, of a set with probability p, comes an Exp(1) / p after
-    t, since such times have no memory.
+    is sampled as for any path; the first path through another arc, of a set with probability p, arrives Exp(1) / p
+    after t, since such times have no memory.
     """
     n = len(first) - 2
     most = k + 1

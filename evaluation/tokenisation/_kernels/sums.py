@@ -1,9 +1,9 @@
 """Kernels: sums over the paths of lattices.
 
-Positions of several texts written one after the other are told apart by ``bounds`` (K+1,): no arc crosses a bound.
+Positions of several concatenated texts are separated by ``bounds`` (K+1,): no arc crosses a bound.
 
-Sums over paths stay logarithms, and exponentials are taken of differences to the largest term only: where one arc ends,
-which is at a third of all positions, nothing is taken at all, and no score is too small. `partition_entropy` takes all
+Sums over paths stay logarithms, and exponentials are taken only of differences to the largest term: where one arc ends,
+which is at a third of all positions, no exponential is needed, and no score is too small. `partition_entropy` takes all
 exponentials at once instead.
 """
 
@@ -15,8 +15,8 @@ import numpy as np
 
 from truesource.grammar._kernels.kernel import kernel
 
-MOST = 2**62  #: counts stop there
-LARGE, TOO_LARGE = 2.0**200, 2.0**900  #: masses begin anew; are given up for logarithms
+MOST = 2**62  #: maximum count
+LARGE, TOO_LARGE = 2.0**200, 2.0**900  #: masses restart at the first; beyond the second, logarithms are used
 SHIFT = 1.5 * 2.0**52
 LOG2_E = 1.4426950408889634
 LN_2_HIGH, LN_2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10  #: their sum is ln 2; the first ends in zeros
@@ -24,7 +24,7 @@ LN_2_HIGH, LN_2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10  #: th
 
 @kernel(inline="always")
 def _best_arc(first, source, score, b, log, i):
-    """The arc with the largest term of those that end at i, the first of equal ones, and its term."""
+    """Find the arc with the largest term of those that end at i, the first of equal ones, and its term."""
     best, top = first[i], -np.inf
     for w in range(first[i], first[i + 1]):
         term = log[source[w]] + b * score[w]
@@ -54,9 +54,9 @@ def _forward(first, source, score, b, low, high, log):
 
 @kernel
 def _forward_entropy(first, source, score, b, low, high, log, entropy):
-    """Sum as `_forward`, and the entropy of the paths from ``low`` to each position (Cao & Rimell 2021, algorithm 1).
+    """Sum like `_forward`, and compute entropies of paths from ``low`` (Cao & Rimell 2021, algorithm 1).
 
-    All terms are positive: that of the largest arc is ln(1 + rest), that of another the same and what it lacks.
+    All terms are positive: for the largest arc ln(1 + rest), for another arc the same plus its deficit.
     """
     log[low] = 0.0
     entropy[low] = 0.0
@@ -85,7 +85,7 @@ def _forward_entropy(first, source, score, b, low, high, log, entropy):
 
 @kernel
 def _backward(first, source, score, b, low, high, log, mass, marginal):
-    """Share out mass[high] over the arcs between ``low`` and ``high``; ``mass`` (n+1,) is 0 at all other positions."""
+    """Distribute mass[high] over the arcs between ``low`` and ``high``; ``mass`` (n+1,) is 0 at all other positions."""
     for i in range(high, low, -1):
         begin, end = first[i], first[i + 1]
         if end - begin == 1:
@@ -104,7 +104,7 @@ def _backward(first, source, score, b, low, high, log, mass, marginal):
 
 @kernel
 def forward(first, source, score, b):
-    """(n+1,) ln of the sum over paths from 0; -inf at positions on no path."""
+    """Compute ln of the sum over paths from 0, (n+1,); -inf at positions on no path."""
     n = len(first) - 2
     log = np.empty(n + 1)
     _forward(first, source, score, b, 0, n, log)
@@ -144,11 +144,11 @@ def _is_met(first, source, i, last):
 
 @kernel
 def partition_entropy(first, source, score, b):
-    """Log Z_b and the entropy of the paths.
+    """Compute log Z_b and the entropy of the paths.
 
-    First the largest sums, and what each arc lacks to them; then the sums over paths in units of the largest, which
-    are 1 or more, and in the same units of what the paths lack: log Z_b is the largest sum and log(mass), the entropy
-    log(mass) + cost/mass. Where masses grow, they begin anew at the next position at which all paths meet.
+    First the largest sums and the deficits of arcs; then the sums over paths in units of the largest, which
+    are 1 or more, and the deficits of paths in the same units: log Z_b is the largest sum plus log(mass), the entropy
+    log(mass) + cost/mass. If masses become large, they restart at the next position at which all paths meet.
     """
     n = len(first) - 2
     best, mass, cost = np.empty(n + 1), np.empty(n + 1), np.empty(n + 1)
@@ -193,7 +193,7 @@ def partition_entropy(first, source, score, b):
 
 @kernel
 def marginals(first, source, score, b, bounds, weight):
-    """(A,) in how many paths each arc is expected where ``weight[k]`` are drawn from text k; (K,) ln Z_b."""
+    """Compute the expected count of each arc, (A,), over ``weight[k]`` sampled paths of text k; ln Z_b, (K,)."""
     n = len(first) - 2
     log, mass = np.empty(n + 1), np.zeros(n + 1)
     marginal = np.empty(len(source))
@@ -209,7 +209,7 @@ def marginals(first, source, score, b, bounds, weight):
 
 @kernel
 def sums(first, source, score, b, bounds):
-    """Sums of each text: ln Z_b, entropy, ln Z_2b, ln of the number of paths, the number (-1: more than `MOST`)."""
+    """Compute for each text: ln Z_b, entropy, ln Z_2b, ln of the number of paths, the number (-1: more than `MOST`)."""
     n = len(first) - 2
     log, entropy = np.empty(n + 1), np.empty(n + 1)
     found = np.empty((4, len(bounds) - 1))
@@ -227,7 +227,7 @@ def sums(first, source, score, b, bounds):
 
 @kernel
 def counts(first, source, bounds):
-    """(K,) paths through each text; -1 where there are more than `MOST`."""
+    """Count the paths through each text, (K,); -1 if there are more than `MOST`."""
     number = np.zeros(len(first) - 1, dtype=np.int64)
     found = np.empty(len(bounds) - 1, dtype=np.int64)
     for k in range(len(bounds) - 1):
@@ -245,7 +245,7 @@ def counts(first, source, bounds):
 
 @kernel
 def best(first, source, score):
-    """Arcs of the path with the largest sum of scores; of equal sums fewer arcs, then the longest last arc."""
+    """Find the path with the largest sum of scores; of equal sums, with fewer arcs, then with the longest last arc."""
     n = len(first) - 2
     log = np.full(n + 1, -np.inf)
     length = np.zeros(n + 1, dtype=np.int64)

@@ -1,12 +1,12 @@
-"""A text in blocks, the likeliest segmentations of each, and how a model goes on through them.
+"""Texts in blocks, the most likely segmentations of each block, and the walk of a model through them.
 
 A block is a word; a word of more than `LONGEST_BLOCK` characters, or a text without white space, is divided into
-several, where the fewest pieces would be divided. A piece may reach over the end of a block: a segmentation
+several blocks, with cuts through as few pieces as possible. A piece may reach over the end of a block: a segmentation
 of the block then ends beyond it, and the next block is entered there, so every segmentation of the text is a
-segmentation of its blocks in exactly one way. Where the lattice factorises at white space no piece reaches over
-(Chirkova et al. 2023 treat that case only).
+segmentation of its blocks in exactly one way. If the lattice factorises at white space, no piece reaches over
+(Chirkova et al. 2023 treat only this case).
 
-Segmentations that are not listed are drawn with known probability (`Tail`): adding one of them with weight 1/q to a
+Unlisted segmentations are sampled with known probability (`Tail`): adding one of them with weight 1/q to a
 list of the best segmentations makes the weighted sum an unbiased estimate of the sum over all segmentations.
 """
 
@@ -30,27 +30,27 @@ from truesource.evaluation.tokenisation.paths import n_best
 from truesource.generator.piece_model import PieceInventory, TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 
-LEAST_MASS = 1e-6  #: of unlisted segmentations; masses are found by subtraction, which leaves some ten digits of this
-ROUNDING = 1e-15  #: what subtraction may leave of a mass, as a share of all that leads to a position
-LONGEST_BLOCK = 20  #: characters
+LEAST_MASS = 1e-6  #: minimum mass of unlisted segmentations, which subtraction computes to some ten digits
+ROUNDING = 1e-15  #: rounding error of subtracted masses, as a share of the mass of all paths to a position
+LONGEST_BLOCK = 20  #: maximum length of a block, characters
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The segmentations of a stretch of text with the largest sums of scores, best first, and the tokeniser's own.
+    """The segmentations of a stretch of text with the largest sums of scores, best first, and the canonical one.
 
-    Its canonical tokenisation takes the place of the last of the best where it is not one of them: it is what a model
-    was trained on, whatever the scores say (those of a BPE vocabulary are fitted ones).
+    If the canonical tokenisation is not one of the best, it replaces the last of them: it is what a model
+    was trained on, whatever the scores (for a BPE vocabulary, they are fitted).
     """
 
-    tokens: tuple[IntArray, ...]  #: (M,) the model's numbers of the pieces of each
-    sizes: IntArray  #: (M,) characters that each segmentation covers; all the same where no piece reaches over the end
-    whole: bool  #: whether every segmentation of the stretch is among them
-    tail: Tail | None  #: draws one of the others; None: there are none, or none are wanted
+    tokens: tuple[IntArray, ...]  #: (M,) token numbers of the pieces of each segmentation
+    sizes: IntArray  #: (M,) characters that each segmentation covers; all equal if no piece reaches over the end
+    whole: bool  #: True if every segmentation of the stretch is listed
+    tail: Tail | None  #: samples one of the others; None: there are none, or they are not requested
 
 
 class Blocks:
-    """The blocks of one document; segmentations are looked for once for each different stretch."""
+    """The blocks of one document; segmentations are computed once for each distinct stretch."""
 
     def __init__(
         self, document: Document, inventory: PieceInventory, settings: EstimatorSettings, *, tail: bool
@@ -59,9 +59,9 @@ class Blocks:
 
         Args:
             document: its lattice gives the segmentations and the scores that rank them.
-            inventory: of the model's tokeniser.
-            settings: ``candidates`` segmentations of a block are listed; tails are drawn at inverse temperature ``b``.
-            tail: whether segmentations that are not listed can be drawn.
+            inventory: inventory of the model's tokeniser.
+            settings: ``candidates`` segmentations of a block are listed; tails use inverse temperature ``b``.
+            tail: True if unlisted segmentations can be sampled.
         """
         self.lattice = document.lattice
         self.ends = block_ends(self.lattice, inventory.marker, marker_ends=inventory.marker_ends)
@@ -70,29 +70,30 @@ class Blocks:
         self._b = settings.b
         self._with_tail = tail
         self._own = document.best
-        self._known: dict[tuple[int, bytes, bytes, bytes], Candidates] = {}
+        self._candidates: dict[tuple[int, bytes, bytes, bytes], Candidates] = {}
         self.stop = arc_ends(self.lattice)  #: (A,) position where each arc of the document ends
         self._reach = int((self.stop - self.lattice.source).max(initial=0))
 
     def candidates(self, entry: int, end: int) -> Candidates:
-        """Segmentations from position ``entry`` to the first position of theirs that is ``end`` or later."""
+        """Return segmentations from position ``entry`` to their first position at or after ``end``."""
         if entry >= end:  # a piece covers all of this block
             return Candidates((np.empty(0, dtype=np.int64),), np.zeros(1, dtype=np.int64), True, None)
         low, high = self.lattice.first[entry + 1], self.lattice.first[min(end + self._reach, self.lattice.n) + 1]
         arcs = np.arange(low, high)
         arcs = arcs[(self.lattice.source[low:high] >= entry) & (self.lattice.source[low:high] < end)]
         source = self.lattice.source[arcs] - entry
-        own = self._canonical(entry, end)
-        key = (end - entry, source.tobytes(), self.lattice.piece[arcs].tobytes(), self.lattice.piece[own].tobytes())
-        if key not in self._known:
-            self._known[key] = self._find(entry, end, arcs, own)
-        return self._known[key]
+        canonical = self._canonical(entry, end)
+        piece = self.lattice.piece
+        key = (end - entry, source.tobytes(), piece[arcs].tobytes(), piece[canonical].tobytes())
+        if key not in self._candidates:
+            self._candidates[key] = self._find(entry, end, arcs, canonical)
+        return self._candidates[key]
 
     def _canonical(self, entry: int, end: int) -> IntArray:
-        """The part of the canonical tokenisation that covers a stretch; empty where no piece of it begins there."""
+        """Return the part of the canonical tokenisation that covers a stretch; empty unless a piece begins there."""
         source = self.lattice.source[self._own]
-        own = self._own[(source >= entry) & (source < end)]
-        return own if len(own) and self.lattice.source[own[0]] == entry else own[:0]
+        stretch_arcs = self._own[(source >= entry) & (source < end)]
+        return stretch_arcs if len(stretch_arcs) and self.lattice.source[stretch_arcs[0]] == entry else stretch_arcs[:0]
 
     def _find(self, entry: int, end: int, arcs: IntArray, canonical: IntArray) -> Candidates:
         stretch, arcs = _stretch(self.lattice, self.stop, entry, end, arcs)
@@ -111,7 +112,7 @@ class Blocks:
 
 
 def word_ends(spelling: str, marker: str, *, marker_ends: bool) -> list[int]:
-    """Positions between words, and the end of the text; a run of markers is one."""
+    """Return positions between words, and the end of the text; a run of markers counts once."""
     marked = np.array([character == marker for character in spelling])
     if marker_ends:
         inner = np.flatnonzero(marked[:-1] & ~marked[1:]) + 1
@@ -121,8 +122,8 @@ def word_ends(spelling: str, marker: str, *, marker_ends: bool) -> list[int]:
 
 
 def block_ends(lattice: Lattice, marker: str, *, marker_ends: bool) -> list[int]:
-    """Positions where the blocks of a text end."""
-    over = np.zeros(lattice.n + 1, dtype=np.int64)  # arcs that begin before a position and end after it
+    """Return positions where the blocks of a text end."""
+    over = np.zeros(lattice.n + 1, dtype=np.int64)  # number of arcs that begin before a position and end after it
     np.add.at(over, lattice.source + 1, 1)
     np.add.at(over, arc_ends(lattice), -1)
     over = np.cumsum(over)
@@ -138,18 +139,18 @@ def block_ends(lattice: Lattice, marker: str, *, marker_ends: bool) -> list[int]
 
 
 def _stretch(lattice: Lattice, stop: IntArray, entry: int, end: int, arcs: IntArray) -> tuple[Lattice, IntArray]:
-    """A lattice of what lies between two positions, and the number of each of its arcs in the whole.
+    """Build the lattice between two positions, and the numbers of its arcs in the whole lattice.
 
-    Arcs that reach over ``end`` end there; those that no path from ``entry`` comes to are left out.
+    Arcs that reach over ``end`` end there; arcs that no path from ``entry`` reaches are removed.
     """
     reached = np.zeros(lattice.n + 1, dtype=bool)
     reached[entry] = True
-    kept = []
-    for arc in arcs.tolist():  # by end, so all arcs into a position come before those out of it
+    reachable = []
+    for arc in arcs.tolist():  # by end, so all arcs into a position come before the arcs out of it
         if reached[lattice.source[arc]]:
             reached[stop[arc]] = True
-            kept.append(arc)
-    arcs = np.array(kept, dtype=np.int64)
+            reachable.append(arc)
+    arcs = np.array(reachable, dtype=np.int64)
     cut_off = np.minimum(stop[arcs], end)
     order = np.lexsort((lattice.source[arcs], cut_off))
     arcs, cut_off = arcs[order], cut_off[order]
@@ -165,7 +166,7 @@ def _stretch(lattice: Lattice, stop: IntArray, entry: int, end: int, arcs: IntAr
 
 
 class _Fork(NamedTuple):
-    """Arcs that can be drawn at one position, given those drawn right of it."""
+    """The arcs that can be sampled at one position, given the sampled arcs to its right."""
 
     arcs: IntArray  #: (D,)
     cumulative: FloatArray  #: (D,) the last is 1
@@ -173,40 +174,40 @@ class _Fork(NamedTuple):
 
 
 class SampledSegmentation(NamedTuple):
-    """One segmentation."""
+    """A sampled segmentation."""
 
-    tokens: IntArray  #: the model's numbers of its pieces
+    tokens: IntArray  #: token numbers of its pieces
     size: int  #: characters that it covers
-    log_q: float  #: log probability of being drawn, nats
+    log_q: float  #: log probability of being sampled, nats
 
 
 class Tail:
-    """Draws a segmentation in proportion to Q_b among those that are not listed.
+    """A sampler of unlisted segmentations in proportion to Q_b.
 
-    Backward sampling in which the mass of the listed segmentations that agree with what was drawn so far is taken away
-    from each arc (with one listed segmentation this is the flagged backward pass). Where unlisted segmentations have
-    hardly any mass, b is halved until they have. Exact counts of segmentations say which arcs are left, so every
-    unlisted segmentation can be drawn.
+    Backward sampling that subtracts from each arc the mass of the listed segmentations that agree with the arcs sampled
+    so far (with one listed segmentation, this is the flagged backward pass). If unlisted segmentations have
+    hardly any mass, b is halved until they do. Exact counts of segmentations show which arcs remain, so every
+    unlisted segmentation can be sampled.
     """
 
     def __init__(
         self, lattice: Lattice, listed: Sequence[NDArray[np.integer]], b: float, ids: IntArray, stop: IntArray
     ) -> None:
-        """Prepare to draw.
+        """Prepare to sample.
 
         Args:
-            lattice: of the stretch of text.
-            listed: arcs of the segmentations that are never drawn; not all of the lattice's.
+            lattice: lattice of the stretch of text.
+            listed: arcs of the listed segmentations, which are never sampled; not all segmentations of the lattice.
             b: inverse temperature.
-            ids: (A,) the model's number of each arc's piece.
-            stop: (A,) characters from the beginning of the stretch to where each arc's piece ends.
+            ids: token number of each arc's piece, (A,).
+            stop: characters from the beginning of the stretch to the end of each arc's piece, (A,).
         """
         self._lattice, self._ids, self._stop = lattice, ids, stop
         self._listed = [cut.tolist() for cut in listed]
         self._counts = _path_counts(lattice)
         self._b = b
         self._prepare()
-        self.mass = math.exp(self._log_unlisted())  #: share of Q_b that is not listed, 0 to 1
+        self.mass = math.exp(self._log_unlisted())  #: unlisted share of Q_b, 0 to 1
         while self._log_unlisted() < math.log(LEAST_MASS):
             self._b /= 2.0
             self._prepare()
@@ -218,14 +219,14 @@ class Tail:
         self._sums = [np.cumsum(scores[cut]) for cut in self._listed]
 
     def _log_unlisted(self) -> float:
-        """Log of the share of unlisted segmentations."""
+        """Compute the log of the share of unlisted segmentations."""
         left = -math.expm1(float(logsumexp([sums[-1] for sums in self._sums])) - self._forward[-1])
         return math.log(left) if left > 0.0 else -math.inf
 
     def draw(self, rng: np.random.Generator) -> SampledSegmentation:
-        """One segmentation."""
+        """Sample one segmentation."""
         at, depth, log_q = self._lattice.n, 0, 0.0
-        agreeing = tuple(range(len(self._listed)))  # listed segmentations with all of the arcs drawn so far
+        agreeing = tuple(range(len(self._listed)))  # listed segmentations with all arcs sampled so far
         arcs: list[int] = []
         while at > 0:
             fork = self._fork(at, depth, agreeing)
@@ -258,7 +259,7 @@ class Tail:
 
 
 def _path_counts(lattice: Lattice) -> list[int]:
-    """Numbers of paths to each position, of any size."""
+    """Count the paths to each position, in integers of any size."""
     counts = [1]
     sources = lattice.source.tolist()
     for at in range(1, lattice.n + 1):
@@ -268,58 +269,58 @@ def _path_counts(lattice: Lattice) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Moves:
-    """R ways to go on through one block from P places; equal places share theirs, but for those drawn from tails."""
+    """The R segmentations of one block from P states; equal states share them, except those sampled from tails."""
 
-    rows: IntArray  #: (P, M) the ways from each place, as numbers below R; -1 after the last
-    log_p: FloatArray  #: (R,) log P(the segmentation of the block | what was read before), nats
-    log_q: FloatArray  #: (R,) log probability of having been drawn; 0 for a listed segmentation
+    rows: IntArray  #: (P, M) segmentations from each state, as numbers below R; -1 after the last
+    log_p: FloatArray  #: (R,) log P(the segmentation of the block | the text before), nats
+    log_q: FloatArray  #: (R,) log probability of being sampled; 0 for a listed segmentation
     cut: IntArray  #: (R,) equal numbers: the same pieces
     before: IntArray  #: (R,) context before the last piece
-    token: IntArray  #: (R,) the last piece; -1 where a piece that was read earlier covers the block
+    token: IntArray  #: (R,) the last piece; -1 if an earlier piece covers the block
     position: IntArray  #: (R,) where the segmentation ends: the end of the block, or after it
 
     @property
     def log_weights(self) -> FloatArray:
-        """(P, M) log of P over the probability of having been drawn; -inf after the last."""
+        """Log of P over the probability of being sampled, (P, M); -inf after the last."""
         return np.where(self.rows >= 0, (self.log_p - self.log_q)[self.rows], -math.inf)
 
 
 class BlockWalk:
-    """Reads one document with a model, block after block, by many segmentations at once."""
+    """A reader of one document with a model, block after block, by many segmentations at once."""
 
     def __init__(self, model: TokenisedModel, document: Document, settings: EstimatorSettings, *, tail: bool) -> None:
         """Prepare to read.
 
         Args:
-            model: read through its scorer.
+            model: model, read through its scorer.
             document: the text.
-            settings: ``candidates``, and ``b`` of the tails.
-            tail: whether segmentations that are not listed may be drawn.
+            settings: ``candidates``, and ``b`` for the tails.
+            tail: True if unlisted segmentations may be sampled.
 
         Raises:
             InputError: the model's window is too short for the canonical tokenisation.
         """
         self.scorer = reader(model, document)
         self.blocks = Blocks(document, model.pieces.inventory, settings, tail=tail)
-        self.whole = True  #: whether no segmentation of any block met so far was left out
-        self.unlisted = 0.0  #: sum over blocks of the squared shares of Q_b that are not listed
+        self.whole = True  #: True if no segmentation of any block so far was excluded
+        self.unlisted = 0.0  #: sum over blocks of the squared unlisted shares of Q_b
         self.scored = 0  #: segmentations of blocks scored, each in its context
 
     def moves(self, context: IntArray, position: IntArray, end: int, rng: np.random.Generator | None = None) -> Moves:
-        """The ways through the block that ends at ``end``.
+        """Extend segmentations through the block that ends at ``end``.
 
         Args:
-            context: (P,) of each place.
-            position: (P,) characters read.
-            end: of the block.
-            rng: draws one unlisted segmentation for each place that has some; None: only listed segmentations.
+            context: context of each state, (P,).
+            position: characters read, (P,).
+            end: end of the block.
+            rng: samples one unlisted segmentation for each state that has some; None: only listed segmentations.
 
         Raises:
-            InputError: the probability of a segmentation is no number.
+            InputError: the probability of a segmentation is not a number.
         """
         places, of = unique_pairs(context, position)
-        known = {entry: self.blocks.candidates(entry, end) for entry in np.unique(position).tolist()}
-        lists: list[Candidates] = [known[entry] for entry in places[:, 1].tolist()]
+        candidates_at = {entry: self.blocks.candidates(entry, end) for entry in np.unique(position).tolist()}
+        lists: list[Candidates] = [candidates_at[entry] for entry in places[:, 1].tolist()]
         counts = np.array([len(listed.sizes) for listed in lists])
         self.whole &= all(listed.whole for listed in lists)
         self.unlisted += max(listed.tail.mass if listed.tail else 0.0 for listed in lists) ** 2
@@ -332,17 +333,18 @@ class BlockWalk:
         rows = np.where(column < counts[:, None], (np.cumsum(counts) - counts)[:, None] + column, -1)[of]
         log_q = np.zeros(len(cuts))
         if rng is not None:
-            drawing = np.flatnonzero([known[entry].tail is not None for entry in position.tolist()])
-            drawn = [tail.draw(rng) for entry in position[drawing].tolist() if (tail := known[entry].tail) is not None]
+            tails = [candidates_at[entry].tail for entry in position.tolist()]
+            drawing = np.flatnonzero([tail is not None for tail in tails])
+            sampled = [tail.draw(rng) for tail in tails if tail is not None]
             extra = np.full((len(context), 1), -1, dtype=np.int64)
             extra[drawing, 0] = len(cuts) + np.arange(len(drawing))
             rows = np.hstack([rows, extra])
             start = np.concatenate([start, context[drawing]])
             position_after = np.concatenate(
-                [position_after, position[drawing] + np.array([d.size for d in drawn], int)]
+                [position_after, position[drawing] + np.array([d.size for d in sampled], int)]
             )
-            log_q = np.concatenate([log_q, [d.log_q for d in drawn]])
-            cuts += [d.tokens for d in drawn]
+            log_q = np.concatenate([log_q, [d.log_q for d in sampled]])
+            cuts += [d.tokens for d in sampled]
         tokens = _padded(cuts)
         log_p, before = self._score(start, tokens)
         self.scored += len(log_p)
@@ -352,7 +354,7 @@ class BlockWalk:
         return Moves(rows=rows, log_p=log_p, log_q=log_q, cut=cut, before=before, token=last, position=position_after)
 
     def advance(self, moves: Moves, rows: IntArray) -> IntArray:
-        """(K,) contexts after some ways, given by number; all contexts but these are forgotten."""
+        """Return the contexts after segmentations given by number, (K,); all other contexts are forgotten."""
         context = moves.before[rows].copy()
         on = np.flatnonzero(moves.token[rows] >= 0)
         context[on] = extend(self.scorer, context[on], moves.token[rows][on])
@@ -360,13 +362,13 @@ class BlockWalk:
         return context
 
     def score_ends(self, context: IntArray) -> FloatArray:
-        """(K,) log probability that the text ends after each context, nats."""
+        """Compute the log probability that the text ends after each context, (K,) nats."""
         log_p = self.scorer.log_end(context) if len(context) else np.empty(0)
         check_numbers(log_p)
         return log_p
 
     def _score(self, context: IntArray, tokens: IntArray) -> tuple[FloatArray, IntArray]:
-        """Log P of each row, (R,), and the context before its last piece; each common beginning is run once."""
+        """Compute log P of each row, (R,), and the context before its last piece; common prefixes run once."""
         log_p = np.zeros(len(tokens))
         here = context.copy()
         for depth in range(tokens.shape[1]):
@@ -379,7 +381,7 @@ class BlockWalk:
 
 
 def _padded(cuts: list[IntArray]) -> IntArray:
-    """(R, L) rows; -1 after the last piece of each."""
+    """Pad rows to (R, L) with -1."""
     lengths = np.array([len(cut) for cut in cuts])
     tokens = np.full((len(cuts), lengths.max()), -1, dtype=np.int64)
     tokens[np.arange(lengths.max()) < lengths[:, None]] = np.concatenate(cuts)

@@ -1,8 +1,8 @@
-"""The exact probability of a text, or certain bounds of it: a forward pass over its positions, with contexts as states.
+"""Exact probability of a text, or certain bounds, by a forward pass over positions with contexts as states.
 
-Models of finite memory come to the same context by many segmentations, and the pass is the product of lattice and
-automaton. Networks never do, and the pass enumerates the segmentations, each common beginning once. `bracket` leaves
-improbable beginnings out.
+Models of finite memory reach the same context by many segmentations, and the pass is the product of lattice and
+automaton. Networks never do, and the pass enumerates the segmentations, each common prefix once. `bracket` skips
+improbable prefixes.
 """
 
 from __future__ import annotations
@@ -22,53 +22,53 @@ from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 
 CHUNK = 1024  #: pairs of a context and an arc in one call of the model
-FORGET = 1024  #: new contexts after which those no longer needed are forgotten
-PROBE = 12  #: pieces after which a model of finite memory is expected to have forgotten where it began
+FORGET = 1024  #: number of new contexts after which unused contexts are forgotten
+PROBE = 12  #: number of pieces after which a model of finite memory has forgotten the first one
 
 
 @dataclass(frozen=True)
 class States:
-    """Contexts at one position, and the sum over the segmentations that lead there."""
+    """The contexts at one position, and the sums over the segmentations that lead there."""
 
     context: IntArray  #: (R,)
-    log_p: FloatArray  #: (R,) of the text so far, summed over the segmentations that lead here
+    log_p: FloatArray  #: (R,) log probability of the text so far, summed over segmentations
 
     @classmethod
     def joined(cls, parts: Sequence[States]) -> States:
-        """Several sets as one, equal contexts made one."""
+        """Join several sets of states, and merge equal contexts."""
         context = np.concatenate([np.empty(0, np.int64), *(part.context for part in parts)])
         log_p = np.concatenate([np.empty(0), *(part.log_p for part in parts)])
         different, group = np.unique(context, return_inverse=True)
         if len(different) == len(context):
             return cls(context, log_p)
-        order = np.lexsort((-log_p, group))  # the likeliest of each group first
+        order = np.lexsort((-log_p, group))  # the most likely of each group first
         starts = np.flatnonzero(np.diff(group[order], prepend=-1))
         top = log_p[order[starts]]
         weight = np.exp(log_p[order] - np.repeat(top, np.diff(np.append(starts, len(order)))))
         return cls(different, top + np.log(np.add.reduceat(weight, starts)))
 
     def where(self, which: BoolArray) -> States:
-        """Some of the states."""
+        """Select states."""
         return States(self.context[which], self.log_p[which])
 
 
 class Budget:
-    """Probability of beginnings that may be left, and what was lost."""
+    """The probability of prefixes that may be skipped, and of lost prefixes."""
 
     def __init__(self, spare: float) -> None:
-        self._spare = spare  # log of all of it, nats; -inf: none
-        self._left = 1.0  # of it
+        self._spare = spare  # log of the whole budget, nats; -inf: none
+        self._left = 1.0  # remaining share of the budget
         self.log_dropped = -math.inf
 
     def lose(self, log_p: FloatArray) -> None:
-        """Count beginnings that cannot be followed, whatever they would cost."""
+        """Count prefixes that cannot be extended, whatever their probability."""
         self.log_dropped = float(np.logaddexp.reduce(np.append(log_p, self.log_dropped)))
 
     def keeps(self, log_p: FloatArray, share: float) -> IntArray:
-        """Numbers of the beginnings to follow; the least probable are left, to a share of what there is to spend."""
+        """Return numbers of the prefixes to extend; skip the least probable, up to a share of the budget."""
         order = np.argsort(log_p, kind="stable")
         log_p = log_p[order]
-        at = int(np.searchsorted(log_p, -math.inf, side="right"))  # impossible ones cost nothing
+        at = int(np.searchsorted(log_p, -math.inf, side="right"))  # impossible prefixes cost nothing
         if self._spare > -math.inf and self._left > 0.0 and at < len(log_p):
             mass = np.logaddexp.accumulate(log_p[at:])
             more = int(np.searchsorted(mass, self._spare + math.log(self._left * share), side="right"))
@@ -88,22 +88,22 @@ class TooManyContextsError(InputError):
 
 @dataclass(frozen=True, kw_only=True)
 class ExactSum:
-    """Results of one pass over all segmentations of a text."""
+    """The results of one pass over all segmentations of a text."""
 
-    log_p: float = -math.inf  #: log of the sum of P over all segmentations, nats; -inf where all have probability zero
-    #: log of the P of the beginnings that were not followed to the end, nats; -inf: all were
+    log_p: float = -math.inf  #: log of the sum of P over all segmentations, nats; -inf if all have probability zero
+    #: log of P of the prefixes that were not extended to the end, nats; -inf: all were
     log_dropped: float = -math.inf
     contexts: int  #: pairs of a position and a context that were visited, the empty text included
     steps: int  #: token-steps of the model
 
     @property
     def log_upper(self) -> float:
-        """Certainly at least log P(D): no segmentation is more probable than its beginning, nats."""
+        """Upper bound of log P(D), nats: no segmentation is more probable than its prefix."""
         return float(np.logaddexp(self.log_p, self.log_dropped))
 
 
 def exact(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
-    """Log P(D) by a sum over all segmentations; a lower bound where some do not fit the model's window.
+    """Compute log P(D) by a sum over all segmentations; a lower bound if some do not fit the model's window.
 
     Raises:
         InputError: the model's window is too short for the canonical tokenisation, or there are too many contexts.
@@ -112,7 +112,7 @@ def exact(model: TokenisedModel, document: Document, settings: EstimatorSettings
 
 
 def of_sum(name: str, total: ExactSum) -> Estimate:
-    """The estimate from a sum: exact, or between two bounds where some beginnings were not followed to the end."""
+    """Return the estimate from a sum: exact, or between two bounds if some prefixes were not extended."""
     whole = total.log_dropped == -math.inf
     return Estimate(
         estimator=name,
@@ -127,7 +127,7 @@ def of_sum(name: str, total: ExactSum) -> Estimate:
 
 
 def count_prefixes(lattice: Lattice, most: int | None = None) -> int:
-    """Different prefixes of segmentations, the empty one and whole ones included; counting stops beyond ``most``."""
+    """Count distinct prefixes of segmentations, including the empty and complete ones, up to ``most``."""
     counts = [1]
     total = 1
     source, first = lattice.source.tolist(), lattice.first.tolist()
@@ -140,19 +140,19 @@ def count_prefixes(lattice: Lattice, most: int | None = None) -> int:
 
 
 def exact_sum(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> ExactSum:
-    """Sum of P over all segmentations of a text that fit the model's window.
+    """Sum P over all segmentations of a text that fit the model's window.
 
-    The P of the beginnings that fill the window before the text is over is ``log_dropped``.
+    ``log_dropped`` is the P of prefixes that fill the window before the end of the text.
 
     Args:
-        model: read through its `incremental_scorer`; contexts that are no longer needed are forgotten.
-        document: with the lattice of its segmentations.
-        settings: ``most_prefixes`` is the most contexts that may be visited.
+        model: model, read through its `incremental_scorer`; unused contexts are forgotten.
+        document: document with the lattice of its segmentations.
+        settings: ``most_prefixes`` is the maximum number of contexts to visit.
 
     Raises:
         InputError: the model's window is too short for the canonical tokenisation, the segmentations have too many
-            contexts (of a model that remembers everything, all counted before it is run), or the model gives a
-            probability that is no number.
+            contexts (for a model of infinite memory, counted before it runs), or the model gives a
+            probability that is not a number.
     """
     _check_prefixes(model, document.lattice, settings)
     return sum_over_contexts(model, document, settings)
@@ -161,7 +161,7 @@ def exact_sum(model: TokenisedModel, document: Document, settings: EstimatorSett
 def sum_over_contexts(
     model: TokenisedModel, document: Document, settings: EstimatorSettings, spare: float = -math.inf
 ) -> ExactSum:
-    """`exact_sum` at a cost found out on the way; beginnings may be left whose P sum to exp(spare) in all, nats."""
+    """Compute `exact_sum` at a cost not known before; skip prefixes of total probability up to exp(spare)."""
     lattice = document.lattice
     scorer = reader(model, document)
     tokens = model.pieces.inventory.ids[lattice.piece]
@@ -173,7 +173,7 @@ def sum_over_contexts(
     waiting: list[list[States]] = [[] for _ in range(lattice.n + 1)]
     waiting[0].append(States(np.array([scorer.begin()]), np.zeros(1)))
     budget = Budget(spare)
-    visited = made = 0
+    visited = n_new = 0
     for position in range(lattice.n + 1):
         states = States.joined(waiting[position])
         waiting[position] = []
@@ -192,15 +192,15 @@ def sum_over_contexts(
         for low in range(0, pairs, CHUNK):
             pair = np.arange(low, min(low + CHUNK, pairs))
             source, arc = pair // len(arcs), arcs[pair % len(arcs)]
-            new, kept = _extended(scorer, states, source, tokens[arc], budget, share)
-            made += len(kept)
-            ends = target[arc[kept]]
+            new, extended = _extended(scorer, states, source, tokens[arc], budget, share)
+            n_new += len(extended)
+            ends = target[arc[extended]]
             for end in np.unique(ends).tolist():
                 waiting[end].append(new.where(ends == end))
-            if made > FORGET:
+            if n_new > FORGET:
                 here = states.context[(low + CHUNK) // len(arcs) :]
                 scorer.keep(np.unique(np.concatenate([here, *(s.context for later in waiting for s in later)])))
-                made = 0
+                n_new = 0
     at_end = np.empty(len(states.context))
     for low in range(0, len(states.context), CHUNK):
         scorer.keep(np.unique(states.context[low:]))
@@ -209,7 +209,7 @@ def sum_over_contexts(
 
 
 def _sum_at_end(states: States, at_end: FloatArray, counts: ExactSum) -> ExactSum:
-    """Add the sum over the states of the last position, each with the log probability that the text ends (R,)."""
+    """Add the sum over the states of the last position, with log probabilities of the end, (R,)."""
     check_numbers(at_end)
     weights = states.log_p + at_end
     return replace(counts, log_p=log_sum(weights[at_end > -math.inf]))
@@ -218,7 +218,7 @@ def _sum_at_end(states: States, at_end: FloatArray, counts: ExactSum) -> ExactSu
 def _in_one_pass(
     scorer: IncrementalScorer, lattice: Lattice, tokens: IntArray, settings: EstimatorSettings
 ) -> ExactSum:
-    """`sum_over_contexts` of a model that passes over a whole lattice by itself."""
+    """Compute `sum_over_contexts` for a model that processes whole lattices."""
     assert isinstance(scorer, LatticeScorer)
     sums = scorer.sum_paths(lattice.source.astype(np.int64), lattice.first, tokens, settings.most_prefixes)
     visited = len(sums.context)
@@ -230,7 +230,7 @@ def _in_one_pass(
 
 
 def remembers_all(model: TokenisedModel) -> bool:
-    """Return True if contexts of a model never become equal: one piece read over and over leads to ever new ones."""
+    """Return True if contexts of a model never become equal: repeating one piece always leads to new contexts."""
     scorer = model.incremental_scorer()
     token = model.pieces.inventory.ids[:1]
     before, context = -1, scorer.begin()
@@ -240,7 +240,7 @@ def remembers_all(model: TokenisedModel) -> bool:
 
 
 def too_many_prefixes(lattice: Lattice, settings: EstimatorSettings) -> bool:
-    """Return True if a model that remembers everything would visit more than ``settings.most_prefixes`` contexts."""
+    """Return True if a model of infinite memory would visit more than ``settings.most_prefixes`` contexts."""
     return count_prefixes(lattice, settings.most_prefixes) > settings.most_prefixes
 
 
@@ -251,7 +251,7 @@ def _check_prefixes(model: TokenisedModel, lattice: Lattice, settings: Estimator
 
 def _too_many(settings: EstimatorSettings) -> TooManyContextsError:
     return TooManyContextsError(
-        f"the segmentations of a text have more than {settings.most_prefixes:,} prefixes, the most that exact"
+        f"the segmentations of a text have more than {settings.most_prefixes:,} prefixes, the maximum that exact"
         " enumeration may visit; use dpf, or divide the text"
     )
 
@@ -259,44 +259,44 @@ def _too_many(settings: EstimatorSettings) -> TooManyContextsError:
 def _extended(
     scorer: IncrementalScorer, states: States, at: IntArray, tokens: IntArray, budget: Budget, share: float
 ) -> tuple[States, IntArray]:
-    """The states that tokens lead to, each from the state beside it, but for improbable ones; numbers of those kept."""
+    """Extend states by tokens, except to improbable prefixes; return the new states and their numbers."""
     step = scorer.log_prob(states.context[at], tokens)
     check_numbers(step)
-    kept = budget.keeps(states.log_p[at] + step, share)
-    at, tokens, step = at[kept], tokens[kept], step[kept]
+    extended = budget.keeps(states.log_p[at] + step, share)
+    at, tokens, step = at[extended], tokens[extended], step[extended]
     context = scorer.extend(states.context[at], tokens) if len(at) else at
-    return States(context, states.log_p[at] + step), kept
+    return States(context, states.log_p[at] + step), extended
 
 
 def bracket(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
-    """Log of the sum of P over the segmentations whose beginnings were followed: a lower bound, with an upper one.
+    """Compute the log of the sum of P over the segmentations with extended prefixes, a lower bound, and an upper bound.
 
     Raises:
-        InputError: as for `bracket_sum`.
+        InputError: see `bracket_sum`.
     """
     return of_sum("bracket", bracket_sum(model, document, settings))
 
 
 def bracket_sum(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> ExactSum:
-    """The pass of `exact_sum` without beginnings that are improbable beside the whole of T*.
+    """Run the pass of `exact_sum` without prefixes that are improbable compared with T*.
 
-    No segmentation is more probable than its beginning, so what was left adds at most the P of the beginnings left.
-    They are chosen so that this sums to at most ``settings.tolerance * P(T*)``: at every position the least probable
-    ones, to an equal share of what there is still to spend. Where the model is sure of its segmentations the pass is
-    far shorter than enumeration, though more so the shorter the text: early in a long one, no beginning is improbable
-    beside T*.
+    No segmentation is more probable than its prefix, so skipped segmentations have at most the P of skipped prefixes.
+    They are chosen so that it sums to at most ``settings.tolerance * P(T*)``: at every position the least probable
+    ones, up to an equal share of the remaining budget. If the model is sure of its segmentations, the pass is
+    far shorter than enumeration, especially for short texts: early in a long text, no prefix is improbable
+    compared with T*.
 
     Args:
-        model: as in `exact_sum`.
-        document: as in `exact_sum`.
-        settings: ``tolerance``, and ``most_prefixes``, the most contexts that may be visited.
+        model: see `exact_sum`.
+        document: see `exact_sum`.
+        settings: ``tolerance``, and ``most_prefixes``, the maximum number of contexts to visit.
 
     Returns:
-        The sum over the segmentations that were followed; with ``log_upper``. If the model gives T*
-        probability zero, all are followed.
+        The sum over the segmentations with extended prefixes, and ``log_upper``. If the model gives T*
+        probability zero, none is skipped.
 
     Raises:
-        InputError: as for `exact_sum`; how many contexts there are is found out on the way.
+        InputError: see `exact_sum`; the number of contexts is not known before the pass.
     """
     likely = score_segmentations(model, document, [document.best])
     if likely.log_lower == -math.inf or settings.tolerance == 0.0:

@@ -22,15 +22,15 @@ from truesource.generator.piece_model import TokenisedModel
 
 
 def guided(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
-    """Log P(D) from ``settings.samples`` independent segmentations, drawn piece by piece.
+    """Estimate log P(D) from ``settings.samples`` independent segmentations, sampled piece by piece.
 
-    The next piece is drawn from the model's own distribution over the pieces with which the text can go on; what the
-    model gives to all of these together is a factor of the sample's weight, and so is the probability that the text
+    The next piece is sampled from the model's distribution over the pieces that can continue the text; the total
+    probability of these pieces is a factor of the sample's weight, and so is the probability that the text
     ends. The mean weight is unbiased. Samples that have read the same pieces are one row of the model's batches.
 
-    A piece that begins the text's word may be a frequent word itself (``the`` of ``theatre``): the model then draws it
-    nearly always, and has hardly any probability for the rest. Well-trained models make the weights so uneven that the
-    logarithm is far too low as a rule; `block_importance` and `particle_filter` look at whole words and are not misled.
+    A prefix of a word may itself be a frequent word (``the`` in ``theatre``): the model then samples it
+    nearly always, and gives little probability to the rest. Well-trained models make the weights so uneven that the
+    logarithm is usually far too low; `block_importance` and `particle_filter` consider whole words and avoid this.
 
     Raises:
         InputError: the model's window is too short for the canonical tokenisation.

@@ -1,12 +1,12 @@
-"""Estimators that score some segmentations of a text: the best ones, draws with replacement, draws without.
+"""Estimators that score segmentations of a text: the best ones, or samples with or without replacement.
 
-After Cao & Rimell (2021), section 3, with the corrections of Kool et al. (2019): draws without replacement need at
-least two, and with T* taken apart the estimate stays unbiased. In all of them T* is the canonical tokenisation.
+After Cao & Rimell (2021), section 3, with the corrections of Kool et al. (2019): samples without replacement need at
+least two, and with T* scored separately the estimate stays unbiased. T* is always the canonical tokenisation.
 
 Segmentations come from all paths of a lattice, or from the consistent ones, which segment all tokens of one word in
-the same way. Q_cons(T) is the product of Q_b(t) over the different words of a text, not over its tokens: so it sums to
-1 over the consistent paths. Their sum P_cons is at most P(D), and is P(D) where no word that has several segmentations
-comes twice. They are the paths of a lattice over the different words written one after the other.
+the same way. Q_cons(T) is the product of Q_b(t) over the word types of a text, not over its tokens: so it sums to
+1 over the consistent paths. Their sum P_cons is at most P(D), and equals P(D) if no word with several segmentations
+is repeated. They are the paths of a lattice over the concatenated word types.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from truesource.grammar.support.errors import InputError
 
 
 class ConsistentPaths:
-    """The consistent paths of one lattice.
+    """The consistent paths of one lattice, which segment equal words alike.
 
-    A word reaches from a marker, or run of markers, to the next (where markers end words, to its end); one at the
-    beginning of a text that has no marker is a word of its own.
+    A word extends from a marker, or run of markers, to the next (if markers end words, to its end); a word at the
+    beginning of a text without a marker is a separate word.
 
     Args:
-        lattice: of a whole text.
-        inventory: its pieces, for their marker.
+        lattice: lattice of a whole text.
+        inventory: inventory of its pieces, for their marker.
 
     Raises:
         InputError: a piece joins two words.
@@ -68,17 +68,17 @@ class ConsistentPaths:
         spelt = [spelling[a:b] for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
         numbers: dict[str, int] = {}
         self._word: IntArray = np.array([numbers.setdefault(word, len(numbers)) for word in spelt], dtype=np.int64)
-        #: the different words, in order of their first tokens
+        #: word types, in order of their first tokens
         self.words = tuple(numbers)
         self._arc = lattice.first[bounds[:-1] + 1]  # (W,) first arc of each token
-        tokens = np.unique(self._word, return_index=True)[1]  # where each word stands first
+        tokens = np.unique(self._word, return_index=True)[1]  # first token of each word type
         arcs = _ranges(self._arc[tokens], np.append(self._arc, len(lattice.source))[tokens + 1])
         lengths = np.diff(bounds)[tokens]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         at = _ranges(bounds[tokens] + 1, bounds[tokens + 1] + 1)  # (n,) position after each character
         first = np.concatenate([[0, 0], np.cumsum(np.diff(lattice.first)[at])])
         moved = np.repeat(starts[:-1] - bounds[tokens], first[starts[1:] + 1] - first[starts[:-1] + 1])
-        #: over the different words, one after the other
+        #: lattice over the concatenated word types
         self.lattice = Lattice(
             "".join(self.words),
             first,
@@ -90,7 +90,7 @@ class ConsistentPaths:
         self._tokens = tokens
 
     def expanded(self, paths: Paths) -> Paths:
-        """Paths of the lattice of different words as paths of the whole text."""
+        """Convert paths of the lattice of word types to paths of the whole text."""
         k, words = len(paths), len(self.words)
         of = np.searchsorted(self._first_arc, paths.arcs, side="right") - 1
         new = np.ones(len(of), dtype=np.bool_)
@@ -106,7 +106,7 @@ class ConsistentPaths:
         return Paths(arcs.astype(np.int32), bounds, paths.log_q)
 
     def reduced(self, path: NDArray[Any]) -> IntArray:
-        """A consistent path of the whole text as one of the lattice of different words.
+        """Convert a consistent path of the whole text to a path of the lattice of word types.
 
         Raises:
             InputError: the path segments one word in two ways.
@@ -123,7 +123,7 @@ class ConsistentPaths:
 
 
 def _ranges(low: IntArray, high: IntArray) -> IntArray:
-    """The numbers from each of ``low`` to below its ``high``, one range after the other."""
+    """Concatenate the ranges from each ``low`` to below its ``high``."""
     sizes = high - low
     ends = np.cumsum(sizes)
     numbers: IntArray = np.repeat(low - (ends - sizes), sizes) + np.arange(ends[-1] if len(ends) else 0)
@@ -131,22 +131,22 @@ def _ranges(low: IntArray, high: IntArray) -> IntArray:
 
 
 class Segmentations:
-    """Segmentations of a document: all paths of its lattice in proportion to exp(b * score), or the consistent ones."""
+    """The segmentations of a document, weighted by exp(b * score): all paths of its lattice, or the consistent ones."""
 
     def __init__(
         self, name: str, model: TokenisedModel, document: Document, settings: EstimatorSettings, *, consistent: bool
     ) -> None:
-        """Find the different words, of consistent ones.
+        """Prepare to sample; for consistent segmentations, find the word types.
 
         Args:
-            name: of the estimator.
-            model: that scores them.
+            name: name of the estimator.
+            model: model that scores the segmentations.
             document: the text.
             settings: ``samples``, ``b``, ``seed``.
-            consistent: whether all tokens of a word are segmented in the same way.
+            consistent: True to segment all tokens of a word type in the same way.
 
         Raises:
-            InputError: a piece joins two words, of consistent ones.
+            InputError: a piece joins two words, for consistent segmentations.
         """
         self.samples = settings.samples
         self.canonical = document.best
@@ -162,22 +162,22 @@ class Segmentations:
 
     @cached_property
     def _all(self) -> bool:
-        """True where every segmentation of the text is among them and fits the model's window."""
+        """True if they include every segmentation of the text, and all fit the model's window."""
         complete = self._words is None or self.n == count_paths(self._document.lattice)
         return complete and every_segmentation_fits(self._model, self._document)
 
     def best(self, k: int) -> Paths:
-        """The k of the largest sums of scores (of the different words), or all."""
+        """Return the k segmentations with the largest sums of scores (of word types), or all."""
         return self._of_text(n_best(self._lattice, k))
 
     def draw(self, k: int, avoid: IntArray | None = None) -> Paths:
-        """Independent draws, none of them the segmentation to avoid."""
+        """Sample independently, never the segmentation to avoid."""
         return self._of_text(sample(self._lattice, k, b=self._b, seed=self._seed, avoid=self._avoided(avoid)))
 
     def draw_distinct(self, k: int, avoid: IntArray | None = None) -> DistinctPaths:
-        """Draws without replacement, none of them the segmentation to avoid."""
-        drawn = sample_distinct(self._lattice, k, b=self._b, seed=self._seed, avoid=self._avoided(avoid))
-        return replace(drawn, paths=self._of_text(drawn.paths))
+        """Sample without replacement, never the segmentation to avoid."""
+        sampled = sample_distinct(self._lattice, k, b=self._b, seed=self._seed, avoid=self._avoided(avoid))
+        return replace(sampled, paths=self._of_text(sampled.paths))
 
     def _of_text(self, paths: Paths) -> Paths:
         return paths if self._words is None else self._words.expanded(paths)
@@ -186,11 +186,11 @@ class Segmentations:
         return path if path is None or self._words is None else self._words.reduced(path)
 
     def score(self, segmentations: Sequence[NDArray[np.integer]]) -> ScoredSegmentations:
-        """Log P of some segmentations."""
+        """Compute log P of segmentations."""
         return score_segmentations(self._model, self._document, segmentations)
 
     def summed(self, scored: ScoredSegmentations, *, complete: bool) -> Estimate:
-        """The estimate from the sum over the different ones, which is exact or a lower bound."""
+        """Return the estimate from the sum over distinct segmentations, exact or a lower bound."""
         exact = complete and self._all
         return Estimate(
             estimator=self._name,
@@ -204,7 +204,7 @@ class Segmentations:
         )
 
     def weighted(self, scored: ScoredSegmentations, weighted: WeightedSum) -> Estimate:
-        """The estimate from weights, unbiased for the sum over all of these segmentations."""
+        """Return the estimate from weights, unbiased for the sum over all of these segmentations."""
         return Estimate(
             estimator=self._name,
             bound="unbiased" if self._all else "part",
@@ -216,24 +216,24 @@ class Segmentations:
 
 
 def nbest(source: Segmentations) -> Estimate:
-    """Log of the sum of P over the ``samples`` best segmentations, T* always among them; a lower bound.
+    """Compute the log of the sum of P over the ``samples`` best segmentations, including T*; a lower bound.
 
-    No draws; independent of b; does not fall when more segmentations are summed. T* takes the place of the last of the
-    best segmentations where it is not one of them (scores that are not the tokeniser's own).
+    It does not sample, does not depend on b, and does not fall with more segmentations. T* replaces the last of the
+    best segmentations if it is not one of them (for scores that do not come from the tokeniser).
     """
     paths = canonical_first(source.canonical, source.best(source.samples).each(), source.samples)
     return source.summed(source.score(paths), complete=source.n <= source.samples)
 
 
 def wr(source: Segmentations) -> Estimate:
-    """Log of the mean of P/Q over ``samples`` independent draws; unbiased in probability."""
+    """Compute the log of the mean of P/Q over ``samples`` independent samples; unbiased in probability."""
     paths = source.draw(source.samples)
     scored = source.score(paths.each())
     return source.weighted(scored, mean_of_weights(scored.log_p - paths.log_q))
 
 
 def wr1(source: Segmentations) -> Estimate:
-    """P(T*) and the mean of P/Q over ``samples`` - 1 samples of the others; unbiased in probability."""
+    """Add P(T*) and the mean of P/Q over ``samples`` - 1 samples of the others; unbiased in probability."""
     if source.n == 1:
         return source.summed(source.score([source.canonical]), complete=True)
     paths = source.draw(source.samples - 1, source.canonical)
@@ -242,32 +242,32 @@ def wr1(source: Segmentations) -> Estimate:
 
 
 def wor(source: Segmentations) -> Estimate:
-    """Sum of P/q_kappa over ``samples`` distinct draws; unbiased in probability, exact where these are all."""
+    """Sum P/q_kappa over ``samples`` distinct samples; unbiased in probability, exact if these are all."""
     if source.n <= source.samples:
         return source.summed(source.score(source.best(source.n).each()), complete=True)
-    drawn = source.draw_distinct(source.samples)
-    scored = source.score(drawn.paths.each())
-    return source.weighted(scored, sum_of_inclusions(scored.log_p, drawn.log_inclusion))
+    sampled = source.draw_distinct(source.samples)
+    scored = source.score(sampled.paths.each())
+    return source.weighted(scored, sum_of_inclusions(scored.log_p, sampled.log_inclusion))
 
 
 def wor1(source: Segmentations) -> Estimate:
-    """P(T*) and the sum of P/q_kappa over ``samples`` - 1 distinct others.
+    """Add P(T*) and the sum of P/q_kappa over ``samples`` - 1 distinct others.
 
-    Unbiased in probability, exact where these are all (Cao & Rimell 2021 call it biased; it is not).
+    Unbiased in probability, exact if these are all (Cao & Rimell 2021 call it biased; it is not).
     """
     if source.n <= source.samples:
         return source.summed(source.score(source.best(source.n).each()), complete=True)
-    drawn = source.draw_distinct(source.samples - 1, source.canonical)
-    scored = source.score([source.canonical, *drawn.paths.each()])
-    return source.weighted(scored, sum_of_inclusions(scored.log_p[1:], drawn.log_inclusion, float(scored.log_p[0])))
+    sampled = source.draw_distinct(source.samples - 1, source.canonical)
+    scored = source.score([source.canonical, *sampled.paths.each()])
+    return source.weighted(scored, sum_of_inclusions(scored.log_p[1:], sampled.log_inclusion, float(scored.log_p[0])))
 
 
 def one_best(source: Segmentations) -> Estimate:
-    """Log P(T*), the canonical tokenisation alone: a lower bound of log P(D)."""
+    """Compute log P(T*) of only the canonical tokenisation: a lower bound of log P(D)."""
     return source.summed(source.score([source.canonical]), complete=source.n == 1)
 
 
 def distinct(source: Segmentations) -> Estimate:
-    """Log of the sum of P over the distinct segmentations among ``samples`` draws: a lower bound."""
+    """Compute the log of the sum of P over the distinct segmentations among ``samples`` samples: a lower bound."""
     scored = source.score(source.draw(source.samples).each())
     return source.summed(scored, complete=scored.distinct == source.n)

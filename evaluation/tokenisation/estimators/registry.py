@@ -1,4 +1,4 @@
-"""All estimators of log P(D) by name, with what each one promises."""
+"""All estimators of log P(D) by name, with the kind of bound of each."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _BOTH: dict[str, tuple[PathEstimator, str, Bound, int, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Estimator:
-    """An estimator, and what its value is."""
+    """An estimator, with its function and the kind of bound it gives."""
 
     run: EstimatorFunction
     summary: str  #: one line
-    bound: Bound  #: of the value; an estimate says of itself where it is exact after all
+    bound: Bound  #: kind of bound of the value; a single estimate may still be exact
     reads: tuple[str, ...]  #: the settings that change the value, in the order of signatures
-    #: the sum that it estimates or bounds: over all segmentations, or over those with equal words alike (P_cons <= P)
+    #: the sum that it estimates or bounds: over all segmentations, or over consistent ones (P_cons <= P)
     target: Literal["P", "P_cons"] = "P"
     fewest: int = 1  #: minimum of `EstimatorSettings.samples`
 
@@ -64,22 +64,22 @@ def _auto(model: TokenisedModel, document: Document, settings: EstimatorSettings
 
 ESTIMATORS: dict[str, Estimator] = {
     "auto": Estimator(
-        _auto, "exact where enumeration can be done, else dpf", "unbiased", (*_BLOCK, "replicates", "most_prefixes")
+        _auto, "exact if enumeration is possible, else dpf", "unbiased", (*_BLOCK, "replicates", "most_prefixes")
     ),
-    "exact": Estimator(exact, "the sum over all segmentations, common beginnings once", "exact", ()),
+    "exact": Estimator(exact, "the sum over all segmentations, common prefixes once", "exact", ()),
     "bracket": Estimator(
         bracket,
-        "enumeration without improbable beginnings, with a certain upper bound",
+        "enumeration without improbable prefixes, with a certain upper bound",
         "lower",
         ("tolerance", "most_prefixes"),
     ),
-    ONE_BEST: Estimator(_over(ONE_BEST, paths.one_best), "the canonical tokenisation alone", "lower", ()),
+    ONE_BEST: Estimator(_over(ONE_BEST, paths.one_best), "only the canonical tokenisation", "lower", ()),
     **{
         name: Estimator(_over(name, run), summary, bound, reads, fewest=fewest)
         for name, (run, summary, bound, fewest, reads) in _BOTH.items()
     },
     "distinct": Estimator(
-        _over("distinct", paths.distinct), "the different segmentations among draws with replacement", "lower", _SAMPLER
+        _over("distinct", paths.distinct), "the distinct segmentations among repeated samples", "lower", _SAMPLER
     ),
     "block": Estimator(
         block_importance, "importance sampling, word by word in proportion to the model", "unbiased", _BLOCK
@@ -88,7 +88,7 @@ ESTIMATORS: dict[str, Estimator] = {
         particle_filter, "the discrete particle filter, word by word", "unbiased", (*_BLOCK, "replicates")
     ),
     "beam": Estimator(
-        beam, "the segmentations that a beam ends with, word by word", "lower", ("candidates", "particles")
+        beam, "the final segmentations of a beam search, word by word", "lower", ("candidates", "particles")
     ),
     "guided": Estimator(guided, "importance sampling from the model, piece by piece", "unbiased", ("samples", "seed")),
     **{
@@ -106,12 +106,12 @@ ESTIMATORS: dict[str, Estimator] = {
 
 
 def check_estimator(name: str, samples: int) -> None:
-    """Check that there is such an estimator, and that it has as many samples as it needs.
+    """Check that the estimator exists and has enough samples.
 
     Raises:
-        InputError: there is none, or it has fewer.
+        InputError: it does not exist, or has too few samples.
     """
     if name not in ESTIMATORS:
-        raise InputError(f"no estimator is called {name!r}; there are {', '.join(ESTIMATORS)}")
+        raise InputError(f"there is no estimator {name!r}; choose one of {', '.join(ESTIMATORS)}")
     if samples < ESTIMATORS[name].fewest:
         raise InputError(f"{name} needs at least {ESTIMATORS[name].fewest} samples, got {samples}")

@@ -20,30 +20,28 @@ from truesource.evaluation.tokenisation.estimators.weights import drawn, log_sum
 from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 
-#: from (R,) log weights, the numbers of those that stay and their new log weights
+#: function from (R,) log weights to the numbers of selected particles and their new log weights
 Reduction = Callable[[FloatArray], tuple[IntArray, FloatArray]]
 
 
 @dataclass(frozen=True)
 class Particles:
-    """Different segmentations of a text's beginning, of one filter or several; those with one model context are one."""
+    """Distinct segmentations of a prefix of a text, in one or several filters; equal model contexts are merged."""
 
     context: IntArray  #: (P,)
     position: IntArray  #: (P,) characters read
     log_w: FloatArray  #: (P,) log weights, nats
-    log_p: (
-        FloatArray  #: (P,) log of the sum of P over the segmentations that each is for, on average at most its weight
-    )
-    filter: IntArray  #: (P,) number of the filter that each belongs to
+    log_p: FloatArray  #: (P,) log of the sum of P of its segmentations, on average at most its weight
+    filter: IntArray  #: (P,) number of the filter of each
 
     @classmethod
     def at(cls, context: int, position: int, filters: int) -> Particles:
-        """One particle of weight 1 for each filter, all at one place."""
+        """Build one particle of weight 1 for each filter, all in the same state."""
         zero = np.zeros(filters)
         return cls(np.full(filters, context), np.full(filters, position), zero, zero, np.arange(filters))
 
     def merged(self) -> Particles:
-        """Equal contexts at equal positions of one filter made one."""
+        """Merge equal contexts at equal positions of one filter."""
         keys = np.stack([self.filter, self.position, self.context], axis=1)
         different, first, of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
         if len(different) == len(keys):
@@ -56,12 +54,12 @@ class Particles:
         return Particles(self.context[first], self.position[first], sums[0], sums[1], self.filter[first])
 
     def log_sums(self, logs: FloatArray, filters: int) -> FloatArray:
-        """(F,) log of the sum of exponentials over the particles of each filter; -inf for none."""
+        """Compute the log-sum-exp over the particles of each filter, (F,); -inf without particles."""
         return np.array([log_sum(logs[self.filter == i]) for i in range(filters)])
 
 
 class Filter:
-    """Particles that go through a text block by block; when there are too many, some stay."""
+    """A filter of particles that extends through a text block by block; too many particles are reduced."""
 
     def __init__(
         self, walk: BlockWalk, reduction: Reduction, rng: np.random.Generator | None = None, filters: int = 1
@@ -69,17 +67,17 @@ class Filter:
         """Prepare to read.
 
         Args:
-            walk: through the text.
+            walk: walk through the text.
             reduction: applied to the particles of each filter after every block but the last.
-            rng: draws from the tails of blocks; None: only listed segmentations.
-            filters: independent ones, that share the batches of the model and the contexts they have in common.
+            rng: samples from the tails of blocks; None: only listed segmentations.
+            filters: number of independent filters, which share model batches and common contexts.
         """
         self.walk, self.filters = walk, filters
-        self.reduced = False  #: whether a reduction has left anything out
+        self.reduced = False  #: True if a reduction has removed a particle
         self._reduction, self._rng = reduction, rng
 
     def run(self) -> Iterator[Particles]:
-        """The particles after each block; they may be none where the model gives probability zero to all of them."""
+        """Yield the particles after each block; empty if the model gives probability zero to all of them."""
         now = Particles.at(self.walk.scorer.begin(), 0, self.filters)
         *inner, last = self.walk.blocks.ends
         for end in inner:
@@ -88,7 +86,7 @@ class Filter:
         yield self.through(now, last, reduce=False)
 
     def through(self, now: Particles, end: int, *, reduce: bool) -> Particles:
-        """Particles after one block."""
+        """Return the particles after one block."""
         if not len(now.context):
             return now
         moves = self.walk.moves(now.context, now.position, end, self._rng)
@@ -96,14 +94,14 @@ class Filter:
         parent, column = np.nonzero(table > -math.inf)
         log_w = table[parent, column]
         if reduce:
-            kept = []
+            selected = []
             for i in range(self.filters):
-                own = np.flatnonzero(now.filter[parent] == i)
-                stay, new = self._reduction(log_w[own]) if len(own) else (own, log_w[own])
-                self.reduced |= len(stay) < len(own)
-                log_w[own[stay]] = new
-                kept.append(own[stay])
-            chosen = np.concatenate(kept)
+                members = np.flatnonzero(now.filter[parent] == i)
+                stay, new = self._reduction(log_w[members]) if len(members) else (members, log_w[members])
+                self.reduced |= len(stay) < len(members)
+                log_w[members[stay]] = new
+                selected.append(members[stay])
+            chosen = np.concatenate(selected)
             parent, column, log_w = parent[chosen], column[chosen], log_w[chosen]
         rows = moves.rows[parent, column]
         context = self.walk.advance(moves, rows)
@@ -112,7 +110,7 @@ class Filter:
 
 
 def discrete_filter(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Filter:
-    """The filters of `particle_filter`, before they have read anything."""
+    """Return the filters of `particle_filter` before the first block."""
     rng = np.random.default_rng(settings.seed)
     walk = BlockWalk(model, document, settings, tail=settings.tail)
     tail = rng if settings.tail else None
@@ -120,21 +118,21 @@ def discrete_filter(model: TokenisedModel, document: Document, settings: Estimat
 
 
 def particle_filter(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
-    """Log P(D) from at most ``settings.particles`` different segmentations of each beginning of the text.
+    """Estimate log P(D) from at most ``settings.particles`` distinct segmentations of each prefix of the text.
 
-    After each block every particle goes on by each of its ``candidates`` best segmentations, and by one unlisted
-    segmentation drawn for it at 1/q; of the ways so found some stay (`resampled`) and none comes twice. The sum of the
-    weights at the end of the text is unbiased for P(D), and P(D) itself where no segmentation had to be left out (bound
-    ``exact``). With ``tail`` off, unlisted segmentations have no part: the sum is a lower bound where all listed ways
-    stay, else unbiased for the sum over them (bound ``part``).
+    After each block, every particle is extended by each of its ``candidates`` best segmentations, and by one unlisted
+    segmentation sampled with weight 1/q; `resampled` selects distinct particles among the results. The sum of the
+    weights at the end of the text is unbiased for P(D), and equals P(D) if no segmentation was removed (bound
+    ``exact``). Without ``tail``, unlisted segmentations are excluded: the sum is a lower bound if all listed ones
+    remain, else unbiased for the sum over them (bound ``part``).
 
-    One filter says nothing of its variance; with ``settings.replicates`` of two or more, that many independent filters
-    are averaged and their spread gives it, with so many degrees of freedom less one; the effective sample size and the
-    largest share are of their totals. They share contexts, so that two cost less than twice one.
+    One filter does not show its variance; with ``settings.replicates`` of two or more, that many independent filters
+    are averaged and their spread estimates it, with degrees of freedom one less; the effective sample size and the
+    largest share are of their totals. They share contexts, so two cost less than twice one.
 
-    An unlisted segmentation that is drawn rarely and weighs much is in the spread of few filters or of none. So the
-    variance has what is unlisted by the scores beside it, and where that is much there is no error bar; more
-    ``candidates`` are the remedy (`Estimate.unlisted`).
+    A rarely sampled unlisted segmentation of large weight affects the spread of few or no filters. So the
+    variance also includes the unlisted share under the scores; if it is large, there is no error bar; raise
+    ``candidates`` then (`Estimate.unlisted`).
 
     Raises:
         InputError: the model's window is too short for the canonical tokenisation.
@@ -151,12 +149,12 @@ def particle_filter(model: TokenisedModel, document: Document, settings: Estimat
 
 
 def finished(name: str, filters: Filter, final: Particles, bound: Bound) -> Estimate:
-    """The estimate from the particles that have come to the end of the text."""
+    """Return the estimate from the particles at the end of the text."""
     walk = filters.walk
     ends = walk.score_ends(final.context)
     log_w, log_lower = final.log_w + ends, final.log_sums(final.log_p + ends, filters.filters).max()
     totals = mean_of_weights(final.log_sums(log_w, filters.filters))
-    several = filters.filters > 1  # the particles of one filter are no independent draws
+    several = filters.filters > 1  # the particles of one filter are not independent samples
     return Estimate(
         estimator=name,
         log_p=totals.log_p,
@@ -180,48 +178,48 @@ def resampled(log_w: FloatArray, most: int, rng: np.random.Generator) -> tuple[I
 
     Args:
         log_w: (R,) finite log weights, nats.
-        most: how many may stay; 1 or more.
-        rng: of the resampling.
+        most: maximum number of particles to select, at least 1.
+        rng: random generator of the resampling.
 
     Returns:
-        numbers of those that stay, in ascending order, and their log weights.
+        Numbers of the selected particles, in ascending order, and their log weights.
     """
     if len(log_w) <= most:
         return np.arange(len(log_w)), log_w
     order = np.argsort(-log_w, kind="stable")
     sorted_w = log_w[order]
-    rest = np.logaddexp.accumulate(sorted_w[::-1])[::-1]  # log sums from each on
-    c = rest[:most] - np.log(most - np.arange(most))  # where the k heaviest stay as they are, k from 0
-    heavy = int(np.argmax(sorted_w[:most] < c))  # the first that is below its c; there is one but for rounding
+    rest = np.logaddexp.accumulate(sorted_w[::-1])[::-1]  # log sums from each to the last
+    c = rest[:most] - np.log(most - np.arange(most))  # if the k heaviest stay as they are, k from 0
+    heavy = int(np.argmax(sorted_w[:most] < c))  # the first that is below its c; exists up to rounding
     if sorted_w[heavy] >= c[heavy]:
         heavy = most - 1
     stay, others = order[:heavy], np.sort(order[heavy:])
-    spots, top = most - heavy, sorted_w[heavy]  # the heaviest that stay may be too far above the others for one scale
+    spots, top = most - heavy, sorted_w[heavy]  # the heaviest may be too far above the others for one scale
     cumulative = np.cumsum(np.exp(log_w[others] - top))
     points = (rng.random() + np.arange(spots)) / spots * cumulative[-1]
     counts = np.bincount(np.minimum(np.searchsorted(cumulative, points, side="right"), len(others) - 1))
-    light = np.flatnonzero(counts)  # a count above one is possible only where rounding makes w exceed c
+    light = np.flatnonzero(counts)  # a count above one is possible only if rounding makes w exceed c
     log_c = math.log(cumulative[-1] / spots) + top
-    kept = np.concatenate([stay, others[light]])
+    selected = np.concatenate([stay, others[light]])
     new = np.concatenate([log_w[stay], log_c + np.log(counts[light])])
-    ascending = np.argsort(kept)
-    return kept[ascending], new[ascending]
+    ascending = np.argsort(selected)
+    return selected[ascending], new[ascending]
 
 
 def beam(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
-    """Log of the sum of P over the segmentations that a beam of width ``settings.particles`` ends with: a lower bound.
+    """Sum P over the final segmentations of a beam of width ``settings.particles``: a lower bound.
 
-    After each block every segmentation goes on by each of its ``candidates`` best ways, and those of the largest P
-    stay; where the model's memory is finite, segmentations that it cannot tell apart are one. Nothing is drawn. As a
-    rule a wider beam finds more, but this is not certain.
+    After each block, every segmentation is extended by each of its ``candidates`` best ones, and the results of largest
+    P remain; if the model's memory is finite, indistinguishable segmentations are merged. Nothing is sampled. A wider
+    beam usually finds more, but not always.
 
     Raises:
         InputError: the model's window is too short for the canonical tokenisation.
     """
 
     def likeliest(log_w: FloatArray) -> tuple[IntArray, FloatArray]:  # of equals, the first
-        kept = np.sort(np.argsort(-log_w, kind="stable")[: settings.particles])
-        return kept, log_w[kept]
+        selected = np.sort(np.argsort(-log_w, kind="stable")[: settings.particles])
+        return selected, log_w[selected]
 
     walk = BlockWalk(model, document, settings, tail=False)
     filters = Filter(walk, likeliest)
@@ -231,16 +229,16 @@ def beam(model: TokenisedModel, document: Document, settings: EstimatorSettings)
 
 
 def block_importance(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
-    """Log P(D) from ``settings.particles`` independent segmentations, each drawn block after block.
+    """Estimate log P(D) from ``settings.particles`` independent segmentations, each sampled block after block.
 
-    A sample goes through a block by one of the ``candidates`` best segmentations, or by one unlisted segmentation drawn
-    for it at 1/q, in proportion to these weights; their sum is a factor of the weight of the sample, and so is the
-    probability that the text ends. The mean weight is unbiased for P(D). With ``tail`` off, unlisted segmentations have
-    no part, and the mean is unbiased for the sum over segmentations of the text that are made of listed ones (bound
+    A sample segments a block by one of the ``candidates`` best segmentations, or by one unlisted segmentation sampled
+    with weight 1/q, in proportion to these weights; their sum is a factor of the weight of the sample, and so is the
+    probability that the text ends. The mean weight is unbiased for P(D). Without ``tail``, unlisted segmentations are
+    excluded, and the mean is unbiased for the sum over segmentations that consist of listed ones (bound
     ``part``).
 
-    Samples that have read the same pieces are one row of the model's batches. A word's segmentation that the rest of
-    the text makes likely only later is in few samples or none: then the estimate is low as a rule, and the error bar
+    Samples that have read the same pieces are one row of the model's batches. A segmentation of a word that only the
+    rest of the text makes likely is in few samples or none: then the estimate is usually too low, and the error bar
     too small.
 
     Raises:

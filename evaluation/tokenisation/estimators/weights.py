@@ -1,4 +1,4 @@
-"""Segmentations scored by a model, each distinct one once, and sums over all segmentations from weighted ones."""
+"""Scores of distinct segmentations under a model, and sums over all segmentations from weighted ones."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from truesource.grammar.support.errors import InputError
 
 @dataclass(frozen=True)
 class WeightedSum:
-    """An estimate of a sum of probabilities from drawn weights, and a part of the sum that is known."""
+    """An estimate of a sum of probabilities from sampled weights, plus a known part of the sum."""
 
-    log_p: float  #: of the estimate, nats; -inf where every weight is zero
-    relative_variance: float | None  #: unbiased estimate of the variance, over the squared estimate; None: none
-    ess: float  #: (sum w)^2 / sum w^2 of the drawn weights; 0 where all are zero
-    max_share: float | None  #: of the largest drawn weight in the estimate; None where the estimate is zero
+    log_p: float  #: log of the estimate, nats; -inf if every weight is zero
+    relative_variance: float | None  #: unbiased estimate of the variance, over the squared estimate; None: unknown
+    ess: float  #: (sum w)^2 / sum w^2 of the sampled weights; 0 if all are zero
+    max_share: float | None  #: share of the largest sampled weight in the estimate; None if the estimate is zero
 
 
 def log_sum(logs: FloatArray) -> float:
-    """Log of the sum of exponentials, nats; -inf for none."""
+    """Compute the log of the sum of exponentials, nats; -inf for an empty array."""
     top = logs.max(initial=-math.inf)
     if top == -math.inf:
         return -math.inf
@@ -34,7 +34,7 @@ def log_sum(logs: FloatArray) -> float:
 
 
 def log1mexp(x: FloatArray) -> FloatArray:
-    """Log of 1 - exp(x) for x <= 0, -inf at 0 (Maechler 2012)."""
+    """Compute log(1 - exp(x)) for x <= 0, -inf at 0 (Maechler 2012)."""
     x = np.asarray(x, dtype=np.float64)
     result = np.full_like(x, -math.inf)
     near = (x < 0.0) & (x > -math.log(2.0))
@@ -45,33 +45,33 @@ def log1mexp(x: FloatArray) -> FloatArray:
 
 
 def mean_of_weights(log_w: FloatArray, certain: float = -math.inf) -> WeightedSum:
-    """Importance sampling with replacement: the mean of the weights P/Q estimates what was drawn from.
+    """Estimate a sum by importance sampling with replacement: the mean of the weights P/Q.
 
-    The variance of a mean is the sample variance of its m terms over m, so there is none at m = 1.
+    The variance of a mean is the sample variance of its m terms over m, so it is unknown at m = 1.
 
     Args:
-        log_w: (m,) log weights of the draws, nats; m >= 1.
-        certain: log of what is known and not drawn from, nats.
+        log_w: log weights of the samples, (m,) nats; m >= 1.
+        certain: log of the known part, which is not sampled, nats.
     """
     m = len(log_w)
     log_p = float(np.logaddexp(certain, log_sum(log_w) - math.log(m)))
     if log_p == -math.inf:
         return WeightedSum(log_p, None, 0.0, None)
-    shares = np.exp(log_w - math.log(m) - log_p)  # of the estimate; they sum to 1 with what is certain
+    shares = np.exp(log_w - math.log(m) - log_p)  # shares of the estimate; with the known part, they sum to 1
     variance = float(shares.var(ddof=1)) * m if m > 1 else None
     return WeightedSum(log_p, variance, _ess(log_w), float(shares.max()))
 
 
 def sum_of_inclusions(log_p: FloatArray, log_inclusion: FloatArray, certain: float = -math.inf) -> WeightedSum:
-    """Draws without replacement: the sum of P over the probability of exceeding the threshold (Kool et al. 2019).
+    """Estimate a sum from samples without replacement: P over the probability of inclusion (Kool et al. 2019).
 
-    Given the threshold each segmentation is in or not independently of the others, and sum P^2 (1-q)/q^2 over the
-    segmentations drawn is an unbiased estimate of the variance.
+    Given the threshold, segmentations are included independently of each other, and sum P^2 (1-q)/q^2 over the
+    sampled segmentations is an unbiased estimate of the variance.
 
     Args:
-        log_p: (k,) log P of the distinct draws, nats.
-        log_inclusion: (k,) log q_kappa of each, nats; 0 where all segmentations are here.
-        certain: log of what is known and not drawn from, nats.
+        log_p: log P of the distinct samples, (k,) nats.
+        log_inclusion: log q_kappa of each, (k,) nats; 0 if all segmentations are included.
+        certain: log of the known part, which is not sampled, nats.
     """
     log_w = log_p - log_inclusion
     total = float(np.logaddexp(certain, log_sum(log_w)))
@@ -91,12 +91,12 @@ def _ess(log_w: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class ScoredSegmentations:
-    """Log P of some segmentations."""
+    """The log P of segmentations."""
 
-    log_p: FloatArray  #: (k,) of each segmentation given, nats; -inf where its probability is zero, or it does not fit
+    log_p: FloatArray  #: (k,) log P of each segmentation, nats; -inf if its probability is zero, or it does not fit
     log_lower: float  #: log of the sum of P over the distinct ones: certainly at most log P(D), nats
-    steps: int  #: tokens that the model was run at: of each distinct segmentation, the token before it, and padding
-    distinct: int  #: how many different segmentations the model read
+    steps: int  #: number of tokens that the model read: distinct segmentations, tokens before them, and padding
+    distinct: int  #: number of distinct segmentations that the model read
 
 
 def score_segmentations(
@@ -105,12 +105,12 @@ def score_segmentations(
     """Score segmentations in one call of the model; those that do not fit its window have probability zero.
 
     Args:
-        model: of the pieces in the lattice.
-        document: with the lattice of its segmentations.
-        segmentations: arc numbers of each; equal ones are scored once.
+        model: model of the pieces in the lattice.
+        document: document with the lattice of its segmentations.
+        segmentations: arc numbers of each segmentation; equal ones are scored once.
 
     Raises:
-        InputError: the canonical tokenisation does not fit the window, or the model gives a probability that is no
+        InputError: the canonical tokenisation does not fit the window, or the model gives a probability that is not a
             number.
     """
     check_window(model, document)
@@ -137,20 +137,20 @@ def check_numbers(log_p: FloatArray) -> None:
     """Check that log probabilities are numbers; -inf is one.
 
     Raises:
-        InputError: one is not.
+        InputError: one is not a number.
     """
     if np.isnan(log_p).any() or (log_p == np.inf).any():
         raise InputError("the model gives a probability that is not a number: its weights are damaged, or it overflows")
 
 
 def unique_pairs(one: IntArray, two: IntArray) -> tuple[IntArray, IntArray]:
-    """The different pairs, (U, 2) in ascending order, and the number of each of the R given ones among them, (R,)."""
+    """Return distinct pairs, (U, 2) in ascending order, and the index of each of the R input pairs, (R,)."""
     pairs, of = np.unique(np.stack([one, two], axis=1), axis=0, return_inverse=True)
     return pairs, of.reshape(-1)
 
 
 def extend(scorer: IncrementalScorer, contexts: IntArray, tokens: IntArray) -> IntArray:
-    """(R,) contexts each continued by a piece; equal pairs are run once."""
+    """Continue each context by a piece; equal pairs run once; return contexts (R,)."""
     if not len(contexts):
         return contexts
     pairs, of = unique_pairs(contexts, tokens)
@@ -158,7 +158,7 @@ def extend(scorer: IncrementalScorer, contexts: IntArray, tokens: IntArray) -> I
 
 
 def drawn(log_weights: FloatArray, rng: np.random.Generator) -> IntArray:
-    """(R,) a column for each row of (R, M) log weights, in proportion to the weights; each row has a finite one."""
+    """Sample a column for each row of (R, M) log weights, (R,), by weight; each row has a finite one."""
     shares = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     cumulative = np.cumsum(shares, axis=1)
     below = cumulative <= rng.random(len(shares))[:, None] * cumulative[:, -1:]

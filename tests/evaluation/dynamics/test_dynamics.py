@@ -452,10 +452,10 @@ LOSS = {"a": [-1.0, -0.1], "b": [-1.0, 0.28], "c": [-1.0, -0.25], "d": [-1.0, -9
 def test_findings_go_by_distance_and_share_only_what_is_lacking() -> None:
     several = [s for s in SENTENCES if "d" not in s] * 4 + [["d"]]
     said = findings(shifted(LOSS, several))
-    assert "Furthest from the truth at the end is the class of verbs (0.280 nats a token too much)" in said[1]
-    assert "nearest that of sentence ends (0.050 nats a token)" in said[1]
+    assert "Furthest from the truth at the end is the class of verbs (0.280 nats per token too much)" in said[1]
+    assert "nearest the class of sentence ends (0.050 nats per token)" in said[1]
     assert "others" not in " ".join(said)  # one word in all: too small
-    assert re.search(r"\d+% of all that it gives too little is in (others|articles|nouns), ", said[1])
+    assert re.search(r"\d+% of all underestimation is in (others|articles|nouns), ", said[1])
     assert "not counted in" in said[1]
     within = next(s for s in said if s.startswith("Within 0.2 nats"))
     assert within.endswith("not at step 8: verbs and articles.") or within.endswith(
@@ -623,7 +623,7 @@ def test_records_name_checkpoint_and_group_and_their_signatures_differ(causal: D
     [
         ([], {}, "no checkpoints"),
         ([4, 4], {}, "4 comes after 4"),
-        ([1], {"settings": CurveSettings(tags="paper")}, "give them, or 'drawn'"),
+        ([1], {"settings": CurveSettings(tags="paper")}, "add them, or use 'drawn'"),
         ([1], {"classes": TagClasses({"NN": "n", "VB": "v"}, "x", complete=True)}, "miss the tag 'DT' \\(and 1 more"),
     ],
 )

@@ -195,7 +195,7 @@ def test_a_split_by_position_cuts_between_sentences() -> None:
 
 
 def test_too_little_to_divide_is_refused() -> None:
-    with pytest.raises(InputError, match=r"2 sentences are too few to divide into train, dev and test; give more"):
+    with pytest.raises(InputError, match=r"2 sentences are too few to divide into train, dev and test; add more"):
         split("position", ["a"] * 3, np.zeros(3, int), np.array([0, 0, 1]), 1)
     with pytest.raises(InputError, match=r"3 word types are too few to divide .* or split by position"):
         split("type", ["a", "b", "c"] * 9, np.array([0, 1, 1] * 9), np.arange(27), 1)

@@ -52,7 +52,7 @@ def test_posteriors_are_those_of_all_derivations(case: tuple[PCFG, list[list[str
     try:
         found = word_targets(Oracle(pcfg), sentences, kind="state")
     except InputError as error:
-        assert not possible or "two labels or more" in str(error)
+        assert not possible or "at least two labels" in str(error)
         return
     assert found.posterior.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
     assert [sentences[i] for i in range(len(sentences)) if i not in found.excluded] == possible
@@ -211,7 +211,7 @@ def test_what_cannot_be_a_target_is_refused() -> None:
     with pytest.raises(InputError, match=r"the grammar can make none of the 1 sentences"):
         word_targets(Oracle(TOY), [["with", "with"]])
     one = PCFG.from_text("S -> A A 1.0\nA -> a 1.0")
-    with pytest.raises(InputError, match=r"two labels or more to tell apart, but here the label is always A"):
+    with pytest.raises(InputError, match=r"at least two labels, but here the label is always A"):
         word_targets(Oracle(one), [["a", "a"]])
     with pytest.raises(InputError, match=r"have no spans to probe: all are too short"):
         span_targets(Oracle(TOY), [["her", "saw"]])

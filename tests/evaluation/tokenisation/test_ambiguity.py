@@ -135,7 +135,7 @@ def test_texts_without_cuts_are_refused() -> None:
     builder = LatticeBuilder(slow.inventory(WITHIN))
     with pytest.raises(InputError, match="there are no texts"):
         measure_ambiguity(builder, [])
-    with pytest.raises(InputError, match="leave it out"):
+    with pytest.raises(InputError, match="remove it"):
         measure_ambiguity(builder, [PieceText("x", "▁x", np.zeros(0, dtype=np.int64), False, ("x",))])
     with pytest.raises(InputError, match="inverse temperature"):
         measure(["▁a"], WITHIN, -1.0)

@@ -235,7 +235,9 @@ def test_impossible_and_altered_sentences_are_set_aside_and_counted() -> None:
     both = PCFG.from_text("S -> A B 1.0\nA -> ab 0.5 | AB 0.5\nB -> cd 1.0")
     parts = decompose(found, "nbest", both, None)
     assert (parts.altered, parts.impossible, parts.sentences) == ((2,), (1, 4), ((("ab", "cd"),),))
-    with pytest.raises(InputError, match="no sentence is left to set against the truth: the grammar cannot make 4"):
+    with pytest.raises(
+        InputError, match="no sentence is left to compare with the truth: the grammar gives probability 0 to 4"
+    ):
         decompose(found, "nbest", GRAMMAR, LengthRange(3, 4))
     with pytest.raises(InputError, match="runs are one-best, nbest"):
         decompose(found, "exact", GRAMMAR, SHORT)
@@ -375,7 +377,7 @@ def test_respelt_words_are_all_different() -> None:
 
 
 def test_respelling_that_cannot_be_done_is_refused() -> None:
-    for wrong, why in (("0", "above 0 and at most 1"), ("much", "wants a share of the words")):
+    for wrong, why in (("0", "above 0 and at most 1"), ("much", "needs a share of the words")):
         with pytest.raises(InputError, match=why):
             shifted_sets(GRAMMAR, SHORT, [f"respell={wrong}"], 5, seed=1)
     with pytest.raises(InputError, match="no word of letters"):

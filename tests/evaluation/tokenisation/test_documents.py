@@ -166,7 +166,7 @@ def test_the_window_must_hold_the_own_cut_and_the_token_before_it() -> None:
             check_window(wide, document)
             assert every_segmentation_fits(wide, document) == every
             assert beyond_window(wide, [document, document]) == (0 if every else 2)
-        with pytest.raises(InputError, match="of a text has 3 tokens, the model reads 2; divide the text"):
+        with pytest.raises(InputError, match="of a text has 3 tokens, but the model reads 2; divide the text"):
             check_window(ToyPieceModel(INVENTORY, end=end, longest=2), document)
 
 
@@ -320,7 +320,7 @@ def test_particles_that_are_all_too_long_are_said_to_be() -> None:
         except InputError as error:
             messages.add(str(error))
     assert len(messages) == 1
-    assert messages.pop().startswith("all prefixes of segmentations that were followed are longer than the model reads")
+    assert messages.pop().startswith("all explored prefixes of segmentations are longer than the model reads")
 
 
 # -- over documents -----------------------------------------------------------------------------------

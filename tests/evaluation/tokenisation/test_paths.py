@@ -144,9 +144,9 @@ def test_a_text_with_one_path() -> None:
         ({"b": -0.1}, "inverse temperature"),
         ({"b": math.nan}, "inverse temperature"),
         ({"seed": -1}, "a seed is"),
-        ({"avoid": np.array([0])}, "no path"),
-        ({"avoid": np.array([], dtype=np.int64)}, "no path"),
-        ({"avoid": np.array([10**6])}, "no path"),
+        ({"avoid": np.array([0])}, "not a path"),
+        ({"avoid": np.array([], dtype=np.int64)}, "not a path"),
+        ({"avoid": np.array([10**6])}, "not a path"),
     ],
 )
 def test_bad_requests_are_refused(eighty: Cutter, given: dict[str, object], message: str) -> None:
@@ -434,7 +434,7 @@ def test_the_seed_decides_which_different_paths(eighty: Cutter, method: Method) 
         (1, {}, "infinite variance"),
         (2, {"b": -1.0}, "inverse temperature"),
         (2, {"seed": 1.5}, "a seed is"),
-        (2, {"avoid": np.array([0])}, "no path"),
+        (2, {"avoid": np.array([0])}, "not a path"),
     ],
 )
 def test_bad_requests_of_different_paths(eighty: Cutter, k: int, given: dict[str, object], message: str) -> None:

@@ -127,7 +127,7 @@ def test_documents_of_probability_zero_are_left_out_with_the_reason() -> None:
     assert found.numbers.tolist() == [0]
     assert [text.number for text in found.left_out] == [1]
     assert "probability zero" in found.left_out[0].reason
-    with pytest.raises(InputError, match="no document is left to evaluate: all 1 are left out, the first because"):
+    with pytest.raises(InputError, match="no document is left to evaluate: all 1 are excluded, the first because"):
         evaluate_documents(model, documents(model, ["ab"], LatticeBuilder(INVENTORY)), ["nbest"], FEW)
 
 
@@ -141,7 +141,7 @@ def test_too_large_a_document_is_left_out_of_all_runs(model: ToyPieceModel) -> N
 
 def test_what_cannot_be_run_is_refused_before_anything_is_scored(read: Documents) -> None:
     model = ToyPieceModel(INVENTORY, longest=3)
-    with pytest.raises(InputError, match="no estimator is called 'mean'; there are "):
+    with pytest.raises(InputError, match="there is no estimator 'mean'; choose one of "):
         evaluate_documents(model, read, ["mean"], FEW)
     with pytest.raises(InputError, match="wor needs at least 2 samples"):
         evaluate_documents(model, read, ["wor"], replace(FEW, samples=1))

@@ -100,7 +100,7 @@ def test_as_many_cuts_as_there_are_is_the_whole_sum(read: Documents) -> None:
     most = max(sum(1 for _ in cuts_of(INVENTORY, document.text.spelling)) for document in read.documents)
     truth = math.fsum(MODEL.brute_log_p(document.text.spelling) for document in read.documents)
     assert sums_of(order_curves(MODEL, read, most + 3))["tokeniser"][-1] == pytest.approx(truth, abs=1e-10)
-    with pytest.raises(InputError, match="at least one segmentation"):
+    with pytest.raises(InputError, match="segmentations to sum must be at least 1"):
         order_curves(MODEL, read, 0)
 
 

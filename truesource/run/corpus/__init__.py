@@ -14,7 +14,7 @@ SPLITS = {"train": 40_000, "dev": 1000, "test": 1000, "eval": 1000}
 
 
 class CorpusSettings(Settings):
-    """Settings of a corpus, in a configuration and on the command line."""
+    """The settings of a corpus, in a configuration and on the command line."""
 
     advanced: ClassVar = frozenset({"shard_size", "stratified"})
     overlap: Overlap | None = Field(
@@ -28,7 +28,7 @@ class CorpusSettings(Settings):
         None, description="Order of words: reversal, odd-even, block-shuffle:size=3, length-shuffle:seed=0."
     )
     stratified: bool | None = Field(
-        None, description="Exactly as many sentences with the event of a tilt as are expected (default: by chance)."
+        None, description="Stratified sampling: the exact expected number of sentences with the event of a tilt."
     )
 
     @field_validator("transform")
@@ -38,7 +38,7 @@ class CorpusSettings(Settings):
 
     @property
     def words_order(self) -> Transform | None:
-        """The transform; None for the order of the grammar."""
+        """Return the transform; None for the order of the grammar."""
         return None if self.transform is None else parse_transform(self.transform)
 
 
@@ -46,7 +46,7 @@ class CorpusConfig(CorpusSettings):
     """The corpus of a configuration."""
 
     lengths: Lengths = Field(
-        None, description="Numbers of words that sentences may have, such as 6..25; none: all that the grammar makes."
+        None, description="Numbers of words that sentences may have, such as 6..25; none: all lengths of the grammar."
     )
     splits: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")], Annotated[int, Field(ge=1)]] = Field(
         SPLITS, description="Splits by name, and the number of sentences of each."
@@ -58,8 +58,8 @@ class CorpusConfig(CorpusSettings):
     def _has_a_truth(cls, overlap: Overlap | None) -> Overlap | None:
         if overlap == "unique":
             raise ValueError(
-                "models are compared with the truth, and nobody knows that of a text without repetition;"
-                " write iid or disjoint"
+                "models are compared with the truth, but the truth of a text without repetition is unknown;"
+                " use iid or disjoint"
             )
         return overlap
 
@@ -96,7 +96,7 @@ class CorpusConfig(CorpusSettings):
 
 
 class SampleSettings(CorpusSettings):
-    """Further settings of `truesource sample`."""
+    """The further settings of `truesource sample`."""
 
     advanced: ClassVar = frozenset({"exact_correction", "start", "max_height", "string_logprob", "ids"})
     exact_correction: bool = Field(False, description="Disjoint splits: sum the excluded probability exactly.")

@@ -15,25 +15,25 @@ from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.truth import word_counts
 from truesource.report.finished_run import FinishedRun, Part, shown_split, some_sentences
 
-POINTS = 250  #: of a rank-frequency curve, at ranks evenly spread on the logarithmic axis
-SAMPLES = 8  #: sentences shown
-LONGEST = 120  #: tokens; lengths beyond are left out of the figures
-ALARM = 0.001  #: p-value of the test of lengths below which a reader is asked to look into it
-FEWEST_WORDS = 10  #: different words from which frequency against rank is drawn
+POINTS = 250  #: number of points of a rank-frequency curve, evenly spread on the logarithmic axis
+SAMPLES = 8  #: number of sample sentences
+LONGEST = 120  #: tokens; longer sentences are not in the figures
+ALARM = 0.001  #: p-value of the test of lengths below which the report warns
+FEWEST_WORDS = 10  #: minimum number of word types for the figure of frequency against rank
 
 
 def length_figure(shares: FloatArray, exact: FloatArray, free: FloatArray, lengths: LengthRange | None) -> str:
-    """Share of sentences by length: bars sampled, points exact under ``lengths``, thin line exact without it.
+    """Draw the share of sentences by length: bars sampled, points exact under ``lengths``, thin line exact without it.
 
     Args:
-        shares: (n,) of the sampled sentences, of each length.
-        exact: (n,) probability of each length in the corpus.
-        free: (n,) the same without the length condition.
-        lengths: the condition.
+        shares: share of sampled sentences of each length, (n,).
+        exact: probability of each length in the corpus, (n,).
+        free: the same without the length condition, (n,).
+        lengths: length condition.
     """
     x = np.arange(len(shares))
-    with figure(9.4, 3.3, "lengths") as drawn:
-        axes = drawn.subplots()
+    with figure(9.4, 3.3, "lengths") as canvas:
+        axes = canvas.subplots()
         axes.bar(x[1:], shares[1:], width=0.82, color=SAMPLE, label="sampled sentences (share)")
         if lengths is None:
             axes.plot(x[1:], exact[1:], color=TRUTH, marker="o", markersize=3.5, linewidth=1, label="exact probability")
@@ -55,18 +55,18 @@ def length_figure(shares: FloatArray, exact: FloatArray, free: FloatArray, lengt
         axes.set_ylim(bottom=0)
         axes.grid(axis="y")
         axes.legend(loc="upper right")
-        return to_svg(drawn, "lengths", "Sentence lengths, sampled and exact")
+        return to_svg(canvas, "lengths", "Sentence lengths, sampled and exact")
 
 
 def treebank_length_figure(counts: Sequence[int], free: FloatArray) -> str:
-    """Share of treebank trees by length, against the exact distribution of the grammar without a condition."""
-    shown = np.zeros(len(free))
-    given = np.asarray(counts, dtype=np.float64)[: len(free)]
-    shown[: len(given)] = given / max(1, sum(counts))
+    """Draw the share of treebank trees by length, against the exact distribution of the grammar without a condition."""
+    tree_shares = np.zeros(len(free))
+    tree_counts = np.asarray(counts, dtype=np.float64)[: len(free)]
+    tree_shares[: len(tree_counts)] = tree_counts / max(1, sum(counts))
     x = np.arange(len(free))
-    with figure(9.4, 2.9, "banklengths") as drawn:
-        axes = drawn.subplots()
-        axes.bar(x[1:], shown[1:], width=0.82, color=BARS, label="trees of the treebank (share)")
+    with figure(9.4, 2.9, "banklengths") as canvas:
+        axes = canvas.subplots()
+        axes.bar(x[1:], tree_shares[1:], width=0.82, color=BARS, label="trees of the treebank (share)")
         axes.plot(
             x[1:], free[1:], color=TRUTH, marker="o", markersize=2.5, linewidth=1, label="exact, from the grammar"
         )
@@ -76,19 +76,19 @@ def treebank_length_figure(counts: Sequence[int], free: FloatArray) -> str:
         axes.set_ylim(bottom=0)
         axes.grid(axis="y")
         axes.legend(loc="upper right")
-        return to_svg(drawn, "banklengths", "Sentence lengths of the treebank and of the grammar")
+        return to_svg(canvas, "banklengths", "Sentence lengths of the treebank and of the grammar")
 
 
 def zipf_figure(counts: IntArray, exact: FloatArray | None) -> str:
-    """Relative frequency against rank of words, log-log: sampled, and expected from the grammar.
+    """Draw relative frequency against rank of words, log-log: sampled and expected.
 
     Args:
-        counts: (types,) occurrences of each sampled word, in any order.
-        exact: (V,) expected occurrences of each word in a sentence of the corpus; None where they are infinite.
+        counts: occurrences of each sampled word, in any order.
+        exact: expected occurrences of each word in a sentence of the corpus, (V,); None if infinite.
     """
     sampled = np.sort(counts)[::-1] / counts.sum()
-    with figure(9.4, 3.5, "zipf") as drawn:
-        axes = drawn.subplots()
+    with figure(9.4, 3.5, "zipf") as canvas:
+        axes = canvas.subplots()
         ranks = _spread(len(sampled))
         axes.loglog(
             ranks, sampled[ranks - 1], linestyle="none", marker="o", markersize=4, color=SAMPLE, label="sampled words"
@@ -103,16 +103,16 @@ def zipf_figure(counts: IntArray, exact: FloatArray | None) -> str:
         axes.set_ylim(bottom=0.5 * sampled[-1])
         axes.grid(which="major")
         axes.legend(loc="upper right")
-        return to_svg(drawn, "zipf", "Word frequency against rank, sampled and exact")
+        return to_svg(canvas, "zipf", "Word frequency against rank, sampled and exact")
 
 
 def _spread(n: int) -> IntArray:
-    """Ranks 1 to n, thinned evenly on a logarithmic axis."""
+    """Return ranks 1 to n, thinned evenly on a logarithmic axis."""
     return np.unique(np.round(np.geomspace(1, n, min(n, POINTS))).astype(np.int64))
 
 
 def section(run: FinishedRun) -> Part:
-    """Sizes, lengths, word frequencies and samples."""
+    """Build the section: sizes, lengths, word frequencies and samples."""
     split = "train" if "train" in run.corpus.splits else next(iter(run.corpus.splits))
     sentences = some_sentences(run.corpus, split)
     lengths = run.corpus.lengths
@@ -120,8 +120,8 @@ def section(run: FinishedRun) -> Part:
     high = min(LONGEST, max(len(counts) - 1, lengths.high + 4 if lengths else 0))
     free = run.truth.exact.length_pmf(high)
     exact = run.truth.exact.length_pmf(high, lengths) if lengths else free
-    shown = np.zeros(high + 1)
-    shown[: len(counts)] = counts[: high + 1] / counts.sum()
+    shares = np.zeros(high + 1)
+    shares[: len(counts)] = counts[: high + 1] / counts.sum()
     tokens = np.array(list(Counter(token for s in sentences for token in s).values()), dtype=np.int64)
     finite = lengths is not None or math.isfinite(run.truth.exact.mean_length)
     expected = word_counts(run.truth, lengths) if finite else None
@@ -135,7 +135,7 @@ def section(run: FinishedRun) -> Part:
         "alarm": ALARM,
         "lengths": lengths,
         "range_mass": run.truth.exact.range_mass(lengths) if lengths else None,
-        "length_figure": length_figure(shown, exact, free, lengths),
+        "length_figure": length_figure(shares, exact, free, lengths),
         "length_test": _fit(counts, run.truth.exact.length_pmf(len(counts) - 1, lengths)),
         "bank_figure": treebank_length_figure(bank, run.truth.exact.length_pmf(long)) if bank else None,
         "zipf_figure": zipf_figure(tokens, expected) if len(tokens) >= FEWEST_WORDS else None,
@@ -148,7 +148,7 @@ def section(run: FinishedRun) -> Part:
 
 
 def _samples(run: FinishedRun, lengths: LengthRange | None) -> list[tuple[str, int, float]]:
-    """Sentences with their number of tokens and exact log probability in the corpus, nats."""
+    """Return sentences with number of tokens and exact log probability in the corpus, nats."""
     sentences, transform = some_sentences(run.corpus, shown_split(run), SAMPLES), run.corpus.transform
     originals = sentences if transform is None else [transform.undo(sentence) for sentence in sentences]
     log_probs = run.truth.exact.string_log_probs(originals)
@@ -158,9 +158,9 @@ def _samples(run: FinishedRun, lengths: LengthRange | None) -> list[tuple[str, i
 
 
 def _fit(counts: IntArray, exact: FloatArray) -> tuple[float, int, float] | None:
-    """Chi-square, degrees of freedom and p-value of sampled lengths against exact ones; None with too few cells.
+    """Test sampled lengths against exact ones: chi-square, degrees of freedom, p-value; None with too few cells.
 
-    Lengths that are expected fewer than five times are one cell, with all that are longer than any sampled.
+    Lengths expected fewer than five times form one cell, together with lengths above the sampled maximum.
     """
     from scipy.stats import chi2
 
@@ -170,8 +170,8 @@ def _fit(counts: IntArray, exact: FloatArray) -> tuple[float, int, float] | None
     cells = [(seen[large], expected[large])]
     if expected[~large].sum() >= 5.0:
         cells.append((seen[~large].sum(keepdims=True), expected[~large].sum(keepdims=True)))
-    observed, wanted = (np.concatenate(parts) for parts in zip(*cells, strict=True))
+    observed, expected = (np.concatenate(parts) for parts in zip(*cells, strict=True))
     if len(observed) < 3:
         return None
-    statistic = float(((observed - wanted) ** 2 / wanted).sum())
+    statistic = float(((observed - expected) ** 2 / expected).sum())
     return statistic, len(observed) - 1, float(chi2.sf(statistic, len(observed) - 1))

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def stages(config: RunConfig) -> list[Stage]:
-    """The corpus."""
+    """Return the stage of the corpus."""
     return [Stage("corpus", ("corpus/record.json", "corpus/symbols.json", "corpus/data/*.parquet"), inputs, make)]
 
 
 def inputs(run: RunFolder) -> Any:
-    """Settings but for the number of workers, seed, grammar."""
+    """Return the inputs: settings without the number of workers, seed, grammar."""
     return {"corpus": run.config.corpus.as_inputs(), "seed": run.config.seed, "grammar": run.outputs["grammar"]}
 
 

@@ -20,7 +20,7 @@ STRICT = ConfigDict(extra="forbid")
 
 @checked(config=STRICT, frozen=True)
 class _SplitMerge(SplitMerge):
-    """Its fields, checked."""
+    """Split-merge settings with validation."""
 
     @model_validator(mode="before")
     @classmethod
@@ -30,7 +30,7 @@ class _SplitMerge(SplitMerge):
 
 @checked(config=STRICT, frozen=True)
 class _Binarisation(Binarisation):
-    """Its fields, checked."""
+    """Binarisation settings with validation."""
 
     @model_validator(mode="before")
     @classmethod
@@ -39,7 +39,7 @@ class _Binarisation(Binarisation):
 
 
 class TiltConfig(Settings):
-    """The probability that an event gets, in sentences of the lengths of the corpus."""
+    """The probability of an event, in sentences of the lengths of the corpus."""
 
     event: str = Field(description="A count such as that=1, or a regular expression over words.")
     probability: float = Field(gt=0, lt=1, description="Probability of the event; nothing else changes.")
@@ -53,17 +53,17 @@ class TiltConfig(Settings):
 
 
 class GrammarConfig(Settings):
-    """The grammar of a run: induced from the treebank, read from ``file``, or that of a ``language``."""
+    """The grammar of a run: induced from the treebank, read from ``file``, or defined by a ``language``."""
 
     method: Literal["split_merge", "relative_frequency", "file", "language"] = Field(
-        "split_merge", description="Estimator of rules from the treebank; file or language: take a grammar as it is."
+        "split_merge", description="Estimator of rules from the treebank; file or language: use an existing grammar."
     )
     file: str | None = Field(
         None, description="Grammar file in a format that truesource convert reads, relative to the configuration."
     )
     language: str | None = Field(
         None,
-        description="Name of a language (truesource language lists all); its settings are keys beside this one, or as"
+        description="Name of a language (truesource language lists all); its settings are keys next to this one, or as"
         " in dyck:k=2.",
     )
     variant: str | None = Field(
@@ -77,22 +77,22 @@ class GrammarConfig(Settings):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The JSON Schema, with the settings of each language."""
-        found = super().__get_pydantic_json_schema__(core, handler)
-        place = handler.resolve_ref_schema(found)
-        own = dict(place)
+        """Return the JSON Schema, with the settings of each language."""
+        schema = super().__get_pydantic_json_schema__(core, handler)
+        place = handler.resolve_ref_schema(schema)
+        mapping = dict(place)
         place.clear()
-        place.update(with_languages(own, handler))
-        return found
+        place.update(with_languages(mapping, handler))
+        return schema
 
     @model_validator(mode="before")
     @classmethod
     def _gather_language(cls, values: Any) -> Any:
         if not isinstance(values, Mapping) or values.get(LANGUAGE) is None:
             return values
-        own = {key: value for key, value in values.items() if key in cls.model_fields}
-        named = {key: value for key, value in values.items() if key == LANGUAGE or key not in own}
-        return {"method": LANGUAGE, **own, LANGUAGE: reference_of(named)}
+        fields = {key: value for key, value in values.items() if key in cls.model_fields}
+        named = {key: value for key, value in values.items() if key == LANGUAGE or key not in fields}
+        return {"method": LANGUAGE, **fields, LANGUAGE: reference_of(named)}
 
     @field_validator("variant")
     @classmethod

@@ -1,4 +1,4 @@
-"""A grammar from a treebank, for the verb and for the stage."""
+"""Induction of a grammar from a treebank, for the verb and the stage."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from truesource.run.grammar.config import GrammarConfig
 
 Trace = Sequence[dict[str, Any]]
-GAIN = 0.01  #: nats per token of held-out trees; what later cycles gain less of is no help
-ALIKE = 0.01  #: share of the held-out trees that may be possible at one step only, so that two means compare
+GAIN = 0.01  #: nats per token of held-out trees; minimum gain of later cycles that helps
+ALIKE = 0.01  #: maximum share of held-out trees that are possible at only one of two steps, for comparable means
 
 
 def induce(
@@ -33,24 +33,24 @@ def induce(
     """Induce a grammar by the method of a configuration.
 
     Args:
-        bank: trees.
+        bank: training trees.
         config: the method and its settings.
-        seed: of the noise of splits.
-        held_out: trees whose likelihood is reported.
-        checkpoint: folder in which finished phases of split-merge are kept.
+        seed: seed of the noise of splits.
+        held_out: held-out trees whose likelihood is reported.
+        checkpoint: folder that stores finished phases of split-merge.
         on_phase: called with the trace after each phase.
 
     Returns:
         The grammar, whose metadata name the method, the binarisation and the source; and a record for each iteration.
     """
     settings = config.split_merge if config.method == "split_merge" else replace(config.split_merge, cycles=0)
-    binarised = map(config.binarise.binarise, bank.trees)  # never all at once
+    binarised = map(config.binarise.binarise, bank.trees)  # never all in memory
     trace: Trace = ()
     if settings.cycles or settings.lexicon == "parse" or held_out is not None:
         other = None if held_out is None else map(config.binarise.binarise, held_out.trees)
         folder = checkpoint if settings.cycles else None
-        found = split_merge(binarised, settings, seed=seed, held_out=other, checkpoint=folder, on_phase=on_phase)
-        pcfg, trace = found.pcfg, found.trace
+        result = split_merge(binarised, settings, seed=seed, held_out=other, checkpoint=folder, on_phase=on_phase)
+        pcfg, trace = result.pcfg, result.trace
     elif on_phase is not None:
         raise InputError("--trace records training, but relative frequencies need none; remove --trace")
     else:
@@ -61,10 +61,10 @@ def induce(
 
 
 def useless_cycles(trace: Sequence[Mapping[str, Any]], trees: int | None) -> str:
-    """A sentence on the cycles that did not help held-out trees; empty if the last cycle did, or nothing says so.
+    """Describe the cycles that did not help held-out trees; empty if the last cycle did, or if unknown.
 
     Args:
-        trace: a record a step, with ``cycle``, ``held_out`` (nats per token) and ``held_out_impossible``.
+        trace: a record for each step, with ``cycle``, ``held_out`` (nats per token) and ``held_out_impossible``.
         trees: number of held-out trees.
     """
     ends = {row["cycle"]: row for row in trace if row["cycle"] and row.get("held_out") is not None}

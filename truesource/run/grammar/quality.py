@@ -1,6 +1,6 @@
-"""Stage: how well the induced grammar parses held-out trees, compared with the plain grammar of the same trees.
+"""Stage: parsing quality of the induced grammar on held-out trees, compared with the plain grammar.
 
-The plain grammar has the relative frequencies of the rules of the training trees, without split symbols.
+The plain grammar has the relative frequencies of rules in the training trees, without split nonterminals.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from truesource.run.folder import RunFolder
 
 QUALITY = "grammar/parsing.json"  #: in a run folder
-TREES = 200  #: held-out trees that are parsed, from the first
-LONGEST = 40  #: words of a tree that is parsed
+TREES = 200  #: maximum number of held-out trees to parse
+LONGEST = 40  #: maximum number of words of a parsed tree
 INDUCED, PLAIN = "induced grammar", "plain grammar"
-ALL, PARSED = "all", "parsed by all grammars"  #: which trees count
+ALL, PARSED = "all", "parsed by all grammars"  #: choice of trees that count
 BLOCK = 20  #: sentences between two steps of the progress bar
 
 log = logging.getLogger("truesource")
@@ -44,7 +44,7 @@ log = logging.getLogger("truesource")
 
 @with_config(STRICT)
 class ParserRecord(ScoreRecord):
-    """Record of a measure of one parser on some of the held-out trees."""
+    """The record of a measure of one parser on held-out trees."""
 
     parser: str
     trees: str  #: `ALL` or `PARSED`
@@ -58,7 +58,7 @@ class QualityRecord(TypedDict):
 
 
 def stages(config: RunConfig) -> list[Stage]:
-    """One, if a grammar is induced from real trees of which some are held out."""
+    """Return the stage, if a grammar is induced from real trees and some are held out."""
     bank, grammar = config.treebank, config.grammar
     if bank is None or bank.embedded is not None or grammar.variant is not None or grammar.tilt is not None:
         return []
@@ -68,7 +68,7 @@ def stages(config: RunConfig) -> list[Stage]:
 
 
 def inputs(run: RunFolder) -> Any:
-    """Treebank, grammar, how trees are binarised, sizes, and the seed of intervals."""
+    """Return the inputs: treebank, grammar, binarisation, sizes, and the seed of intervals."""
     return {
         "treebank": run.outputs["treebank"],
         "grammar": run.outputs["grammar"],
@@ -115,7 +115,7 @@ def make(run: RunFolder) -> str:
 
 
 def parsed(pcfg: PCFG, gold: Sequence[Tree], name: str) -> list[Tree | None]:
-    """Max-rule parses of the words of some trees; None for a sentence that the grammar cannot make."""
+    """Compute max-rule parses of the words of trees; None for sentences without a parse."""
     parser = Parser(pcfg, ParseMethod.MAX_RULE)
     sentences = [[str(word) for word in tree.leaves()] for tree in gold]
     trees: list[Tree | None] = []

@@ -25,7 +25,7 @@ from truesource.report.finished_run import FinishedRun, Part, shown_split
 from truesource.run.grammar.induce import useless_cycles
 from truesource.run.grammar.quality import ALL, INDUCED, PARSED, PLAIN, QUALITY, QualityRecord
 
-MOST_LABELS = 60  #: bars
+MOST_LABELS = 60  #: maximum number of bars
 BIN = 0.25  #: width of a step of the spectrum, powers of ten
 KINDS = (
     ("binary", "two children", MODEL, "-"),
@@ -39,9 +39,9 @@ _BAR_NAMES = {
 }
 LEVEL = 44.0  #: points between levels
 GAP = 16.0  #: points between neighbouring words
-CHARACTER = 7.6  #: points a character of a word takes, generously
-LABEL = 8.2  #: the same for a label
-#: of words, of labels above one word, of other labels
+CHARACTER = 7.6  #: width of a character of a word, points
+LABEL = 8.2  #: width of a character of a label, points
+#: fonts of words, of labels above one word, of other labels
 FONTS: dict[str, dict[str, Any]] = {
     "word": {"fontsize": 14, "fontstyle": "italic"},
     "tag": {"fontsize": 12.5, "color": MODEL},
@@ -59,26 +59,26 @@ COUNTED = (("sentences", "number of trees"), ("unparsed", "without a parse"))
 
 
 def possible_held_out(trace: Sequence[Record], trees: int | None) -> list[int] | None:
-    """Return how many of the held-out trees the grammar can make at each step; None where a step does not say."""
+    """Return the number of possible held-out trees at each step; None if a step does not record it."""
     missing = [row.get("held_out_impossible") for row in trace if row["log_likelihood"] is not None]
-    known = [trees - n for n in missing if trees is not None and n is not None]
-    return known if known and len(known) == len(missing) else None
+    n_possible = [trees - n for n in missing if trees is not None and n is not None]
+    return n_possible if n_possible and len(n_possible) == len(missing) else None
 
 
 def trace_figure(trace: Sequence[Record], held_out_trees: int | None = None) -> str | None:
-    """Log-likelihood per token against EM steps, phases shaded, below it the number of states; None without a trace.
+    """Draw log-likelihood per token and number of states against EM steps, with phases; None without a trace.
 
     Args:
-        trace: a record a step.
-        held_out_trees: how many there are; then the number that is possible at each step is drawn too.
+        trace: a record for each step.
+        held_out_trees: number of held-out trees; if given, the possible number at each step is also drawn.
     """
     rows = [row for row in trace if row["log_likelihood"] is not None]
     if not rows:
         return None
     at = range(len(rows))
     possible = possible_held_out(trace, held_out_trees)
-    with figure(9.4, 3.9 if possible is None else 4.7, "trace") as drawn:
-        top, below, *more = drawn.subplots(
+    with figure(9.4, 3.9 if possible is None else 4.7, "trace") as canvas:
+        top, below, *more = canvas.subplots(
             2 if possible is None else 3, 1, sharex=True, height_ratios=[3, 1] if possible is None else [3, 1, 1]
         )
         phases = _shade(top, below, rows)
@@ -89,7 +89,7 @@ def trace_figure(trace: Sequence[Record], held_out_trees: int | None = None) -> 
         if held:
             top.plot(*zip(*held, strict=True), color=TRUTH, linestyle="--", linewidth=1.5, label="held-out trees")
         top.set_ylabel("log-likelihood\n(nats per token)")
-        drawn.legend(handles=[*top.get_lines(), *phases], loc="outside upper right", ncols=5)
+        canvas.legend(handles=[*top.get_lines(), *phases], loc="outside upper right", ncols=5)
         top.grid(axis="y")
         if all(row.get("substates") is not None for row in rows):
             below.step(at, [row["substates"] for row in rows], color=QUIET, where="post")
@@ -104,11 +104,11 @@ def trace_figure(trace: Sequence[Record], held_out_trees: int | None = None) -> 
         (more or [below])[-1].set_xlabel("steps of expectation-maximisation")
         below.set_xlim(-0.5, len(rows) - 0.5)
         below.grid(axis="y")
-        return to_svg(drawn, "trace", "Log-likelihood of the treebank during induction")
+        return to_svg(canvas, "trace", "Log-likelihood of the treebank during induction")
 
 
 def _shade(top: Any, below: Any, rows: Sequence[Record]) -> list[Any]:
-    """Shade the phases and number the cycles above them; a patch for each kind of phase, for the legend."""
+    """Shade the phases and number the cycles; return a patch for each kind of phase, for the legend."""
     from matplotlib.patches import Patch
 
     begin, ends = 0, dict[int, tuple[int, int]]()
@@ -133,7 +133,7 @@ def _shade(top: Any, below: Any, rows: Sequence[Record]) -> list[Any]:
 
 
 def substates_figure(pcfg: PCFG) -> str | None:
-    """Number of substates of each label, most split first (Petrov et al. 2006, table 2); None where none is split."""
+    """Draw the number of substates of each label, descending (Petrov et al. 2006, table 2); None without splits."""
     of_label = Counter(pcfg.labels)
     if max(of_label.values()) == 1:
         return None
@@ -147,34 +147,34 @@ def substates_figure(pcfg: PCFG) -> str | None:
             return "intermediate"
         return "word" if label in above_words - above_phrases else "phrase"
 
-    shown = of_label.most_common(MOST_LABELS)
+    most_split = of_label.most_common(MOST_LABELS)
     colours = {"phrase": MODEL, "word": SECOND, "intermediate": QUIET}
-    with figure(9.4, 3.2, "substates") as drawn:
-        axes = drawn.subplots()
+    with figure(9.4, 3.2, "substates") as canvas:
+        axes = canvas.subplots()
         for name, colour in colours.items():
-            at = [i for i, (label, _) in enumerate(shown) if kind(label) == name]
+            at = [i for i, (label, _) in enumerate(most_split) if kind(label) == name]
             if at:
-                axes.bar(at, [shown[i][1] for i in at], color=colour, width=0.75, label=_BAR_NAMES[name])
-        size = 9 if len(shown) <= 30 else 6.5
-        names = [label for label, _ in shown]
-        axes.set_xticks(range(len(shown)), names, rotation=90, fontsize=size)
+                axes.bar(at, [most_split[i][1] for i in at], color=colour, width=0.75, label=_BAR_NAMES[name])
+        size = 9 if len(most_split) <= 30 else 6.5
+        names = [label for label, _ in most_split]
+        axes.set_xticks(range(len(most_split)), names, rotation=90, fontsize=size)
         axes.tick_params(axis="x", length=0)
-        axes.set_xlim(-0.7, max(len(shown), 24) - 0.3)  # few bars stay slim
+        axes.set_xlim(-0.7, max(len(most_split), 24) - 0.3)  # few bars stay slim
         axes.set_ylabel("states")
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(axis="y")
         axes.legend(loc="upper right")
-        return to_svg(drawn, "substates", "Number of states of each label")
+        return to_svg(canvas, "substates", "Number of states of each label")
 
 
 def spectrum_figure(pcfg: PCFG) -> str:
-    """Return how many rules of each kind have a probability of each power of ten."""
-    found = [(name, getattr(pcfg, f"{kind}_logp") / np.log(10.0), colour, line) for kind, name, colour, line in KINDS]
-    least = min(float(values.min()) for _, values, _, _ in found if len(values))
+    """Draw the number of rules of each kind by power of ten of their probability."""
+    kinds = [(name, getattr(pcfg, f"{kind}_logp") / np.log(10.0), colour, line) for kind, name, colour, line in KINDS]
+    least = min(float(values.min()) for _, values, _, _ in kinds if len(values))
     edges = np.arange(min(np.floor(least / BIN) * BIN, -1.0), BIN / 2, BIN)
-    with figure(9.4, 2.9, "spectrum") as drawn:
-        axes = drawn.subplots()
-        for name, values, colour, line in found:
+    with figure(9.4, 2.9, "spectrum") as canvas:
+        axes = canvas.subplots()
+        for name, values, colour, line in kinds:
             if len(values):
                 counts, _ = np.histogram(np.clip(values, edges[0], 0.0), edges)
                 axes.stairs(counts, edges, color=colour, linestyle=line, linewidth=1.6, label=f"rules to {name}")
@@ -185,12 +185,12 @@ def spectrum_figure(pcfg: PCFG) -> str:
         ticks = list(range(int(np.ceil(edges[0])), 1))[:: 1 if edges[0] > -12 else 2]
         axes.set_xticks(ticks, [f"10{superscript(tick)}" if tick else "1" for tick in ticks])
         axes.grid()
-        drawn.legend(loc="outside upper right", ncols=3)
-        return to_svg(drawn, "spectrum", "Number of rules by probability")
+        canvas.legend(loc="outside upper right", ncols=3)
+        return to_svg(canvas, "spectrum", "Number of rules by probability")
 
 
 def typical_tree(trees: Iterable[Tree], low: int = 8, high: int = 12, most: int = 300) -> Tree | None:
-    """A tree of medium length and, among those, of medium height; None where there are no trees."""
+    """Return a tree of medium length and, among these, of medium height; None without trees."""
     seen = list(islice(trees, most))
     if not seen:
         return None
@@ -203,19 +203,19 @@ def typical_tree(trees: Iterable[Tree], low: int = 8, high: int = 12, most: int 
 
 
 class PlacedNode(NamedTuple):
-    """A label or word of a drawn tree; points from the top left."""
+    """A placed label or word of a tree; points from the top left."""
 
     text: str
-    kind: str  #: of `FONTS`
+    kind: str  #: key of `FONTS`
     x: float
     y: float
-    parent: int  #: its number; -1 of the root
+    parent: int  #: number of the parent; -1 for the root
 
 
 def placed_nodes(tree: Tree) -> list[PlacedNode]:
-    """Labels and words, parents before children; iterative, so the depth is bounded by memory only.
+    """Place labels and words, parents before children; iterative, so only memory bounds the depth.
 
-    A node stands as deep as it is in the tree and its words hang down to the bottom line, so no lines cross.
+    A node is drawn at its depth and words are on the bottom line, so no lines cross.
     """
     nodes, children = _flatten(tree)
     n = len(nodes)
@@ -223,7 +223,7 @@ def placed_nodes(tree: Tree) -> list[PlacedNode]:
     for i in range(n):
         for c in children[i]:
             depth[c], parent[c] = depth[i] + 1, i
-    for i in reversed(range(n)):  # parents stand before their children
+    for i in reversed(range(n)):  # parents precede their children
         if children[i]:
             first[i], last[i] = first[children[i][0]], last[children[i][-1]]
     bottom = max(depth)
@@ -248,7 +248,7 @@ def placed_nodes(tree: Tree) -> list[PlacedNode]:
 
 
 def draw_tree(tree: Tree) -> str:
-    """The tree as an ``<svg>`` element, whose title is its bracketing."""
+    """Draw the tree as an ``<svg>`` element, whose title is its bracketing."""
     from matplotlib.collections import LineCollection
 
     nodes = placed_nodes(tree)
@@ -257,7 +257,7 @@ def draw_tree(tree: Tree) -> str:
         if node.parent < 0:
             continue
         above = nodes[node.parent]
-        bend = above.y + LEVEL - 14  # a word that hangs from a wide node first goes aside, then down
+        bend = above.y + LEVEL - 14  # the line to a word below a wide node first goes sideways, then down
         line = [(above.x, above.y + 6), (node.x, bend)]
         if node.kind == "word" and node.y - above.y > LEVEL + 1:
             far.append([*line, (node.x, node.y - 14)])
@@ -265,23 +265,23 @@ def draw_tree(tree: Tree) -> str:
             near.append(line)
     width = max(node.x + (CHARACTER * len(node.text) + GAP) / 2 for node in nodes)
     height = max(node.y for node in nodes) + 12
-    with figure(width / 72.0, height / 72.0, "tree") as drawn:
-        drawn.set_layout_engine("none")
-        axes = drawn.add_axes((0.0, 0.0, 1.0, 1.0))
+    with figure(width / 72.0, height / 72.0, "tree") as canvas:
+        canvas.set_layout_engine("none")
+        axes = canvas.add_axes((0.0, 0.0, 1.0, 1.0))
         axes.set_axis_off()
         axes.set_xlim(0.0, width)
         axes.set_ylim(height, 0.0)
         for lines, style in ((near, "-"), (far, (0, (2, 3)))):
             axes.add_collection(LineCollection(lines, colors=BARS, linewidths=1.3, linestyles=[style]))
-        scale = min(drawn.get_size_inches() * 72.0 / (width, height))  # of another size than that of the page
+        scale = min(canvas.get_size_inches() * 72.0 / (width, height))  # for a size other than the size on the page
         for node in nodes:
             font = {**FONTS[node.kind], "fontsize": scale * FONTS[node.kind]["fontsize"]}
             axes.text(node.x, node.y, node.text, ha="center", va="baseline", **font)
-        return to_svg(drawn, "tree", str(tree)).replace("<svg ", f'<svg style="width: {width:.0f}px" ', 1)
+        return to_svg(canvas, "tree", str(tree)).replace("<svg ", f'<svg style="width: {width:.0f}px" ', 1)
 
 
 def _flatten(tree: Tree) -> tuple[list[Tree | str], list[list[int]]]:
-    """Nodes and words in pre-order, and the places of the children of each (none for a word)."""
+    """Return nodes and words in pre-order, and the places of the children of each (empty for a word)."""
     nodes: list[Tree | str] = []
     children: list[list[int]] = []
     stack: list[tuple[Tree | str, int]] = [(tree, -1)]
@@ -311,15 +311,15 @@ class FrequentRule:
 
 
 def frequent_rules(pcfg: PCFG, kind: str, most: int = 15) -> list[FrequentRule]:
-    """The most used rules of a kind, first the most used.
+    """Return the most used rules of a kind, in descending order.
 
-    The expected count of a rule is that of its parent state times its probability; states with the same label
-    add up. Not conditioned on length.
+    The expected count of a rule is the count of its parent state times its probability; states with the same label
+    are added. It is not conditioned on length.
 
     Args:
         pcfg: a grammar with spectral radius below 1.
         kind: ``binary``, ``unary`` or ``lexical``.
-        most: how many.
+        most: number of rules.
 
     Raises:
         InputError: the spectral radius is 1 or more.
@@ -339,7 +339,7 @@ def frequent_rules(pcfg: PCFG, kind: str, most: int = 15) -> list[FrequentRule]:
         key = key * right + (column if kind == "lexical" else label[column])
     keys, inverse = np.unique(key, return_inverse=True)
     total = np.bincount(inverse, uses)
-    found = []
+    frequent = []
     for i in np.argsort(-total, kind="stable")[:most]:
         rest, children = int(keys[i]), []
         for _ in range(rules.shape[1] - 1):
@@ -347,17 +347,17 @@ def frequent_rules(pcfg: PCFG, kind: str, most: int = 15) -> list[FrequentRule]:
             children.append(pcfg.vocabulary[child] if kind == "lexical" else names[child])
         if total[i] > 0.0:
             share = float(total[i] / parents[rest])
-            found.append(FrequentRule(names[rest], tuple(reversed(children)), float(total[i]), share))
-    return found
+            frequent.append(FrequentRule(names[rest], tuple(reversed(children)), float(total[i]), share))
+    return frequent
 
 
 def section(run: FinishedRun) -> Part:
-    """Sizes, rules, training and a tree; of a process what is known of it."""
+    """Build the section: sizes, rules, training and a tree; for a process, its numbers."""
     if isinstance(run.truth, Process):
         return _of_process(run.truth)
     pcfg = require(run.truth, "parses", "the section on the grammar")
-    found = {"held_out": None, **run.diagnosis}
-    entropy, length = found.get("derivational_entropy"), found.get("mean_length")
+    diagnosis = {"held_out": None, **run.diagnosis}
+    entropy, length = diagnosis.get("derivational_entropy"), diagnosis.get("mean_length")
     finite = pcfg.exact.spectral_radius < 1.0 - CRITICAL
     tree = typical_tree(run.corpus.trees(shown_split(run))) if run.corpus.trees_as != "none" else None
     trees = pcfg.meta.get("held_out", {}).get("trees")
@@ -371,14 +371,14 @@ def section(run: FinishedRun) -> Part:
     content = {
         "opening": [
             *([] if quality is None else [parsing_sentence(quality["records"])]),
-            *([said] if (said := useless_cycles(run.trace, trees)) else []),
+            *([warning] if (warning := useless_cycles(run.trace, trees)) else []),
         ],
         "parsing": None if quality is None else parsing_table(quality["records"]),
         "language": pcfg.meta.get("language"),
         "variant": pcfg.meta.get("variant"),
         "identity": pcfg.identity,
         "sizes": pcfg.sizes(),
-        "diagnosis": found,
+        "diagnosis": diagnosis,
         "entropy_per_token": entropy / length if entropy is not None and length else None,
         "kinds": kinds,
         "binarised": any(label.startswith("@") for label in pcfg.labels),
@@ -393,7 +393,7 @@ def section(run: FinishedRun) -> Part:
 
 
 def parsing_table(records: Sequence[Record]) -> ReportTable:
-    """Make the table of parses of held-out trees, a row a grammar."""
+    """Build the table of parses of held-out trees, with a row for each grammar."""
     rows = [
         TableRow(
             [
@@ -413,12 +413,12 @@ def parsing_table(records: Sequence[Record]) -> ReportTable:
         rows=rows,
         title="Parses of held-out trees",
         note="max-rule parses by the conventions of evalb; intervals: 95%, trees resampled; a tree without a parse has"
-        " no bracket right. The plain grammar has the relative frequencies of the same trees, without split symbols",
+        " no bracket right. The plain grammar has the relative frequencies of the same trees, without splits",
     )
 
 
 def parsing_sentence(records: Sequence[Record]) -> str:
-    """Compare the labelled F1 of the grammar with that of the plain grammar of the same trees, in a sentence."""
+    """Compare the labelled F1 of the grammar and of the plain grammar of the same trees, in a sentence."""
     trees = {of: [record for record in records if record["trees"] == of] for of in (ALL, PARSED)}
     number = {of: next((r["value"] for r in some if r["name"] == "sentences"), 0) for of, some in trees.items()}
     scores = {record["parser"]: record for record in trees[PARSED] if record["name"] == "labelled_f1"}

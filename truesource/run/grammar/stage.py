@@ -34,17 +34,17 @@ log = logging.getLogger("truesource")
 
 
 def stages(config: RunConfig) -> list[Stage]:
-    """The grammar."""
+    """Return the stage of the grammar."""
     return [Stage("grammar", ("grammar/grammar.npz", "grammar/diagnosis.json", "grammar/trace.jsonl"), inputs, make)]
 
 
 def inputs(run: RunFolder) -> Any:
-    """Settings, seed, treebank, file or language, and variant."""
+    """Return the inputs: settings, seed, treebank, file or language, and variant."""
     config = run.config.grammar
     settings = config.model_dump(mode="json", exclude={"language", "variant", "tilt"})
     value: dict[str, Any] = {"grammar": settings, "treebank": run.outputs.get("treebank")}
-    if (given := _given(run)) is not None:
-        value |= _identity(given)
+    if (source := _grammar_source(run)) is not None:
+        value |= _identity(source)
     if config.method == "split_merge":
         value["seed"] = run.config.seed
     if config.variant is not None:
@@ -54,8 +54,8 @@ def inputs(run: RunFolder) -> Any:
     return value
 
 
-def _given(run: RunFolder) -> str | None:
-    """The file or language that is the grammar; None where it is induced."""
+def _grammar_source(run: RunFolder) -> str | None:
+    """Return the file or language of the grammar; None if it is induced."""
     config = run.config.grammar
     if config.language is not None:
         return language_at(config.language, run.resolve)
@@ -63,14 +63,14 @@ def _given(run: RunFolder) -> str | None:
 
 
 def _identity(given: str) -> dict[str, Any]:
-    """The identity of a grammar that is given: its language or the digests of its files.
+    """Return the identity of an existing grammar: its language or the digests of its files.
 
     Raises:
         InputError: its file cannot be read.
     """
     if is_reference(given):
         name, settings = parse(given)
-        files = load_truth(given).digest if settings.named_files() else None  # they may hold something else next time
+        files = load_truth(given).digest if settings.named_files() else None  # their content may change
         return {"language": reference(name, settings), "files": files}
     try:
         return {"file": [digest_file(file) for file in source_files(given) or [Path(given)]]}
@@ -79,7 +79,7 @@ def _identity(given: str) -> dict[str, Any]:
 
 
 def make(run: RunFolder) -> str:
-    """Write ``grammar.npz``, ``diagnosis.json`` and, after split-merge, ``trace.jsonl``; of a process the first alone.
+    """Write ``grammar.npz``, ``diagnosis.json`` and, after split-merge, ``trace.jsonl``; of a process only the first.
 
     Raises:
         InputError: the grammar may not end, or the configuration asks a process for what needs rules.
@@ -88,20 +88,20 @@ def make(run: RunFolder) -> str:
     folder = run.folder / "grammar"
     trace: Trace = ()
     held_out = _held_out(run)
-    given = _given(run)
-    if given is not None:
-        truth = load_truth(given)
+    source = _grammar_source(run)
+    if source is not None:
+        truth = load_truth(source)
         if isinstance(truth, Process):
             return _make_process(run, truth)
         pcfg = require(truth, "parses", "a grammar")
     else:
         bank = Treebank.read(run.folder / "treebank" / "treebank.mrg.gz", None)
         pcfg, trace = induce(bank, config, seed=run.config.seed, held_out=held_out, checkpoint=_checkpoint(run))
-    require_consistent(pcfg, given)
+    require_consistent(pcfg, source)
     if config.variant is not None:
         from truesource.grammar.variants import parse_variant
 
-        pcfg, held_out = parse_variant(config.variant)(pcfg).pcfg, None  # the text that was held out is not its own
+        pcfg, held_out = parse_variant(config.variant)(pcfg).pcfg, None  # held-out text of the original does not apply
     if config.tilt is not None:
         event = Tilting(pcfg, event_of(config.tilt.event))
         pcfg, held_out = event.with_probability(config.tilt.probability, run.config.corpus.lengths).pcfg, None
@@ -128,13 +128,13 @@ def _make_process(run: RunFolder, process: Process) -> str:
         if not entry.loaded and entry.resolve(run.base)[0].objective == "masked":
             require(process, "masked", f"the masked model {entry.name}")
     process.save(run.grammar_file, force=True)
-    for other in ("trace.jsonl", "diagnosis.json"):  # of an earlier configuration
+    for other in ("trace.jsonl", "diagnosis.json"):  # files of an earlier configuration
         (run.folder / "grammar" / other).unlink(missing_ok=True)
     return process.digest
 
 
 def _checkpoint(run: RunFolder) -> Path:
-    """Return where induction saves its phases: a folder of its own for every set of inputs."""
+    """Return where induction saves its phases: a separate folder for every set of inputs."""
     return run.folder / "grammar" / f"checkpoint-{digest_json(inputs(run))[:12]}"
 
 
@@ -144,7 +144,7 @@ def _held_out(run: RunFolder) -> Treebank | None:
 
 
 def _held_out_fit(run: RunFolder, pcfg: PCFG, held_out: Treebank) -> dict[str, Any]:
-    """Log probability of the held-out *sentences* under the grammar, and under the truth where it is known."""
+    """Log probability of the held-out *sentences* under the grammar, and under the truth if it is known."""
     sentences = held_out.sentences()
     log.info("likelihood of the grammar on %s held-out sentences", f"{len(sentences):,}")
     scores = pcfg.exact.string_log_probs(sentences)
@@ -152,8 +152,8 @@ def _held_out_fit(run: RunFolder, pcfg: PCFG, held_out: Treebank) -> dict[str, A
     tokens = sum(len(s) + 1 for s, ok in zip(sentences, possible, strict=True) if ok)
     truth = None
     if run.config.treebank is not None and run.config.treebank.embedded and possible.any():
-        kept = [s for s, ok in zip(sentences, possible, strict=True) if ok]
-        truth = float(language(run.config.treebank.embedded).exact.string_log_probs(kept).sum() / tokens)
+        possible_sentences = [s for s, ok in zip(sentences, possible, strict=True) if ok]
+        truth = float(language(run.config.treebank.embedded).exact.string_log_probs(possible_sentences).sum() / tokens)
     return {
         "sentences": len(sentences),
         "impossible": int((~possible).sum()),

@@ -23,7 +23,7 @@ from truesource.run.reading import parse_value
 if TYPE_CHECKING:
     from truesource.generator.objectives import Objective
 
-WEIGHTS = "Model folder whose weights training starts from; words that it lacks start anew."
+WEIGHTS = "Model folder with initial weights for training; words that it lacks start anew."
 
 
 def _unless_masked(shape: ModelConfig, settings: TrainConfig) -> str | None:
@@ -34,7 +34,7 @@ def _unless_snapshots(kind: str) -> Callable[[ModelConfig, TrainConfig], str | N
     return lambda shape, settings: None if settings.snapshots == kind else f"it is for snapshots: {kind}"
 
 
-#: training settings that some models do nothing with, and why
+#: training settings that some models ignore, and why
 _IDLE = (
     ("mask_probability", _unless_masked),
     ("mask_probability_end", _unless_masked),
@@ -44,9 +44,9 @@ _IDLE = (
 
 
 class ModelEntry(Settings):
-    """One model: a preset for its architecture (gpt2 unless ``model`` says another), and what differs from it.
+    """One model: a preset for its architecture (gpt2 unless ``model`` changes it), and changes to it.
 
-    Or a model that exists, to ``load``.
+    Or an existing model, to ``load``.
     """
 
     advanced: ClassVar = frozenset({"oracle_monitor_sentences", "weights"})
@@ -54,7 +54,7 @@ class ModelEntry(Settings):
     load: str | None = Field(
         None,
         min_length=1,
-        description="Use a model that exists: a folder that transformers loads, or code as file.py:name.",
+        description="Use an existing model: a folder that transformers loads, or code as file.py:name.",
     )
     preset: str | None = Field(
         None, description="Settings to start from: tiny (minutes on a CPU), or paper (Jumelet and Zuidema 2023)."
@@ -77,23 +77,23 @@ class ModelEntry(Settings):
     def _settings_are_known(self) -> Self:
         if self.load is None:
             self.resolve()
-        elif besides := sorted(self.model_fields_set - {"name", "load"}):
-            raise ValueError(f"load takes a model as it is, without {besides[0]}; leave {besides[0]} or load out")
+        elif unused := sorted(self.model_fields_set - {"name", "load"}):
+            raise ValueError(f"load uses a model unchanged, without {unused[0]}; remove {unused[0]} or load")
         return self
 
     @property
     def loaded(self) -> bool:
-        """True if it is loaded; its stages then ask it what it can do."""
+        """True if it is loaded; its abilities are then known only after loading."""
         return self.load is not None
 
     @property
     def needs_training(self) -> bool:
-        """True if it is a network that is trained here: neither loaded nor counted."""
+        """True if it is a network that is trained here: neither loaded nor an n-gram model."""
         return not self.loaded and self.is_network
 
     @property
     def keeps_snapshots(self) -> bool:
-        """True if models along the training are kept, see `lmtrain.snapshots`; of a loaded model: perhaps."""
+        """True if snapshots of the training are saved, see `lmtrain.snapshots`; of a loaded model: perhaps."""
         if self.loaded:
             return True
         training = self.resolve()[1]
@@ -101,7 +101,7 @@ class ModelEntry(Settings):
 
     @property
     def of_pieces(self) -> bool:
-        """True if it gives a probability to every way to cut a text: causal, of pieces; of a loaded model: perhaps."""
+        """True for a causal model of pieces, which scores every segmentation; for a loaded model: perhaps."""
         if self.loaded:
             return True
         shape = self.resolve()[0]
@@ -109,36 +109,36 @@ class ModelEntry(Settings):
 
     @property
     def of_words(self) -> bool:
-        """True if it predicts whole words; of a loaded model: perhaps."""
+        """True if it predicts whole words; for a loaded model: perhaps."""
         return self.loaded or self.resolve()[0].tokenizer == "word"
 
     @property
     def is_causal(self) -> bool:
-        """True if it is a distribution over sentences to draw from; of a loaded model: perhaps."""
+        """True if it can sample sentences; for a loaded model: perhaps."""
         return self.loaded or self.resolve()[0].objective == "causal"
 
     @property
     def fills_gaps(self) -> bool:
-        """True if it gives words at any gaps, as masked diffusion does; of a loaded model: perhaps."""
+        """True if it can fill gaps, as masked diffusion does; for a loaded model: perhaps."""
         return self.loaded or self.resolve()[0].objective == "any-order"
 
     @property
     def is_network(self) -> bool:
-        """True if it has layers; of a loaded model: perhaps."""
+        """True if it has layers; for a loaded model: perhaps."""
         return self.loaded or not self.resolve()[0].counts
 
     def replicate(self, seed: int) -> Replicate:
         """Return the same model, trained with another seed."""
-        given = {key: value for key, value in self if key in self.model_fields_set}
-        return Replicate(**{**given, "name": f"{self.name}-seed{seed}", "seed": seed, "replicate_of": self.name})
+        changes = {key: value for key, value in self if key in self.model_fields_set}
+        return Replicate(**{**changes, "name": f"{self.name}-seed{seed}", "seed": seed, "replicate_of": self.name})
 
     def resolve(self, base: Path | None = None) -> tuple[ModelConfig, TrainConfig | None]:
-        """The full settings of a model that is made here; an n-gram model has none of training.
+        """Return the full settings of a model that is trained here; n-gram models have no training settings.
 
-        Code of one's own is not imported.
+        Custom code is not imported.
 
         Args:
-            base: folder that a relative file of code starts from; None: the working folder.
+            base: folder that relative paths of code start from; None: the working folder.
 
         Raises:
             ValueError: an unknown preset, architecture, key or value.
@@ -146,7 +146,7 @@ class ModelEntry(Settings):
         start = None if self.preset is None else self._start(self.preset)
         model = dict(start.model.model_dump(), **self.model) if start else dict(self.model)
         if model.get("tokenizer", "word") != "word" and "min_count" not in self.model:
-            model.pop("min_count", None)  # of a preset for whole words
+            model.pop("min_count", None)  # belongs to a preset for whole words
         training = start.training.model_dump() if start and start.training else {}
         if "max_steps" in self.training or "epochs" in self.training:
             training = {k: v for k, v in training.items() if k not in ("max_steps", "epochs")}
@@ -166,11 +166,11 @@ class ModelEntry(Settings):
             shape = shape.model_copy(update={"code_base": base})
         if shape.counts:
             if self.training:
-                raise ValueError(
-                    f"training: {shape.architecture} takes no {', '.join(self.training)}; leave training out"
-                )
+                raise ValueError(f"training: {shape.architecture} takes no {', '.join(self.training)}; remove training")
             if self.weights is not None:
-                raise ValueError(f"weights: {shape.architecture} is counted, so it starts from none; leave it out")
+                raise ValueError(
+                    f"weights: {shape.architecture} is an n-gram model without initial weights; remove weights"
+                )
             return shape, None
         try:
             settings = TrainConfig.model_validate({**training, **self.training})
@@ -178,7 +178,7 @@ class ModelEntry(Settings):
             raise ValueError(explain(error, "training", model=TrainConfig)) from error
         for key, reason in _IDLE:
             if key in self.training and (why := reason(shape, settings)) is not None:
-                raise ValueError(f"training.{key}: {why}; leave it out")
+                raise ValueError(f"training.{key}: {why}; remove it")
         return shape, settings
 
     def _start(self, name: str) -> Preset:
@@ -187,37 +187,37 @@ class ModelEntry(Settings):
 
 
 class Replicate(ModelEntry):
-    """A model of a configuration with ``seeds``, trained with one of them; no configuration holds it."""
+    """A model of a configuration with ``seeds``, trained with one of them; never in a configuration itself."""
 
     seed: int = Field(description="Random seed of its training.")
     replicate_of: str = Field(description="Name of the model in the configuration.")
 
 
 def given_settings(architecture: str, overrides: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The keys ``model`` and ``training`` of a model entry.
+    """Return the keys ``model`` and ``training`` of a model entry.
 
     Args:
-        architecture: a name, or a reference to code of one's own, whose objective is asked where it is not given.
+        architecture: a name, or a reference to custom code, whose objective is asked if it is not set.
         overrides: ``model.KEY=VALUE`` and ``training.KEY=VALUE`` with YAML values.
 
     Raises:
-        InputError: an override is written otherwise, or changes the architecture; the code cannot be imported.
+        InputError: an override has another form, or changes the architecture; the code cannot be imported.
     """
     values: dict[str, dict[str, Any]] = {"model": {"architecture": architecture}, "training": {}}
     for override in overrides:
         key, _, text = override.partition("=")
         section, _, name = key.partition(".")
         if section not in values or not name or not text:
-            raise InputError(f"write --set as model.KEY=VALUE or training.KEY=VALUE, not as {override!r}")
+            raise InputError(f"--set needs model.KEY=VALUE or training.KEY=VALUE, got {override!r}")
         if key == "model.architecture":
             raise InputError("use --model for the architecture, not --set")
         values[section][name] = parse_value(override, text)
     if "objective" not in values["model"] and is_own(architecture):
-        stated = find(OwnSettings(architecture=architecture)).objective  # named on the command line, so it may be run
+        stated = find(OwnSettings(architecture=architecture)).objective  # named on the command line, so it may run
         values["model"] |= {} if stated is None else {"objective": stated}
     return values
 
 
 def plain_name(text: str) -> str:
-    """A name of letters, digits, dots, hyphens and underscores, made from a text."""
+    """Convert a text to a name of letters, digits, dots, hyphens and underscores."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).lstrip("._-") or "model"

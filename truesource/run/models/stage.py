@@ -23,31 +23,31 @@ MADE = tuple(f"models/{{}}/{pattern}" for pattern in ("*.json", "metrics.jsonl",
 
 
 def stages(config: RunConfig) -> list[Stage]:
-    """Every model that is not loaded."""
+    """Return a stage for every model that is not loaded."""
     return [Stage.of_model("train", model, MADE, inputs, make) for model in config.entries if not model.loaded]
 
 
 def resolved(run: RunFolder, model: ModelEntry) -> tuple[ModelConfig, TrainConfig | None]:
-    """The full settings, of code of one's own with its defaults and the digest of its file."""
+    """Return the full settings; for custom code, with its defaults and the digest of its file."""
     shape, training = model.resolve(run.base)
     return completed(shape), training
 
 
 def weights_part(run: RunFolder, model: ModelEntry) -> dict[str, str]:
-    """Return what a training depends on where it starts from the weights of a model; of others nothing."""
+    """Return the digest of the initial weights; empty if training starts from random weights."""
     folder = run.weights_of(model)
     return {} if folder is None else {"weights": weights_digest(folder)}
 
 
 def check_code(config: RunConfig, base: Path) -> None:
-    """Import all code of architectures of one's own, and build a small network of each.
+    """Import all custom architectures, and build a small network of each.
 
     Args:
-        config: of the run.
+        config: configuration of the run.
         base: folder that relative paths of the configuration start from.
 
     Raises:
-        InputError: code cannot be imported, or does not take its settings; a network cannot be trained, or takes fewer
+        InputError: code cannot be imported, or rejects its settings; a network cannot be trained, or takes fewer
             tokens than the sentences of the corpus have.
     """
     for entry in config.models:
@@ -61,10 +61,10 @@ def check_code(config: RunConfig, base: Path) -> None:
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
-    """Full settings, seed, corpus."""
+    """Return the inputs: full settings, seed, corpus."""
     shape, training = resolved(run, model)
     compared: dict[str, Any] = {}
-    if model.oracle_monitor:  # the key of finished stages stays as it was, so that they are not made again
+    if model.oracle_monitor:  # the key of finished stages is unchanged, so they do not run again
         compared = {"oracle_monitor_sentences": model.oracle_monitor_sentences, "grammar": run.outputs["grammar"]}
     return {
         **compared,
@@ -88,5 +88,5 @@ def make(run: RunFolder, model: ModelEntry) -> str:
         monitor = OracleMonitor.on_corpus(run.truth, run.corpus, sentences=model.oracle_monitor_sentences)
     how: dict[str, Any] = {"seed": run.seed_of(model), "monitor": monitor, "weights": run.weights_of(model)}
     train(run.corpus, shape, training, out, **how, force=True)
-    weights = sorted(path for path in out.rglob("*") if path.suffix in (".safetensors", ".npz"))  # snapshots too
+    weights = sorted(path for path in out.rglob("*") if path.suffix in (".safetensors", ".npz"))  # including snapshots
     return digest_json({path.relative_to(out).as_posix(): digest_file(path) for path in weights})

@@ -1,7 +1,7 @@
-"""Stages: the vocabulary that the models of a run are compared in, and the scores of each model in it.
+"""Stages: vocabularies of comparison of a run, and the scores of each model in its vocabulary.
 
-Where models of one objective tell different words apart, their scores in their own vocabularies do not compare, see
-`truesource.evaluation.core.vocabulary`. A model whose own vocabulary is that of the comparison has no further scores.
+If models of one objective have different vocabularies, scores in these vocabularies do not compare, see
+`truesource.evaluation.core.vocabulary`. A model with the vocabulary of comparison has no further scores.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from truesource.run.folder import RunFolder
     from truesource.run.models import ModelEntry
 
-DONE = "comparison/{}.json"  #: says whether a model has scores in another vocabulary than its own
+DONE = "comparison/{}.json"  #: records if a model has scores in another vocabulary
 
 
 def stages(config: RunConfig) -> list[Stage]:
-    """The vocabularies, and every model that is compared with another."""
+    """Return the stage of the vocabularies, and one for every model that is compared with another."""
     models = compared(config)
     if not models:
         return []
@@ -37,9 +37,9 @@ def stages(config: RunConfig) -> list[Stage]:
 
 
 def compared(config: RunConfig) -> list[ModelEntry]:
-    """Return the models that may share an objective with another; the objective of a loaded model is not known yet.
+    """Return the models that may share an objective with another, including loaded models of unknown objective.
 
-    The seeds of one model know the same words.
+    The seeds of one model have the same vocabulary.
     """
     objectives = {model.name: None if model.loaded else model.resolve()[0].objective for model in config.models}
 
@@ -51,7 +51,7 @@ def compared(config: RunConfig) -> list[ModelEntry]:
 
 
 def base_of(entry: ModelEntry) -> str:
-    """Name of the model in the configuration that an entry is, or is a seed of."""
+    """Return the name in the configuration of an entry, or of the model that it is a seed of."""
     return entry.replicate_of if isinstance(entry, Replicate) else entry.name
 
 
@@ -71,7 +71,7 @@ def make_vocabulary(run: RunFolder) -> str:
     vocabularies = run.setting().vocabularies(words, run.config.evaluation.vocabulary)
     record = {objective: None if each is None else each.as_record() for objective, each in vocabularies.items()}
     (run.folder / VOCABULARY).parent.mkdir(exist_ok=True)
-    for leftover in run.folder.glob(COMPARED.format("oracle-*")):  # of an earlier configuration
+    for leftover in run.folder.glob(COMPARED.format("oracle-*")):  # file of an earlier configuration
         leftover.unlink()
     write_json(run.folder / VOCABULARY, record)
     truth, transform = run.text_truth
@@ -90,10 +90,10 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
 
 
 def make(run: RunFolder, model: ModelEntry) -> str:
-    """Write ``comparison/<name>.json``, and ``comparison/<name>.parquet`` if the model is compared in other words."""
+    """Write ``comparison/<name>.json``, and ``comparison/<name>.parquet`` if its vocabulary differs."""
     vocabulary = run.vocabulary(run.objective(model))
     target = COMPARED.format(model.name)
-    (run.folder / target).unlink(missing_ok=True)  # of an earlier configuration
+    (run.folder / target).unlink(missing_ok=True)  # file of an earlier configuration
     record: dict[str, Any] = {"compared": None, "digest": None}
     if vocabulary is not None:
         adapted = vocabulary.adapt(run.model(model))

@@ -11,11 +11,11 @@ from truesource.evaluation.show.records import Record
 
 
 def curve_figure(number: int, seeds: Sequence[Sequence[Record]], result: Record, *, bounded: bool = True) -> str | None:
-    """Perplexity on train and dev sentences against tokens seen, with the exact bound; None where there is no curve.
+    """Draw train and dev perplexity against tokens seen, with the exact bound; None without a curve.
 
-    ``seeds`` has the metrics of each seed of the model; the curves of several are thin lines of one colour.
-    A model of pieces of words has a perplexity of pieces here, for which there is no bound; nor is there one where
-    other positions were evaluated than those trained on (``bounded`` false). Where the training was
+    ``seeds`` has the metrics of each seed of the model; several curves are thin lines of one colour.
+    A model of pieces has a perplexity per piece here, without a bound; the bound is also missing if
+    evaluated and trained positions differ (``bounded`` false). If the training was
     compared with the truth, a second panel has relative perplexity.
     """
     x_name = "tokens" if all(row.get("tokens") is not None for metrics in seeds for row in metrics) else "step"
@@ -29,8 +29,8 @@ def curve_figure(number: int, seeds: Sequence[Sequence[Record]], result: Record,
     thin = 1.0 if len(seeds) == 1 else 0.6
     dot = "o" if len(values) <= 100 and len(seeds) == 1 else None
     relative = _points(seeds, x_name, "relative_ppl")
-    with figure(4.8, 4.6 if relative else 3.2, salt) as drawn:
-        axes, *below = drawn.subplots(
+    with figure(4.8, 4.6 if relative else 3.2, salt) as canvas:
+        axes, *below = canvas.subplots(
             1 + bool(relative), sharex=True, squeeze=False, height_ratios=[3, 1.6][: 1 + bool(relative)]
         )[:, 0]
         of_training: dict[str, Any] = {"color": MODEL, "alpha": 0.55, "linewidth": 1.4 * thin}
@@ -40,7 +40,7 @@ def curve_figure(number: int, seeds: Sequence[Sequence[Record]], result: Record,
         ):
             for i, curve in enumerate(curves):
                 x, y = zip(*curve, strict=True)
-                named = label if i == 0 else None  # once in the legend
+                named = label if i == 0 else None  # only once in the legend
                 axes.plot(x, [math.exp(loss) for loss in y], marker=dot, markersize=2.4, label=named, **style)
         if bounded and not pieces:
             bound = f"exact bound {result['bound']:.2f}"
@@ -59,12 +59,12 @@ def curve_figure(number: int, seeds: Sequence[Sequence[Record]], result: Record,
         name = "pseudo-perplexity" if result["objective"] == "masked" else "perplexity"
         axes.set_ylabel(f"{name} of a piece" if pieces else name)
         axes.grid(axis="y")
-        drawn.legend(loc="outside upper center", ncols=3, handlelength=1.6, columnspacing=1.2)
-        return to_svg(drawn, salt, f"Training curve of {result['model']}")
+        canvas.legend(loc="outside upper center", ncols=3, handlelength=1.6, columnspacing=1.2)
+        return to_svg(canvas, salt, f"Training curve of {result['model']}")
 
 
 def _points(seeds: Sequence[Sequence[Record]], x_name: str, name: str) -> list[list[tuple[float, float]]]:
-    """The curve of each seed that has one."""
+    """Return the curve of each seed that has one."""
     curves = [[(row[x_name], row[name]) for row in metrics if row.get(name) is not None] for metrics in seeds]
     return [curve for curve in curves if curve]
 
@@ -89,7 +89,7 @@ def _few_ticks() -> Any:
 
 
 def _short(value: float, _: float = 0.0) -> str:
-    """1500000 as ``1.5M``."""
+    """Format 1500000 as ``1.5M``."""
     for limit, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= limit:
             return f"{value / limit:.6g}{unit}"

@@ -11,11 +11,11 @@ from truesource.evaluation.show.records import Record
 from truesource.evaluation.show.words import partial
 from truesource.grammar.support.arrays import FloatArray
 
-SHADES = 48  #: of densities; with more of them, the bar beside them would be an image
+SHADES = 48  #: number of shades of densities; with more, the colour bar would be an image
 
 
 def forest_figure(results: Sequence[Record], marks: Mapping[str, float] | None = None) -> str:
-    """Relative perplexity of each row with its 95% interval, the line at 1, and lines of other predictors by name."""
+    """Draw relative perplexities with 95% intervals, the line at 1, and lines of other predictors by name."""
     rows = list(results)
     intervals = [
         [float(row.get(f"relative_ppl_{end}") or row["relative_ppl"]) for end in ("low", "high")] for row in rows
@@ -25,8 +25,8 @@ def forest_figure(results: Sequence[Record], marks: Mapping[str, float] | None =
     free = [row["bound_unconditioned"] / row["bound"] for row in rows if _has_free_bound(row)]
     lines = dict(marks or {})
     low, high = min([1.0, *ends]), max([1.0, *ends, *free, *lines.values()])
-    with figure(9.4, 0.9 + 0.42 * len(rows) + 0.25 * bool(lines), "forest") as drawn:
-        axes = drawn.subplots()
+    with figure(9.4, 0.9 + 0.42 * len(rows) + 0.25 * bool(lines), "forest") as canvas:
+        axes = canvas.subplots()
         axes.axvline(1.0, color=TRUTH, linewidth=1.5)
         for name, at in lines.items():
             axes.axvline(at, color=QUIET, linewidth=1.0, linestyle=":")
@@ -50,7 +50,7 @@ def forest_figure(results: Sequence[Record], marks: Mapping[str, float] | None =
                 axes.plot([at], [y], marker="|", markersize=13, markeredgewidth=2, color=QUIET, linestyle="none")
                 near = at < (low + high) / 2
                 axes.annotate(
-                    "the grammar, if one forgets the corpus's lengths",
+                    "the grammar without the length condition",
                     (at, y),
                     (7 if near else -7, 0),
                     textcoords="offset points",
@@ -66,7 +66,7 @@ def forest_figure(results: Sequence[Record], marks: Mapping[str, float] | None =
         axes.set_xlabel("relative perplexity: model / truth, with 95% interval (1 is perfect)")
         axes.spines["left"].set_visible(False)
         axes.grid(axis="x")
-        return to_svg(drawn, "forest", "Relative perplexity of the models with intervals")
+        return to_svg(canvas, "forest", "Relative perplexity of the models with intervals")
 
 
 def _row_name(row: Record) -> str:
@@ -76,15 +76,15 @@ def _row_name(row: Record) -> str:
 
 
 def scatter_figure(number: int, name: str, model: FloatArray, oracle: FloatArray) -> str:
-    """Density of (true, model) log probability pairs with the diagonal, equal axes."""
+    """Draw the density of (true, model) log probability pairs with the diagonal, equal axes."""
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
     from matplotlib.ticker import MaxNLocator
 
     low = math.floor(float(min(model.min(), oracle.min())))
     salt = f"scatter{number}"
     shades = LinearSegmentedColormap.from_list("density", ["#D6E6F2", "#5A9BC8", MODEL, "#0B2545"], SHADES)
-    with figure(4.8, 4.1, salt) as drawn:
-        axes = drawn.subplots()
+    with figure(4.8, 4.1, salt) as canvas:
+        axes = canvas.subplots()
         extent = (low, 0.0, low, 0.0)
         cells = axes.hexbin(
             oracle, model, gridsize=38, extent=extent, norm=LogNorm(vmin=1), mincnt=1, cmap=shades, linewidths=0
@@ -97,13 +97,13 @@ def scatter_figure(number: int, name: str, model: FloatArray, oracle: FloatArray
             axis.set_major_locator(MaxNLocator(6, integer=True))
         axes.set_xlabel("truth: ln P(token | context), nats")
         axes.set_ylabel("model: ln Q(token | context), nats")
-        bar = drawn.colorbar(cells, ax=axes, shrink=0.85)
+        bar = canvas.colorbar(cells, ax=axes, shrink=0.85)
         bar.set_label("tokens per cell (log scale)")
         bar.outline.set_linewidth(0.5)
-        return to_svg(drawn, salt, f"Log probabilities of {name} against the truth")
+        return to_svg(canvas, salt, f"Log probabilities of {name} against the truth")
 
 
 def _has_free_bound(row: Record) -> bool:
-    """True if the bound without the length condition differs visibly from the one with it."""
+    """Return True if the bound without the length condition differs visibly from the one with it."""
     free = row.get("bound_unconditioned")
     return free is not None and abs(free / row["bound"] - 1.0) > 1e-6

@@ -20,18 +20,18 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.report.finished_run import FinishedRun, Part, differences
 from truesource.run.scores import figures
 
-LINES = "scores/lines.json"  #: of a run: bounds of the best predictors that see 0, 1, 2, ... words
+LINES = "scores/lines.json"  #: scores of optimal k-word predictors in a run folder, k = 0, 1, 2, ...
 
 
 def _notes(rows: Sequence[Record]) -> str:
-    """Return what the vocabulary of a table means, and which of its models may look ahead."""
+    """Return notes on the vocabulary of a table, and on models that may look ahead."""
     signed = [(row["model"], row["signature"]) for row in rows]
     notes = words.vocabulary_note([signature for _, signature in signed]), words.unchecked_note(signed)
     return ". ".join(filter(None, notes))
 
 
 def section(run: FinishedRun) -> Part:
-    """A table for each objective, and intervals of the relative perplexities."""
+    """Build a table for each objective, and intervals of relative perplexities."""
     table = result_table(run)
     lines: Sequence[Record] = run.record(LINES, list[ScoreRecord]) or []  # type: ignore[assignment]
     bound = next((row["bound"] for row in run.results if (row["model"], row["objective"]) == ("oracle", "causal")), 1.0)
@@ -54,28 +54,28 @@ def section(run: FinishedRun) -> Part:
 
 
 def _differences(run: FinishedRun, objective: str, models: Collection[str]) -> ReportTable | None:
-    """The models less the first of the configuration, paired sentence by sentence; None where nothing was compared."""
-    found = [record for record in differences(run.comparison, objective) if record["model"] in models]
-    found = [record for record in found if record["baseline"] == found[0]["baseline"]]
-    if not found:
+    """Build paired differences from the first model of the configuration; None if nothing was compared."""
+    records = [record for record in differences(run.comparison, objective) if record["model"] in models]
+    records = [record for record in records if record["baseline"] == records[0]["baseline"]]
+    if not records:
         return None
     rows = [
         TableRow(
             [r["model"], score_cell(r, "+.4f"), words.p_value(r["p"]), words.p_value(r["p_adjusted"])], r["signature"]
         )
-        for r in found
+        for r in records
     ]
-    columns = ("model", f"KL less the KL of {found[0]['baseline']}\n(nats per token)", "p", "p (Holm)")
-    return ReportTable(columns=columns, rows=rows, title=f"Differences from {found[0]['baseline']}")
+    columns = ("model", f"KL less the KL of {records[0]['baseline']}\n(nats per token)", "p", "p (Holm)")
+    return ReportTable(columns=columns, rows=rows, title=f"Differences from {records[0]['baseline']}")
 
 
 def nearer_test(run: FinishedRun, best: Record, other: Record) -> PairTest | None:
-    """The KL of a model less that of the best, tested among all pairs of their objective; None without scores.
+    """Test the KL of a model minus the KL of the best, among all pairs of their objective; None without scores.
 
     Args:
-        run: that both are of.
-        best: row of the model that came out nearest.
-        other: row of the next one.
+        run: run of both models.
+        best: row of the nearest model.
+        other: row of the next model.
     """
     nearest, next_one = best["model"], other["model"]
     for row in differences(run.comparison, best["objective"]):
@@ -92,25 +92,25 @@ def nearer_test(run: FinishedRun, best: Record, other: Record) -> PairTest | Non
 
 
 def _tested(row: Record) -> PairTest:
-    """A record of ``comparison.json`` as a test."""
+    """Convert a record of ``comparison.json`` to a test."""
     tests = int(parts_of(row["signature"])["adjusted"].partition("/")[2])
     return PairTest(Contrast(row["value"], row["low"], row["high"], row["p"]), row["p_adjusted"], tests)
 
 
 def _gaps(run: FinishedRun, rows: Sequence[Record], partial: bool) -> dict[str, SeedSums]:
-    """Sums of ln P - ln Q of the models with scores of tokens, on the sentences that all of these can make.
+    """Sum ln P - ln Q of the models with scores of tokens, on their common possible sentences.
 
     Args:
-        run: that they are of.
-        rows: of one objective and vocabulary.
-        partial: take those that leave out many sentences, or those that do not.
+        run: run of the models.
+        rows: rows of one objective and vocabulary.
+        partial: use models that exclude many sentences, or the other models.
     """
     tables = {}
     for row in rows:
         seeds = [seed["model"] for seed in row.get("replicates", [row])]
-        found = [table for name in seeds if (table := run.tokens_of(name)) is not None and len(table["model"])]
-        if words.partial(row) == partial and len(found) == len(seeds):
-            tables[row["model"]] = found
+        seed_tables = [table for name in seeds if (table := run.tokens_of(name)) is not None and len(table["model"])]
+        if words.partial(row) == partial and len(seed_tables) == len(seeds):
+            tables[row["model"]] = seed_tables
     n = 1 + max((int(table["sentence"].max()) for of in tables.values() for table in of), default=-1)
     counts = {name: np.stack([np.bincount(t["sentence"], minlength=n) for t in of]) for name, of in tables.items()}
     common = np.all([count.all(axis=0) for count in counts.values()], axis=0)
@@ -124,17 +124,17 @@ def _gaps(run: FinishedRun, rows: Sequence[Record], partial: bool) -> dict[str, 
 
 
 def is_oracle(row: Record) -> bool:
-    """True of the truth's own row."""
+    """Return True for the row of the truth."""
     return bool(row["model"] == "oracle")
 
 
 def vocabulary_of(row: Record) -> str:
-    """The vocabulary of a row, as its signature has it."""
+    """Return the vocabulary of a row from its signature."""
     return parts_of(row.get("signature") or "").get("vocab", "")
 
 
 def own_table(run: FinishedRun) -> ReportTable | None:
-    """Models in their own vocabularies, if they are compared in another; in the order of the configuration."""
+    """Build a table of models in their own vocabularies, if compared in another, in configuration order."""
     rows = [
         TableRow(
             [
@@ -157,8 +157,8 @@ def own_table(run: FinishedRun) -> ReportTable | None:
         text=(0, 1),
         rows=rows,
         title="Each model in its own vocabulary",
-        note="Not a ranking: each row predicts other words, and the fewer words a model knows, the easier its text is."
-        " All words that it does not know are <unk>, to its bound too",
+        note="Not a ranking: rows predict different words, and a smaller vocabulary makes the text easier."
+        " Unknown words are <unk>, also for the bound",
     )
 
 
@@ -167,7 +167,7 @@ def _ends(row: Record, name: str) -> dict[str, Any]:
 
 
 def result_table(run: FinishedRun) -> list[tuple[str, list[Record]]]:
-    """Rows by objective and vocabulary, the oracle first, then by relative perplexity."""
+    """Group rows by objective and vocabulary, the oracle first, then by relative perplexity."""
     tables: list[tuple[str, list[Record]]] = []
     for objective in OBJECTIVES:
         rows = [row for row in run.summaries if row["objective"] == objective]

@@ -1,4 +1,4 @@
-"""Stage: one model, or the oracle itself, scored and compared with the truth, with their most likely words."""
+"""Stage: scores of one model, or of the oracle, compared with the truth, with their most likely words."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from truesource.run.folder import RunFolder
 
 
-TOKENS = 1200  #: at most so many together, but for the first sentence
+TOKENS = 1200  #: maximum number of tokens of the listed sentences, unless the first is longer
 MADE = "scores/{}.parquet"
 
 
 def write_likely_words(run: RunFolder, model: LanguageModel, name: str) -> None:
     """Write ``next_words/<name>.parquet``, see `truesource.evaluation.divergence.next_words`.
 
-    There is no file where tokens have no truth, and where the model's distributions cannot be had: the report can do
-    without them.
+    There is no file if tokens have no truth, or if the model has no distributions: the report can do
+    without it.
     """
     config, path = run.config.evaluation, run.folder / "next_words" / f"{name}.parquet"
     truth, transform = run.text_truth
@@ -57,19 +57,19 @@ def write_likely_words(run: RunFolder, model: LanguageModel, name: str) -> None:
 
 
 def _first(sentences: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    kept: list[Sequence[str]] = []
+    selected: list[Sequence[str]] = []
     for sentence in sentences[:LIKELY_SENTENCES]:
-        if kept and sum(map(len, kept)) + len(sentence) > TOKENS:
+        if selected and sum(map(len, selected)) + len(sentence) > TOKENS:
             break
-        kept.append(sentence)
-    return kept
+        selected.append(sentence)
+    return selected
 
 
 log = logging.getLogger("truesource")
 
 
 def stages(config: RunConfig) -> list[Stage]:
-    """The oracle, and every model."""
+    """Return the stages of the oracle and of every model."""
     oracle = tuple(MADE.format(f"oracle-{objective}") for objective in config.objectives)
     files = (MADE, "next_words/{}.parquet")
     models = [Stage.of_model("score", model, files, _inputs_of_all, make) for model in config.entries]
@@ -77,7 +77,7 @@ def stages(config: RunConfig) -> list[Stage]:
 
 
 def oracle_inputs(run: RunFolder) -> Any:
-    """Settings, seed, corpus, grammar."""
+    """Return the inputs: settings, seed, corpus, grammar."""
     return {
         "evaluation": run.config.evaluation.model_dump(mode="json", include={"split", "sentences", "frame"}),
         "seed": run.config.seed,
@@ -93,19 +93,19 @@ def _inputs_with_lines(run: RunFolder) -> Any:
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
-    """The inputs of the oracle, and the trained model."""
+    """Return the inputs of the oracle, and the trained model."""
     return {**oracle_inputs(run), "model": run.model_digest(model)}
 
 
 def _inputs_of_all(run: RunFolder, model: ModelEntry) -> Any:
-    """The inputs of the scores, and how many sentences have their most likely words beside them."""
+    """Return the inputs of the scores, and the number of sentences with most likely words."""
     return {**inputs(run, model), "likely": [LIKELY_SENTENCES, TOKENS]}
 
 
 def make(run: RunFolder, model: ModelEntry) -> str:
-    """Write ``scores/<name>.parquet``, without rows for a model that can make no sentence.
+    """Write ``scores/<name>.parquet``, without rows for a model that gives all sentences probability 0.
 
-    Beside it ``next_words/<name>.parquet``, see `write_likely_words`.
+    Also write ``next_words/<name>.parquet``, see `write_likely_words`.
     """
     trained = run.model(model)
     write_likely_words(run, trained, model.name)
@@ -118,11 +118,11 @@ def scored(
     """Compare a model with the truth, and write a table of its tokens.
 
     Args:
-        run: whose text is scored.
-        model: to compare.
-        file: to write, relative to the run folder.
+        run: run whose text is scored.
+        model: model to compare.
+        file: file to write, relative to the run folder.
         origin: further entries of the record.
-        entry: of the model in the configuration, which names it; None: it is the truth.
+        entry: entry of the model in the configuration; None: the truth.
 
     Returns:
         A digest of the record.
@@ -130,7 +130,7 @@ def scored(
     name = {} if entry is None else {"model": entry.name}
     try:
         result = compare_in(model, run.setting())
-    except NothingToCompareError as error:  # counts without smoothing, of much too little text: the run goes on
+    except NothingToCompareError as error:  # unsmoothed counts of far too little text: the run continues
         if entry is None:
             raise
         log.info("%s: %s", entry.name, error)
@@ -148,21 +148,21 @@ def scored(
 
 
 def _origin(run: RunFolder, model: ModelEntry) -> dict[str, Any]:
-    """The origin of a model: its size, where it was loaded from, and which seed of which model it is."""
+    """Return the origin of a model: size, source of a loaded model, and seed of a replicate."""
     from truesource.lmtrain.training_record import read_finished
 
     if model.loaded:
         record = read_record(run.folder / "loaded" / f"{model.name}.json", LoadedRecord, remedy=REMEDY)
         return {"parameters": record["parameters"], "tokenizer": record["tokenizer"], "loaded": record["reference"]}
     training = read_finished(run.model_folder(model))
-    made: dict[str, Any] = {"parameters": training.parameters, "tokenizer": training.model.tokenizer}
+    origin: dict[str, Any] = {"parameters": training.parameters, "tokenizer": training.model.tokenizer}
     if isinstance(model, Replicate):
-        made |= {"replicate_of": model.replicate_of, "seed": model.seed}
-    return made
+        origin |= {"replicate_of": model.replicate_of, "seed": model.seed}
+    return origin
 
 
 def make_oracle(run: RunFolder) -> str:
-    """Score the truth as if it were a model, for each objective: every gap must be zero; and the lines."""
+    """Score the truth like a model, for each objective, with all gaps zero; and score the optimal predictors."""
     truth, transform = run.text_truth
     lengths = run.corpus.lengths
     digests = [
@@ -175,17 +175,17 @@ def make_oracle(run: RunFolder) -> str:
         for objective in run.config.objectives
         if offers(truth, objective)
     ]
-    (run.folder / LINES).unlink(missing_ok=True)  # of an earlier configuration
+    (run.folder / LINES).unlink(missing_ok=True)  # file of an earlier configuration
     if run.config.evaluation.lines:
-        found, _ = window_lines(run.setting(), run.config.evaluation.lines)
-        lines = [line.as_record() for line in found]
+        predictors, _ = window_lines(run.setting(), run.config.evaluation.lines)
+        lines = [line.as_record() for line in predictors]
         write_json(run.folder / LINES, lines)
         digests.append(digest_json(lines))
     return digest_json(digests)
 
 
 def _write(run: RunFolder, file: str, record: dict[str, Any], result: Comparison | None = None) -> str:
-    """Write a record, the parts of its signature, and the tokens where they have a truth."""
+    """Write a record, the parts of its signature, and the tokens if they have a truth."""
     paired = None if result is None or result.of_sentences else result.paired
     sentences = [] if result is None else result.sentences
     parts = {} if result is None else signature_parts(result.parts)

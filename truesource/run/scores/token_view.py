@@ -19,14 +19,14 @@ from truesource.report.environment import data_of_script
 from truesource.report.finished_run import FinishedRun, Part, shown_split, some_sentences
 from truesource.run.scores import figures
 
-LIKELY_SENTENCES = 40  #: the first ones, whose most likely words a run writes
-MOST_BYTES = 700_000  #: of the data in the page
+LIKELY_SENTENCES = 40  #: number of first sentences whose most likely words a run writes
+MOST_BYTES = 700_000  #: maximum size of the data in the page
 Place = tuple[int, int]
 
 
 @dataclass
 class _Model:
-    """The scores that the run has of one model."""
+    """The scores of one model in the run."""
 
     name: str
     objective: str
@@ -36,8 +36,8 @@ class _Model:
 
 
 @dataclass
-class _Words:
-    """Words by number, so that each stands in the page once."""
+class _WordNumbers:
+    """A numbering of words, so that each is in the page only once."""
 
     number: dict[str, int] = field(default_factory=dict)
 
@@ -46,24 +46,24 @@ class _Words:
 
 
 def token_view(run: FinishedRun) -> Markup | None:
-    """The data of the view as JSON; None where no tokens were scored.
+    """Return the data of the view as JSON; None if no tokens were scored.
 
-    Log probabilities are rounded to three places and probabilities to four digits, as they are shown.
+    Log probabilities are rounded to three places and probabilities to four digits, as displayed.
     """
     models = [_read(run, row) for row in run.models]
     models = [model for model in models if model.scores]
     if not models:
         return None
-    words, shown, size = _Words(), list[dict[str, Any]](), 0
+    words, sentence_views, size = _WordNumbers(), list[dict[str, Any]](), 0
     limit = run.config.get("evaluation", {}).get("sentences") or LIKELY_SENTENCES
     for number, sentence in enumerate(some_sentences(run.corpus, shown_split(run), min(LIKELY_SENTENCES, limit))):
-        made = _sentence(number, sentence, models, words)
-        size += len(json.dumps(made, separators=(",", ":")))
-        if shown and size > MOST_BYTES:
+        sentence_view = _sentence(number, sentence, models, words)
+        size += len(json.dumps(sentence_view, separators=(",", ":")))
+        if sentence_views and size > MOST_BYTES:
             break
-        shown.append(made)
+        sentence_views.append(sentence_view)
     heads = [{"name": model.name, "objective": model.objective, "full": _is_full(model)} for model in models]
-    return data_of_script({"words": list(words.number), "models": heads, "sentences": shown})
+    return data_of_script({"words": list(words.number), "models": heads, "sentences": sentence_views})
 
 
 def _is_full(model: _Model) -> bool:
@@ -71,7 +71,7 @@ def _is_full(model: _Model) -> bool:
 
 
 def _read(run: FinishedRun, row: Mapping[str, Any]) -> _Model:
-    """A model's scores and likely words of the first sentences; of several seeds, those of the first."""
+    """Read scores and likely words of a model on the first sentences; of several seeds, the first."""
     name = row["replicates"][0]["model"] if "replicates" in row else row["model"]
     model = _Model(row["model"], row["objective"], {})
     table = run.scores.get(name)
@@ -79,7 +79,7 @@ def _read(run: FinishedRun, row: Mapping[str, Any]) -> _Model:
         return model
     first = table["sentence"] < LIKELY_SENTENCES
     columns = [table[column][first].tolist() for column in ("sentence", "position", "oracle", "model")]
-    model.scores = {(s, p): (truth, own) for s, p, truth, own in zip(*columns, strict=True)}
+    model.scores = {(s, p): (truth, score) for s, p, truth, score in zip(*columns, strict=True)}
     path = run.path / "next_words" / f"{name}.parquet"
     for likely in read_next_words(path) if path.is_file() else ():
         place = likely["sentence"], likely["position"]
@@ -89,8 +89,8 @@ def _read(run: FinishedRun, row: Mapping[str, Any]) -> _Model:
     return model
 
 
-def _sentence(number: int, sentence: Sequence[str], models: Sequence[_Model], words: _Words) -> dict[str, Any]:
-    """Words, classes, and for each model its scores, its likely words, and which of the truths is its own."""
+def _sentence(number: int, sentence: Sequence[str], models: Sequence[_Model], words: _WordNumbers) -> dict[str, Any]:
+    """Return words, classes, and for each model its scores, likely words, and number of its truth."""
     texts = [*sentence, END] if any(model.objective == "causal" for model in models) else list(sentence)
     truths: list[Any] = []
     of_models = []
@@ -99,12 +99,12 @@ def _sentence(number: int, sentence: Sequence[str], models: Sequence[_Model], wo
         truth = [_flat(model.likely.get(place, {}).get("truth"), words) for place in places]
         if truth not in truths:
             truths.append(truth)
-        own = [_flat(model.likely.get(place, {}).get("model"), words) for place in places]
+        likely_words = [_flat(model.likely.get(place, {}).get("model"), words) for place in places]
         scores = [[round(v, 3) for v in model.scores[place]] if place in model.scores else None for place in places]
         entry: dict[str, Any] = {"scores": scores, "truth": truths.index(truth)}
-        of_models.append({**entry, "likely": own} if any(own) else entry)
-    known = {place: name for model in models for place, name in model.classes.items() if name}
-    classes = [known.get((number, at), "") for at in range(len(texts))]
+        of_models.append({**entry, "likely": likely_words} if any(likely_words) else entry)
+    class_of = {place: name for model in models for place, name in model.classes.items() if name}
+    classes = [class_of.get((number, at), "") for at in range(len(texts))]
     return {
         "length": len(sentence),
         "words": [words.of(text) for text in texts],
@@ -114,21 +114,21 @@ def _sentence(number: int, sentence: Sequence[str], models: Sequence[_Model], wo
     }
 
 
-def _flat(likely: Sequence[tuple[str, float]] | None, words: _Words) -> list[float]:
-    """Number of word and probability in turn."""
+def _flat(likely: Sequence[tuple[str, float]] | None, words: _WordNumbers) -> list[float]:
+    """Return numbers and probabilities of words, alternating."""
     return [value for word, log_prob in likely or () for value in (words.of(word), float(f"{math.exp(log_prob):.4g}"))]
 
 
 def tokens(run: FinishedRun) -> Part:
-    """A picture of every token for each model."""
+    """Build the part with a picture of every token for each model."""
     content = {"scatters": _scatters(run), "view": token_view(run), "own": bool(run.compared)}
     return Part("tokens", "Token by token", Path(__file__).with_name("tokens.html.j2"), content)
 
 
 def _scatters(run: FinishedRun) -> list[tuple[Record, str, dict[str, float]]]:
-    drawn = []
+    scatters = []
     for number, model in enumerate(run.models):
-        row = model["replicates"][0] if "replicates" in model else model  # one figure a model
+        row = model["replicates"][0] if "replicates" in model else model  # one figure per model
         table = run.tokens_of(row["model"])
         if table is not None and len(table["model"]):
             gap = table["model"] - table["oracle"]
@@ -137,5 +137,5 @@ def _scatters(run: FinishedRun) -> list[tuple[Record, str, dict[str, float]]]:
                 "median": float(np.median(gap)),
                 "near": float((np.abs(gap) <= 0.5).mean()),
             }
-            drawn.append((row, figures.scatter_figure(number, row["model"], table["model"], table["oracle"]), note))
-    return drawn
+            scatters.append((row, figures.scatter_figure(number, row["model"], table["model"], table["oracle"]), note))
+    return scatters

@@ -1,4 +1,4 @@
-"""Stages of evaluators in a run; an evaluator that is only declared has one for each model."""
+"""Stages of evaluators in a run; a declared evaluator has one for each model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from truesource.run.config import RunConfig
     from truesource.run.stage import Stage
 
-#: modules with ``stages(config)`` of the evaluators that are not declared, by name
+#: modules with ``stages(config)`` of the other evaluators, by name
 STAGES = {
     "explain": f"{__name__}.explain.stage",
     "naturalness": f"{__name__}.naturalness",
@@ -24,7 +24,7 @@ STAGES = {
 
 
 def stages_of(evaluator: Evaluator, config: RunConfig) -> list[Stage]:
-    """Return the steps of a run that asks for an evaluator."""
+    """Return the steps of a requested evaluator in a run."""
     if evaluator.declared:
         return declared.stages_of(evaluator, config)
     stages: list[Stage] = import_module(STAGES[evaluator.name]).stages(config)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def stages_of(evaluator: Evaluator, config: RunConfig) -> list[Stage]:
-    """A step for each model that it applies to."""
+    """Return a step for each model that the evaluator applies to."""
     from truesource.run.stage import Stage
 
     name = evaluator.name
@@ -26,7 +26,7 @@ def stages_of(evaluator: Evaluator, config: RunConfig) -> list[Stage]:
 
 
 def _inputs(run: RunFolder, model: ModelEntry, *, evaluator: Evaluator) -> Any:
-    """Settings, split, seed, corpus, grammar, the trained model, and what scores and comparisons depend on."""
+    """Return the inputs: settings, split, seed, corpus, grammar, model, and inputs of scores and comparisons."""
     from truesource.run.stage import of_model
 
     whole = of_model(run, model, evaluator.settings)

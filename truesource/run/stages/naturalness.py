@@ -1,4 +1,4 @@
-"""Stage: the corpus, and the grammar before its symbols were split, compared with trees that neither has seen."""
+"""Stage: the corpus, and the grammar before splitting, compared with held-out trees."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from truesource.run.folder import RunFolder
 
 REFERENCE = "held-out trees"
-_STREAM = 0x4A7A  #: keeps the sample of the raw grammar apart from the corpus, drawn with the same seed
+_STREAM = 0x4A7A  #: separates the sample of the raw grammar from the corpus, sampled with the same seed
 
 
 def stages(config: RunConfig) -> list[Stage]:
@@ -29,7 +29,7 @@ def stages(config: RunConfig) -> list[Stage]:
 
 
 def inputs(run: RunFolder) -> Any:
-    """Settings, seed, treebank, how trees are binarised, and the corpus."""
+    """Return the inputs: settings, seed, treebank, binarisation, and the corpus."""
     return {
         **of_settings(run, NaturalnessSettings),
         "binarise": run.config.grammar.model_dump(mode="json")["binarise"],
@@ -56,12 +56,12 @@ def make(run: RunFolder) -> str:
     grammars["corpus"] = run.pcfg
     split = "train" if "train" in run.corpus.splits else next(iter(run.corpus.splits))
     sources["corpus"] = run.corpus.sentences(split)
-    found = measure(sources, grammars, settings, lengths=lengths, seed=run.config.seed)
+    result = measure(sources, grammars, settings, lengths=lengths, seed=run.config.seed)
     record = {
         "reference": REFERENCE,
-        "sentences": found.sentences,
-        "figure": drawn_of(found),
-        "records": found.records(),
+        "sentences": result.sentences,
+        "figure": drawn_of(result),
+        "records": result.records(),
     }
     write_json(run.folder / "naturalness" / "naturalness.json", record)
     return digest_json(record)
@@ -75,12 +75,12 @@ def _bank(run: RunFolder, name: str) -> Treebank:
 
 
 def _sentences(run: RunFolder, bank: Treebank) -> list[list[str]]:
-    """Sentences of a treebank of a length that the corpus has."""
+    """Return sentences of a treebank with lengths of the corpus."""
     lengths = run.corpus.lengths
     sentences = [s for s in bank.sentences() if lengths is None or len(s) in lengths]
     if len(sentences) < 2:
         raise NothingToMeasureError(
-            f"evaluation.naturalness compares with held-out trees of {lengths} words, of which there are"
+            f"evaluation.naturalness compares with held-out trees of {lengths} words, but there are only"
             f" {len(sentences)}; hold out more (treebank.held_out) or allow other corpus.lengths",
             "too-few-sentences",
         )

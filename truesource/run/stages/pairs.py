@@ -1,4 +1,4 @@
-"""Stages: minimal pairs from the grammar, and what each model prefers."""
+"""Stages: minimal pairs from the grammar, and preferences of each model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger("truesource")
 
 
 def stages(config: RunConfig) -> list[Stage]:
-    """The pairs, then every model."""
+    """Return the stage of the pairs, then of every model."""
     source = Stage(
         "pairs",
         ("pairs/pairs.jsonl", "pairs/summary.json", "pairs/pairs.yaml", "pairs/pairs.py"),
@@ -42,7 +42,7 @@ def stages(config: RunConfig) -> list[Stage]:
 
 
 def source_inputs(run: RunFolder) -> Any:
-    """Settings, lengths, seed and grammar."""
+    """Return the inputs: settings, lengths, seed and grammar."""
     return {
         **of_settings(run, PairSettings),
         "lengths": str(run.config.corpus.lengths),
@@ -57,15 +57,16 @@ def make_source(run: RunFolder) -> str:
     if run.config.corpus.transform is not None:
         raise NothingToMeasureError(
             "the sentences of minimal pairs have the order of the grammar, but the models read text transformed by"
-            f" {run.config.corpus.transform}; leave corpus.transform or evaluation.pairs out",
+            f" {run.config.corpus.transform}; remove corpus.transform or evaluation.pairs",
             "transformed",
         )
-    made = pairs_of(run.pcfg, run.settings(PairSettings), lengths=lengths, seed=run.config.seed)
-    for note in made.notes:
+    collection = pairs_of(run.pcfg, run.settings(PairSettings), lengths=lengths, seed=run.config.seed)
+    for note in collection.notes:
         log.info("%s", note)
-    truth = _record(run, "oracle", Oracle(run.pcfg, "causal", lengths=lengths), made.pairs)
-    summary = {"notes": made.notes, "examples": examples(made.pairs), "pairs": len(made.pairs), "oracle": truth}
-    write_pairs(run.folder / "pairs" / "pairs.jsonl", made.pairs)
+    truth = _record(run, "oracle", Oracle(run.pcfg, "causal", lengths=lengths), collection.pairs)
+    pairs = collection.pairs
+    summary = {"notes": collection.notes, "examples": examples(pairs), "pairs": len(pairs), "oracle": truth}
+    write_pairs(run.folder / "pairs" / "pairs.jsonl", collection.pairs)
     write_json(run.folder / "pairs" / "summary.json", summary)
     task = TaskFiles.of(run.folder / "pairs" / "pairs.jsonl")
     task.write_settings(task.settings, "pairs.jsonl")
@@ -74,7 +75,7 @@ def make_source(run: RunFolder) -> str:
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
-    """The pairs, the seed, and the trained model."""
+    """Return the inputs: pairs, seed, and the trained model."""
     return {
         "pairs": run.outputs["pairs"],
         "lengths": str(run.config.corpus.lengths),
@@ -85,7 +86,7 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
 
 
 def make(run: RunFolder, model: ModelEntry) -> str:
-    """Write ``pairs/models/<name>.json``; where no pair can be compared, it says why and has no records."""
+    """Write ``pairs/models/<name>.json``; if no pair can be compared, it has the reason and no records."""
     lengths = run.config.corpus.lengths
     pairs = read_pairs(run.folder / "pairs" / "pairs.jsonl", run.pcfg.vocabulary, lengths)
     trained = run.model(model)
@@ -100,14 +101,14 @@ def make(run: RunFolder, model: ModelEntry) -> str:
 
 
 def _record(run: RunFolder, name: str, model: LanguageModel, pairs: Sequence[Pair]) -> dict[str, Any]:
-    found = evaluate_pairs(model, pairs, run.pcfg, lengths=run.config.corpus.lengths, seed=run.config.seed)
-    for reason, number in found.left_out.items():
+    result = evaluate_pairs(model, pairs, run.pcfg, lengths=run.config.corpus.lengths, seed=run.config.seed)
+    for reason, number in result.left_out.items():
         remedy = "; a lower model.min_count keeps more words" if reason == OUTSIDE else ""
-        log.info("%s: %d of %d pairs left out: %s%s", name, number, len(pairs), reason, remedy)
+        log.info("%s: %d of %d pairs excluded: %s%s", name, number, len(pairs), reason, remedy)
     return {
         "model": name,
-        "objective": found.objective,
-        "left_out": found.left_out,
-        "records": under_name(found.records(), model.name, name),
-        "points": found.points(),
+        "objective": result.objective,
+        "left_out": result.left_out,
+        "records": under_name(result.records(), model.name, name),
+        "points": result.points(),
     }

@@ -1,4 +1,4 @@
-"""Stages: samples of all causal models, and how they differ from the truth, by decoding scheme."""
+"""Stages: samples of all causal models, and their differences from the truth, by decoding scheme."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def stages(config: RunConfig) -> list[Stage]:
-    """The samples of every causal model, then one comparison of all of them."""
+    """Return the stages of samples of every causal model, then one comparison of all of them."""
     causal = [model for model in config.entries if applies(model)]
     if not causal:
         return []
@@ -34,12 +34,12 @@ def stages(config: RunConfig) -> list[Stage]:
 
 
 def applies(model: ModelEntry) -> bool:
-    """True if a model has a distribution over sentences to draw from: it is causal; of a loaded model: perhaps."""
+    """Return True if a model can sample sentences, because it is causal; for a loaded model: perhaps."""
     return model.is_causal
 
 
 def sampling_inputs(run: RunFolder, model: ModelEntry) -> Any:
-    """Schemes, number of sentences, seed, and the trained model."""
+    """Return the inputs: schemes, number of sentences, seed, and the trained model."""
     config = run.settings(TendenciesSettings)
     return {
         "schemes": {name: decoding.as_record() for name, decoding in config.decodings().items()},
@@ -55,37 +55,37 @@ def draw(run: RunFolder, model: ModelEntry) -> str:
 
     config, reference = run.settings(TendenciesSettings), run.reference(model)
     if model.loaded and run.model(model).objective != "causal":
-        raise NothingToMeasureError("text cannot be drawn from a masked model, which has no order of words", "masked")
+        raise NothingToMeasureError("text cannot be sampled from a masked model, which has no order of words", "masked")
     digest = reference_digest(reference)
-    found = {}
+    digests = {}
     for name, decoding in config.decodings().items():
         path = run.folder / "samples" / model.name / name
-        samples = _standing(path, config.number, decoding, run.config.seed, digest)
+        samples = _finished_samples(path, config.number, decoding, run.config.seed, digest)
         if samples is None:
             samples = make_samples(reference, config.number, decoding, path, seed=run.config.seed, force=True)
         assert samples is not None
-        found[name] = samples.digest
-    return digest_json(found)
+        digests[name] = samples.digest
+    return digest_json(digests)
 
 
-def _standing(path: Path, n: int, decoding: Decoding, seed: int, digest: str) -> SampleFolder | None:
-    """The samples of this very call, if they stand there undamaged."""
+def _finished_samples(path: Path, n: int, decoding: Decoding, seed: int, digest: str) -> SampleFolder | None:
+    """Return the samples of the same call, if they exist undamaged."""
     from truesource.lmtrain.decoding.folder import SampleFolder
 
     try:
         samples = SampleFolder.load(path)
         samples.verify()
-    except InputError:  # absent, or not whole
+    except InputError:  # missing or incomplete
         return None
     call = samples.record["call"]
-    wanted = decoding.as_record()
-    there = {key: value for key, value in call["decoding"].items() if key in wanted or key != "max_tokens"}
-    same = (call["sentences"], call["seed"], there, samples.record["model"]["digest"]) == (n, seed, wanted, digest)
+    requested = decoding.as_record()
+    there = {key: value for key, value in call["decoding"].items() if key in requested or key != "max_tokens"}
+    same = (call["sentences"], call["seed"], there, samples.record["model"]["digest"]) == (n, seed, requested, digest)
     return samples if same else None
 
 
 def inputs(run: RunFolder) -> Any:
-    """Settings, seed, grammar, samples, and what they are compared with."""
+    """Return the inputs: settings, seed, grammar, samples, and the text of comparison."""
     settings = run.settings(TendenciesSettings)
     return {
         **of_settings(run, TendenciesSettings),
@@ -104,17 +104,17 @@ def make(run: RunFolder) -> str:
     settings = run.settings(TendenciesSettings)
     models = [m for m in run.config.entries if applies(m) and f"samples:{m.name}" not in run.unmeasured]
     sampled = [_read(run, model.name, scheme) for scheme in settings.decodings() for model in models]
-    kept = same_size([sample for sample in sampled if sample.sentences])
-    if not kept:
+    nonempty = same_size([sample for sample in sampled if sample.sentences])
+    if not nonempty:
         raise NothingToMeasureError("no model ended a single sentence, so there is no text to compare", "no-text")
     truth = TrueText(run.pcfg, run.corpus.lengths, vocabulary=_words(run, models))
     reference = run.corpus.sentences(run.config.evaluation.split) if settings.reference == "split" else None
-    options = engine_settings(settings, [sample.sentences for sample in kept], truth.words, run.config.seed)
-    parts = compare(kept, truth, options, reference)
-    record = record_of(parts, [*kept, *(sample for sample in sampled if not sample.sentences)], truth)
+    options = engine_settings(settings, [sample.sentences for sample in nonempty], truth.words, run.config.seed)
+    parts = compare(nonempty, truth, options, reference)
+    record = record_of(parts, [*nonempty, *(sample for sample in sampled if not sample.sentences)], truth)
     if "stopwords" not in options.classes:
-        record["notes"].append("No word is in the list of stopwords; evaluation.tendencies.stopwords takes another")
-    record["figures"] = {scheme: drawn_of(found) for scheme, found in parts.items()}
+        record["notes"].append("No word is in the list of stopwords; set another in evaluation.tendencies.stopwords")
+    record["figures"] = {scheme: drawn_of(comparison) for scheme, comparison in parts.items()}
     write_json(run.folder / "tendencies" / "tendencies.json", record)
     return digest_json(record)
 
@@ -124,12 +124,12 @@ def _read(run: RunFolder, model: str, scheme: str) -> ModelSample:
 
     samples = SampleFolder.load(run.folder / "samples" / model / scheme)
     finished = samples.sentences(cut=False)
-    kept = [sentence for sentence in finished if sentence]
-    return ModelSample(model, scheme, kept, samples.n_sentences - len(finished), len(finished) - len(kept))
+    sentences = [sentence for sentence in finished if sentence]
+    return ModelSample(model, scheme, sentences, samples.n_sentences - len(finished), len(finished) - len(sentences))
 
 
 def _words(run: RunFolder, models: list[ModelEntry]) -> set[str] | None:
-    """The words that every model tells apart; None where all read pieces, and so every word."""
-    known = [run.model(model).vocabulary for model in models]
-    sets = [set(words) for words in known if words is not None]
+    """Return the words in the vocabulary of every model; None if all read pieces, and so every word."""
+    vocabularies = [run.model(model).vocabulary for model in models]
+    sets = [set(words) for words in vocabularies if words is not None]
     return set.intersection(*sets) if sets else None

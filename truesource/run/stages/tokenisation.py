@@ -24,14 +24,14 @@ log = logging.getLogger("truesource")
 
 
 def stages(config: RunConfig) -> list[Stage]:
-    """One for each causal model of pieces."""
-    made = ("tokenisation/{}.json", "tokenisation/{}.parquet")
+    """Return a stage for each causal model of pieces."""
+    files = ("tokenisation/{}.json", "tokenisation/{}.parquet")
     models = (model for model in config.entries if model.of_pieces)
-    return [Stage.of_model("tokenisation", model, made, inputs, make) for model in models]
+    return [Stage.of_model("tokenisation", model, files, inputs, make) for model in models]
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
-    """Settings, split, seed, corpus, grammar, the trained model, and other texts."""
+    """Return the inputs: settings, split, seed, corpus, grammar, the trained model, and other texts."""
     return of_model(run, model, TokenisationSettings)
 
 
@@ -45,7 +45,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
         texts.append(TextSet(name, path, sentences_of_trees(path) if is_treebank(path) else read_documents(path)))
     truth, transform = run.text_truth
     trained = load(run.reference(model), settings)
-    *_, found = measure(
+    *_, measurement = measure(
         trained,
         texts,
         settings,
@@ -56,8 +56,8 @@ def make(run: RunFolder, model: ModelEntry) -> str:
         transform=transform,
         warn=lambda warning: log.warning("%s: %s", model.name, warning),
     )
-    record = under_name(found.as_record(), trained.name, model.name)
-    rows = under_name(found.rows(), trained.name, model.name)
+    record = under_name(measurement.as_record(), trained.name, model.name)
+    rows = under_name(measurement.rows(), trained.name, model.name)
     write_columns(run.folder / "tokenisation" / f"{model.name}.parquet", as_columns(rows))
     write_json(run.folder / "tokenisation" / f"{model.name}.json", record)
     return digest_json(record)

@@ -1,4 +1,4 @@
-"""Stages: the treebank's sentences as text; each model trained on it; all of them scored on real and sampled text."""
+"""Stages: sentences of the treebank as text; models trained on it; scores on real and sampled text."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ REMEDY = "run the experiment again"
 
 @dataclass(frozen=True)
 class TextToMeasure:
-    """Sentences, and what they are conditioned on."""
+    """A text to score, with its length condition."""
 
     sentences: Sequence[Sequence[str]]
     lengths: LengthRange | None
@@ -62,7 +62,7 @@ def measure(
     frame: Literal["default", "paper"],
     seed: int,
 ) -> dict[Kind, TextScores]:
-    """Scores of all models on each text; see `truesource.evaluation.treebank_baseline.measure.score_on_text`."""
+    """Score all models on each text; see `truesource.evaluation.treebank_baseline.measure.score_on_text`."""
     objective = next(iter(models.values())).objective
     return {
         kind: score_on_text(
@@ -81,13 +81,13 @@ def measure(
     }
 
 
-def records_of(found: Mapping[Kind, TextScores]) -> list[dict[str, Any]]:
-    """The records of all texts."""
-    return [record for scores in found.values() for record in scores.records]
+def records_of(text_scores: Mapping[Kind, TextScores]) -> list[dict[str, Any]]:
+    """Return the records of all texts."""
+    return [record for scores in text_scores.values() for record in scores.records]
 
 
 def stages(config: RunConfig) -> list[Stage]:
-    """The text, then each model that is trained here: trained once more, and scored."""
+    """Return the stages of the text, of retraining each model of the run, and of its scores."""
     models = [model for model in config.entries if not model.loaded]
     trained = [Stage.of_model("treebank_train", model, MODELS, train_inputs, make_model) for model in models]
     files = ("treebank_baseline/{}.json",)
@@ -96,7 +96,7 @@ def stages(config: RunConfig) -> list[Stage]:
 
 
 def text_inputs(run: RunFolder) -> Any:
-    """Share of dev, disjointness, seed, treebank, lengths."""
+    """Return the inputs: share of dev, disjointness, seed, treebank, lengths."""
     lengths = _lengths(run)
     return {
         "settings": run.settings(TreebankBaselineSettings).model_dump(mode="json", include={"dev", "disjoint"}),
@@ -107,7 +107,7 @@ def text_inputs(run: RunFolder) -> Any:
 
 
 def make_text(run: RunFolder) -> str:
-    """Write ``treebank_baseline/text/``, as `truesource split` does."""
+    """Write ``treebank_baseline/text/``, like `truesource split`."""
     settings = run.settings(TreebankBaselineSettings)
     held_out = run.folder / "treebank" / "held_out.mrg.gz"
     if not held_out.is_file():
@@ -115,7 +115,7 @@ def make_text(run: RunFolder) -> str:
             "evaluation.treebank_baseline needs held-out trees, but the treebank is too small for the share"
             " treebank.held_out; raise it, or name held_out_files"
         )
-    made = write_text_folder(
+    text = write_text_folder(
         run.folder / "treebank_baseline" / "text",
         Treebank.read(run.folder / "treebank" / "treebank.mrg.gz", None),
         Treebank.read(held_out, None),
@@ -124,11 +124,11 @@ def make_text(run: RunFolder) -> str:
         seed=run.config.seed,
         disjoint=settings.disjoint,
     )
-    return made.digest
+    return text.digest
 
 
 def _lengths(run: RunFolder) -> LengthRange | None:
-    """The lengths of the corpus; of a corpus of all lengths, those that every model reads."""
+    """Return the lengths of the corpus; for all lengths, the lengths that every model reads."""
     if run.config.corpus.lengths is not None:
         return run.config.corpus.lengths
     shapes = [resolved(run, model)[0] for model in run.config.entries if not model.loaded]
@@ -137,7 +137,7 @@ def _lengths(run: RunFolder) -> LengthRange | None:
 
 
 def train_inputs(run: RunFolder, model: ModelEntry) -> Any:
-    """Settings, seed, text, corpus, and the model that it is a twin of, which fixes tokeniser and duration."""
+    """Return the inputs: settings, seed, text, corpus, and the original model, for tokeniser and duration."""
     shape, training = resolved(run, model)
     return {
         **of_settings(run, TreebankBaselineSettings),
@@ -163,7 +163,7 @@ def _require_text(run: RunFolder) -> None:
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
-    """Split, sentences, frame, seed, corpus, grammar, text, and the models."""
+    """Return the inputs: split, sentences, frame, seed, corpus, grammar, text, and the models."""
     evaluation = run.config.evaluation
     return {
         **of_model(run, model),
@@ -184,7 +184,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     text = TreebankText.load(run.folder / "treebank_baseline" / "text")
     lengths = run.corpus.lengths
     sampled = run.corpus.sentences(evaluation.split)[: evaluation.sentences]
-    found = measure(
+    text_scores = measure(
         {**models, SAMPLED: run.model(model)},
         run.pcfg,
         {
@@ -196,10 +196,10 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     )
     record = {
         "model": model.name,
-        "objective": next(iter(found.values())).objective,
+        "objective": next(iter(text_scores.values())).objective,
         "trained": trained,
-        "texts": {kind: scores.counts() for kind, scores in found.items()},
-        "records": records_of(found),
+        "texts": {kind: scores.counts() for kind, scores in text_scores.items()},
+        "records": records_of(text_scores),
     }
     write_json(run.folder / "treebank_baseline" / f"{model.name}.json", record)
     return digest_json(record)
@@ -210,27 +210,27 @@ def budget(
 ) -> TrainConfig:
     """Return the same training on a smaller text: as many optimiser steps, up to a number of passes.
 
-    That is the rule of Jumelet and Zuidema (2023, section 5.4) for smaller corpora.
+    This is the rule of Jumelet and Zuidema (2023, section 5.4) for smaller corpora.
 
     Args:
         training: settings on the larger text.
-        steps: optimiser steps that these came to.
-        tokens: that were seen in these steps, ends of sentences included.
-        available: tokens of the smaller text, ends of sentences included.
-        max_epochs: largest number of passes over the smaller text.
-        snapshots: keep the model at every step at which the loss on the dev split is measured.
+        steps: number of optimiser steps on the larger text.
+        tokens: tokens in these steps, including sentence ends.
+        available: tokens of the smaller text, including sentence ends.
+        max_epochs: maximum number of passes over the smaller text.
+        snapshots: save the model at every step at which the loss on the dev split is measured.
     """
     passes = tokens / available
     duration = (
         {"max_steps": None, "epochs": max_epochs} if passes > max_epochs else {"max_steps": steps, "epochs": None}
     )
-    kept = {"snapshots": "linear", "snapshot_every": training.eval_every} if snapshots else {"snapshots": "none"}
-    return TrainConfig(**{**training.model_dump(), **duration, **kept})
+    saving = {"snapshots": "linear", "snapshot_every": training.eval_every} if snapshots else {"snapshots": "none"}
+    return TrainConfig(**{**training.model_dump(), **duration, **saving})
 
 
 @dataclass(frozen=True)
 class TextInMemory:
-    """Sentences as a corpus that a model is trained on."""
+    """A corpus of sentences in memory, for training."""
 
     train: list[list[str]]
     dev: list[list[str]]
@@ -246,13 +246,13 @@ class TextInMemory:
 
 
 def equal_part(sampled: list[list[str]], real: TextInMemory) -> TextInMemory | None:
-    """The first sentences of sampled text, with as many words and ends as the real train split, and a dev split.
+    """Return the first sampled sentences, with the size of the real train split, and a dev split.
 
-    None where the sampled text has no more than that.
+    None if the sampled text is not larger.
     """
-    wanted = sum(len(sentence) + 1 for sentence in real.train)
+    size_of_train = sum(len(sentence) + 1 for sentence in real.train)
     sizes = accumulate(len(sentence) + 1 for sentence in sampled)
-    n = next((i for i, size in enumerate(sizes, start=1) if size >= wanted), len(sampled))
+    n = next((i for i, size in enumerate(sizes, start=1) if size >= size_of_train), len(sampled))
     rest = sampled[n : n + len(real.dev)]
     if n == len(sampled) or len(rest) < len(real.dev):
         return None
@@ -260,13 +260,13 @@ def equal_part(sampled: list[list[str]], real: TextInMemory) -> TextInMemory | N
 
 
 def folder_of(run: RunFolder, entry: ModelEntry) -> Path:
-    """Return where the further models of an entry stand."""
+    """Return the folder of the further models of an entry."""
     return run.folder / "treebank_baseline" / "models" / entry.name
 
 
 @dataclass(frozen=True)
 class Twin:
-    """A model of the run, trained once more on another text."""
+    """A model of the run, retrained on another text."""
 
     text: str  #: name of the text, and of the folder
     source: TextInMemory
@@ -284,7 +284,7 @@ class Twin:
 
 
 class Twins(TrainingCells[Twin]):
-    """The twins of one model of a run; a stage that is made again trains them again."""
+    """The twins of one model of a run; rerunning the stage retrains them."""
 
     models = "."
 
@@ -294,10 +294,10 @@ class Twins(TrainingCells[Twin]):
         self.folder, self._run, self._entry = folder_of(run, entry), run, entry
         self._settings = run.settings(TreebankBaselineSettings)
         self._tokenizer = shared_tokenizer(run.model_folder(entry), resolved(run, entry)[0])
-        self.made: dict[str, Trained] = {}
+        self.records: dict[str, Trained] = {}
 
     def cells(self) -> list[Twin]:
-        """One trained on the treebank and, if there is enough sampled text, one on as much of that."""
+        """Return one training on the treebank and, if there is enough sampled text, one on the same amount of it."""
         text = TreebankText.load(self._run.folder / "treebank_baseline" / "text")
         real = TextInMemory(text.sentences("train"), text.sentences("dev") if "dev" in text.splits else [])
         sources = {REAL: real}
@@ -338,15 +338,15 @@ class Twins(TrainingCells[Twin]):
 
     @override
     def score(self, cell: Twin) -> None:
-        """Choose the state that is scored, and remove the other snapshots."""
+        """Select the checkpoint to score, and remove the other snapshots."""
         from truesource.lmtrain.snapshots import FOLDER
 
         place = self.place(cell)
         rows = list(metrics(place))
         step, folder = best_state(place, rows)
-        for path in set((place / FOLDER).glob("*")) - {folder}:  # a snapshot each time the loss was measured
+        for path in set((place / FOLDER).glob("*")) - {folder}:  # one snapshot for each measured loss
             shutil.rmtree(path)
-        self.made[cell.text] = {
+        self.records[cell.text] = {
             "sentences": len(cell.source.train),
             "words": sum(map(len, cell.source.train)),
             "steps": rows[-1]["step"],
@@ -361,24 +361,24 @@ def train_again(run: RunFolder, entry: ModelEntry) -> str:
     twins = Twins(run, entry)
     for cell in twins.cells():
         twins.make(cell, wait=True)
-    write_json(twins.folder / "trained.json", twins.made)
+    write_json(twins.folder / "trained.json", twins.records)
     files = [path for path in sorted(twins.folder.rglob("*")) if path.suffix in (".safetensors", ".npz")]
     digests = {path.relative_to(twins.folder).as_posix(): digest_file(path) for path in files}
-    return digest_json([twins.made, digests])
+    return digest_json([twins.records, digests])
 
 
 def metrics(folder: Path) -> Iterator[MetricsRow]:
-    """The lines of ``metrics.jsonl`` of a model."""
+    """Yield the lines of ``metrics.jsonl`` of a model."""
     return (row for _, row in read_records(folder / "metrics.jsonl", MetricsRow, remedy=REMEDY))
 
 
 def best_state(folder: Path, rows: list[MetricsRow]) -> tuple[int, Path]:
-    """The step and the folder of the snapshot of the lowest dev loss; without snapshots, the finished model."""
+    """Return step and folder of the snapshot with the lowest dev loss; without snapshots, the finished model."""
     from truesource.lmtrain.snapshots import snapshots
 
-    kept = dict(snapshots(folder))
-    losses = {row["step"]: loss for row in rows if (loss := row.get("dev_loss")) is not None and row["step"] in kept}
+    saved = dict(snapshots(folder))
+    losses = {row["step"]: loss for row in rows if (loss := row.get("dev_loss")) is not None and row["step"] in saved}
     if not losses:
         return rows[-1]["step"], folder
     step = min(losses, key=lambda step: (losses[step], step))
-    return step, kept[step]
+    return step, saved[step]

@@ -1,1 +1,1 @@
-"""The treebank that the grammar is learned from."""
+"""The treebank for induction of the grammar."""

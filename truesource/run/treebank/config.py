@@ -16,7 +16,7 @@ STRICT = ConfigDict(extra="forbid")
 
 @checked(config=STRICT, frozen=True)
 class _Normalisation(Normalisation):
-    """Its fields, checked; the length range is written as text."""
+    """Normalisation settings with validation; the length range is text."""
 
     lengths: Annotated[Lengths, Field(description=field_description(Normalisation, "lengths"))] = None
 
@@ -31,7 +31,7 @@ class DatasetSource(Settings):
 
     path: str = Field(description="Folder of the dataset, relative to the configuration.")
     column: str = Field("tree", description="Column with a Penn bracketing in each row.")
-    split: str | None = Field(None, description="Split to read, where the dataset has several.")
+    split: str | None = Field(None, description="Split to read, if the dataset has several.")
 
 
 class TreebankConfig(Settings):
@@ -39,7 +39,7 @@ class TreebankConfig(Settings):
 
     advanced: ClassVar = frozenset({"limit"})
     embedded: Literal["english", "english:size=medium", "english:size=small"] | None = Field(
-        None, description="Sample trees from the embedded English grammar, or from a smaller size of it."
+        None, description="Sample trees from the embedded English grammar, or from a smaller version of it."
     )
     sentences: int = Field(
         4000, ge=1, description="Number of trees to sample from the embedded grammar, held-out ones included."
@@ -50,21 +50,23 @@ class TreebankConfig(Settings):
     nltk: str | None = Field(None, description="Treebank that NLTK has installed, such as treebank.")
     dataset: DatasetSource | None = Field(None, description="Trees in a column of a dataset on disk.")
     held_out_files: str | list[str] | None = Field(
-        None, description="Trees for the held-out likelihood, as files (default: the share held_out of the treebank)."
+        None, description="Files of held-out trees (default: the share held_out of the treebank)."
     )
     held_out: float = Field(
         0.05, ge=0.0, lt=0.9, description="Share of the trees to hold out, chosen at random, if there are no files."
     )
     limit: int | None = Field(None, ge=1, description="Maximum number of trees to use.")
-    normalise: _Normalisation = Field(_Normalisation(), description="What is changed in every tree before use.")
+    normalise: _Normalisation = Field(_Normalisation(), description="Changes to every tree before use.")
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        given = [name for name in ("embedded", "files", "nltk", "dataset") if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"give exactly one of embedded, files, nltk and dataset, got {', '.join(given) or 'none'}")
+        sources = [name for name in ("embedded", "files", "nltk", "dataset") if getattr(self, name) is not None]
+        if len(sources) != 1:
+            raise ValueError(
+                f"set exactly one of embedded, files, nltk and dataset, got {', '.join(sources) or 'none'}"
+            )
         for name in ("files", "nltk", "held_out_files"):
             value = getattr(self, name)
             if value is not None and (not value or "" in [*value]):
-                raise ValueError(f"{name} is empty; name a treebank there, or leave the key out")
+                raise ValueError(f"{name} is empty; name a treebank there, or remove the key")
         return self

@@ -22,14 +22,14 @@ log = logging.getLogger("truesource")
 
 
 def stages(config: RunConfig) -> list[Stage]:
-    """The treebank, where a run starts from one."""
+    """Return the stage of the treebank, if a run starts from one."""
     if config.treebank is None:
         return []
     return [Stage("treebank", ("treebank/*.mrg.gz", "treebank/statistics.json"), inputs, make)]
 
 
 def inputs(run: RunFolder) -> Any:
-    """Settings, seed, and the contents of the files read."""
+    """Return the inputs: settings, seed, and the contents of the files."""
     from truesource.grammar.pcfg import language
     from truesource.grammar.treebank.files import find_files
     from truesource.grammar.treebank.reader import nltk_digest
@@ -80,23 +80,23 @@ def make(run: RunFolder) -> str:
 
 
 def _show_reading(bank: Treebank) -> None:
-    """Log what reading removed and refused, and warn of what looks like another convention."""
+    """Log what reading removed and refused, and warn of signs of another convention."""
     for line in bank.reading.lines():
         log.info("%s", line)
     if bank.selection is not None and (warning := bank.selection.warning):
         log.warning("%s", warning)
     for sign in bank.reading.signs:
         settings = " and ".join(f"treebank.normalise.{name} to {_quoted(value)}" for name, value in sign.remedy.items())
-        log.warning("%s; set %s, or leave them if they are words", sign, settings)
+        log.warning("%s; set %s, or ignore this if they are words", sign, settings)
 
 
 def _quoted(value: str) -> str:
-    """Return a value as YAML takes it for text: signs in quotes."""
+    """Quote a value of signs, so that YAML reads text."""
     return value if value[0].isalnum() else repr(value)
 
 
 def _digests(path: Path) -> list[str]:
-    """Return the digests of a file, or of all files of a folder; empty if there is none."""
+    """Return the digests of a file, or of all files of a folder; empty without files."""
     files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
     return [digest_file(file) for file in files]
 
@@ -132,7 +132,7 @@ def _read(run: RunFolder, config: TreebankConfig) -> Treebank:
 
 
 def _truth(config: TreebankConfig) -> dict[str, Any] | None:
-    """The known truth about the source of a sampled treebank."""
+    """Return the known truth about the source of a sampled treebank."""
     if not config.embedded:
         return None
     from truesource.grammar.inference.expected import derivational_entropy

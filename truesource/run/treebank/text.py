@@ -1,4 +1,4 @@
-"""The sentences of a treebank as text, split by tree into what models are trained on and what is held out."""
+"""The sentences of a treebank as text, split by tree into training and held-out text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TreebankText:
         Raises:
             InputError: its record is missing or damaged.
         """
-        remedy = "make it again with truesource split"
+        remedy = "regenerate it with truesource split"
         record = read_record(Path(path) / RECORD, TextRecord, what="the record of this text", remedy=remedy)
         return cls(Path(path), record)
 
@@ -56,30 +56,30 @@ class TreebankText:
 
     @property
     def record(self) -> Mapping[str, Any]:
-        """The part of a corpus that training notes down: the length condition."""
+        """Part of a corpus that training records: the length condition."""
         return {"call": {"lengths": self.about["lengths"]}}
 
     def file(self, split: str) -> Path:
-        """The text of a split.
+        """Return the file of a split.
 
         Raises:
             InputError: there is no such split, or the file is missing or has changed.
         """
         if split not in self.about["splits"]:
             raise InputError(f"the text has no split {split!r}; it has {', '.join(self.about['splits'])}", self.path)
-        known = self.about["splits"][split]
-        path = self.path / known["file"]
-        if not path.is_file() or digest_file(path) != known["sha256"]:
-            raise InputError("the text is damaged, this file is missing or has changed; make it again", path)
+        record = self.about["splits"][split]
+        path = self.path / record["file"]
+        if not path.is_file() or digest_file(path) != record["sha256"]:
+            raise InputError("the text is damaged: this file is missing or has changed; regenerate it", path)
         return path
 
     def sentences(self, split: str) -> Sentences:
-        """The words of every sentence of a split."""
+        """Return the words of every sentence of a split."""
         return read_sentences(self.file(split))
 
 
 def text_of_file(path: Path) -> TreebankText | None:
-    """The folder that a text file is a split of; None of all other files."""
+    """Return the folder that a text file is a split of; None for other files."""
     if not path.is_file() or not (path.parent / RECORD).is_file():
         return None
     text = TreebankText.load(path.parent)
@@ -100,17 +100,17 @@ def write_text_folder(
 ) -> TreebankText:
     """Write the sentences of a treebank; a tree and its sentence are in one split only.
 
-    The split is by tree, before sentences of other lengths are left out, so that it is the one that a grammar was
+    The split is by tree, before sentences of other lengths are excluded, so it equals the split that a grammar was
     induced with. Sentences that occur in several trees can be in several splits; they are counted.
 
     Args:
-        path: folder to make, or to replace.
+        path: folder to write or replace.
         bank: trees to train on.
         held_out: trees to score.
-        lengths: sentences of other lengths are left out; None: none are.
-        dev: share of the training trees that becomes a split of its own, to watch training.
-        seed: of that choice.
-        disjoint: leave out dev and held-out sentences that the training text has too.
+        lengths: sentences of other lengths are excluded; None: all lengths.
+        dev: share of the training trees for a split dev, to monitor training.
+        seed: seed of the selection.
+        disjoint: exclude dev and held-out sentences that are also in the training text.
         about: further entries of the record.
         trees: also write the trees, ``treebank.mrg.gz`` (dev included) and ``held_out.mrg.gz``, to induce grammars.
 
@@ -120,7 +120,7 @@ def write_text_folder(
     """
     train, watched = hold_out(bank, dev, seed)
     parts = {"train": train, **({} if watched is None else {"dev": watched}), HELD_OUT: held_out}
-    known: set[tuple[str, ...]] = set()
+    train_sentences: set[tuple[str, ...]] = set()
     splits: dict[str, TextSplitRecord] = {}
     shared = 0
     with atomic_path(path) as folder:
@@ -128,14 +128,15 @@ def write_text_folder(
         for name, part in parts.items():
             sentences = part.sentences()
             fitting = [s for s in sentences if lengths is None or len(s) in lengths]
-            repeats = sum(tuple(s) in known for s in fitting)
+            repeats = sum(tuple(s) in train_sentences for s in fitting)
             if name == HELD_OUT:
                 shared = repeats
-            kept = [s for s in fitting if tuple(s) not in known] if disjoint else fitting
+            selected = [s for s in fitting if tuple(s) not in train_sentences] if disjoint else fitting
             outside = len(sentences) - len(fitting)
-            splits[name] = _write_split(folder / f"{name}.txt", kept, len(part), outside, len(fitting) - len(kept))
+            repeated = len(fitting) - len(selected)
+            splits[name] = _write_split(folder / f"{name}.txt", selected, len(part), outside, repeated)
             if name == "train":
-                known = {tuple(sentence) for sentence in fitting}
+                train_sentences = {tuple(sentence) for sentence in fitting}
         record: TextRecord = {
             "format": "truesource treebank text",
             "source": bank.source,
@@ -154,13 +155,13 @@ def write_text_folder(
 
 
 def _write_split(
-    path: Path, sentences: Sequence[Sequence[str]], trees: int, outside: int, known: int
+    path: Path, sentences: Sequence[Sequence[str]], trees: int, outside: int, repeated: int
 ) -> TextSplitRecord:
     name = path.name.removesuffix(".txt")
     if not sentences:
-        left_out = f"{outside} have other lengths" + (f", the training text has {known} too" if known else "")
+        left_out = f"{outside} have other lengths" + (f", {repeated} are also in the training text" if repeated else "")
         raise NothingToMeasureError(
-            f"no sentence is left for {name}: of {trees} trees, {left_out}; allow more lengths, or give more trees",
+            f"no sentence is left for {name}: of {trees} trees, {left_out}; allow more lengths, or add trees",
             "too-few-sentences",
         )
     text = "".join(f"{line_of(sentence)}\n" for sentence in sentences)
@@ -169,7 +170,7 @@ def _write_split(
         "file": path.name,
         "trees": trees,
         "outside": outside,
-        "repeated": known,
+        "repeated": repeated,
         "sentences": len(sentences),
         "words": sum(map(len, sentences)),
         "sha256": digest_file(path),
@@ -177,5 +178,5 @@ def _write_split(
 
 
 def _shared(bank: Treebank, held_out: Treebank) -> int:
-    known = {str(tree) for tree in bank}
-    return sum(str(tree) in known for tree in held_out)
+    train_trees = {str(tree) for tree in bank}
+    return sum(str(tree) in train_trees for tree in held_out)

@@ -49,7 +49,7 @@ def execute(
         raise InputError("a cell of a sweep is trained in one process; without torchrun, share them out with --shard")
     folder = runs / config.name
     message = "this exists and is not a sweep; choose another name in the configuration"
-    refuse_foreign(folder, "sweep.json", message, besides=("corpus",))
+    refuse_foreign(folder, "sweep.json", message, allowed=("corpus",))
     for _, shape, _ in config.shapes():
         with_code(shape, base)  # before anything is sampled
     corpus = _corpus(config, base, folder, truth)

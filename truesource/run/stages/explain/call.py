@@ -1,4 +1,4 @@
-"""Explaining a model in one call."""
+"""Explanation of a model in one call."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ def explain(
     seed: int = DEFAULT_SEED,
     **settings: Any,
 ) -> Result:
-    """Explain why a model is off, as `truesource explain` does: train it again with one setting changed each.
+    """Explain why a model is off, as `truesource explain` does: retrain it with one changed setting at a time.
 
     Args:
-        model: the folder of a model that truesource trained; of others there are no trainings, but all references.
-        corpus: that it was trained on, or its folder.
-        folder: for the trainings; a call that was stopped resumes there. None: a temporary one.
-        oracle: grammar or process that the corpus was sampled from, its file, or a language; True: that in its folder.
-        split: to measure on.
-        lengths: the condition of the truth; None: as the corpus.
-        seed: of the intervals.
+        model: folder of a model that truesource trained; other models only get references, no trainings.
+        corpus: corpus that it was trained on, or its folder.
+        folder: folder for the trainings; an interrupted call resumes there. None: a temporary one.
+        oracle: grammar or process that the corpus was sampled from, its file, or a language; True: in its folder.
+        split: split to measure on.
+        lengths: the condition of the truth; None: the condition of the corpus.
+        seed: seed of the intervals.
         settings: see `ExplainSettings`, such as ``levers`` and ``budget`` (minutes).
 
     Returns:
-        The change of KL by each setting, references, and where the model is off; ``detail`` is the record for JSON.
+        The change of KL by each setting, references, and errors by kind of token; ``detail`` is the record for JSON.
 
     Raises:
         InputError: a bad argument, or the truth of the text is not known.
@@ -65,13 +65,13 @@ def explain(
     chosen = made_settings(ExplainSettings, "explain", settings)
     setting = as_setting(corpus, oracle, split=split, sentences=chosen.sentences, lengths=lengths, seed=seed)
     if setting.text is None or setting.text.corpus is None:
-        raise InputError("name the corpus that the model was trained on, not a text", code="no-corpus")
+        raise InputError("use the corpus that the model was trained on, not a text", code="no-corpus")
     require_truth(setting)
     with TemporaryDirectory(prefix="truesource-") if folder is None else nullcontext(folder) as place:
         job = job_of(model, setting, setting.text.corpus, Path(place), chosen)
         failures = [f"failed: {each.task}: {each.reason}" for each in job.explain(Share())]
         record = explained(job)
-        unknown = [] if job.unknown is None else [f"No setting is changed and trained again: {job.unknown.reason}."]
+        unknown = [] if job.unknown is None else [f"The model is not retrained: {job.unknown.reason}."]
         return result_of(record, records_of(record), [*differences(setting), *unknown, *failures])
 
 
@@ -81,11 +81,11 @@ def job_of(
     """Return the trainings that explain a model.
 
     Args:
-        model: to explain, or its reference, by which the record of its training is found.
+        model: model to explain, or its reference, which leads to the record of its training.
         setting: text and truth to measure on.
-        corpus: that the model was trained on.
-        folder: for the trainings.
-        settings: of the explanation.
+        corpus: corpus that the model was trained on.
+        folder: folder for the trainings.
+        settings: settings of the explanation.
 
     Raises:
         InputError: there is no such model.
@@ -107,8 +107,8 @@ def result_of(record: Mapping[str, Any], numbers: Sequence[Mapping[str, Any]], n
     """Return an explanation as a result.
 
     Args:
-        record: of `truesource.run.stages.explain.results.explained`.
-        numbers: its records.
+        record: result of `truesource.run.stages.explain.results.explained`.
+        numbers: records of the explanation.
         notes: sentences for the reader.
     """
     places = places_table(record)

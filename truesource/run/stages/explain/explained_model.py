@@ -1,4 +1,4 @@
-"""A model that is explained, and what is known about its training."""
+"""An explained model, and its recorded training."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ExplainedModel:
     trained_in: Path  #: folder of the model
     model: LanguageModel
     setting: Setting  #: text and truth that it is measured on
-    corpus: Corpus  #: that it was trained on
+    corpus: Corpus  #: corpus that it was trained on
     base: Path | None = None  #: folder that relative paths of custom code start from
 
     @cached_property
@@ -57,14 +57,14 @@ class ExplainedModel:
         record = read_record(path, dict[str, Any], remedy=REMEDY)
         if record.get("corpus_digest") != self.corpus.digest:
             raise InputError(
-                f"this model was trained on another text than {self.corpus.path}; name the corpus that it was trained"
+                f"this model was trained on another text than {self.corpus.path}; use the corpus that it was trained"
                 " on",
                 self.trained_in,
                 code="other-text",
             )
         if "weights_digest" in record:
             raise InputError(
-                "this model started from the weights of another, which no other training here does",
+                "this model started from the weights of another, so it cannot be compared with new trainings",
                 self.trained_in,
                 code="other-weights",
             )
@@ -72,7 +72,7 @@ class ExplainedModel:
 
     @cached_property
     def unknown(self) -> InputError | None:
-        """Reason why truesource does not know the training of the model, which then has no levers; None: it knows it.
+        """Reason why the training of the model is unknown, so that it has no levers; None if it is known.
 
         Raises:
             InputError: the record of the training is damaged.
@@ -87,7 +87,7 @@ class ExplainedModel:
 
     @property
     def text_known(self) -> bool:
-        """True if the corpus is the text that the model was trained on, as its record or else the user says."""
+        """True if the corpus is the text that the model was trained on, by its record or else by the user."""
         return self.unknown is None or self.unknown.code != "other-text"
 
     @cached_property
@@ -95,8 +95,8 @@ class ExplainedModel:
         """True if n-gram models of the words of the corpus predict the same tokens as the model."""
         if self.unknown is None:
             return self.shape.tokenizer == "word"
-        known = self.model.vocabulary
-        return known is not None and not offers(self.model, "pieces") and set(known) == set(self.train_split.words)
+        words = self.model.vocabulary
+        return words is not None and not offers(self.model, "pieces") and set(words) == set(self.train_split.words)
 
     @cached_property
     def shape(self) -> ModelConfig:
@@ -107,18 +107,18 @@ class ExplainedModel:
 
     @cached_property
     def training(self) -> TrainConfig | None:
-        """Settings of its training; None: it counts."""
-        known = self.record["training"]
+        """Settings of its training; None for n-gram models."""
+        training = self.record["training"]
         with self._settings_of("training"):
-            return None if known is None else TypeAdapter(TrainConfig).validate_python(known)
+            return None if training is None else TypeAdapter(TrainConfig).validate_python(training)
 
     @contextmanager
     def _settings_of(self, part: str) -> Iterator[None]:
-        """Refuse a record whose settings of a part cannot be."""
+        """Refuse a record with invalid settings of a part."""
         try:
             yield
         except (ValidationError, TypeError, InputError) as error:
-            reason = explain(error, part) if isinstance(error, ValidationError) else f"{part} is no mapping of settings"
+            reason = explain(error, part) if isinstance(error, ValidationError) else f"{part} is not a mapping"
             if isinstance(error, InputError):
                 reason = error.reason
             path = self.trained_in / FILE

@@ -1,4 +1,4 @@
-"""The trainings of an explanation: which there are, what they cost, and the scores of each."""
+"""The trainings of an explanation: their list, costs and scores."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from truesource.generator.language_model import LanguageModel
 
 PLAN = "plan.json"  #: in the folder of an explanation, written first
-ORDERS = (2, 3, 5)  #: of the n-gram models that count the same text
+ORDERS = (2, 3, 5)  #: orders of n-gram models of the same text
 _WHAT = "the scores of this training"
 
 
@@ -56,7 +56,7 @@ _WHAT = "the scores of this training"
 class LeverCost:
     """Approximate cost of one training of a lever."""
 
-    parameters: int  #: without word and position vectors; 0 of a model that counts
+    parameters: int  #: without word and position vectors; 0 for n-gram models
     steps: int
     flops: int
     seconds: float  #: at the speed of this machine
@@ -64,11 +64,11 @@ class LeverCost:
 
 @dataclass(frozen=True)
 class LeverCell:
-    """One training to make and to score."""
+    """A training of an explanation."""
 
     lever: str  #: name of the lever, or `BASE`
     seed: int
-    request: Mapping[str, Any]  #: all that decides its weights
+    request: Mapping[str, Any]  #: all settings that decide its weights
 
     @property
     def id(self) -> str:
@@ -81,30 +81,30 @@ class LeverCell:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
-    """One model that is explained: its training, its levers, and the folder where they are pulled."""
+    """The explanation of one model: its training, its levers, and the folder of their trainings."""
 
-    folder: Path  #: of the trainings
+    folder: Path  #: folder of the trainings
     settings: ExplainSettings
 
     @cached_property
     def levers(self) -> tuple[list[Lever], dict[LeverName, str]]:
-        """Levers that are asked for and fit the budget, and the codes of why the others are left out."""
+        """Requested levers that fit the budget, and codes of reasons why others are excluded."""
         if self.unknown is not None:
             return [], dict.fromkeys(self.settings.levers, self.unknown.code)
         levers, reasons = levers_of(self.trained)
         left_out: dict[LeverName, str] = dict(reasons)
-        asked = set(self.settings.levers)
-        levers = [lever for lever in levers if lever.name in asked and not self._too_large(lever)]
-        left_out = {name: reason for name, reason in left_out.items() if name in asked}
-        if "targets" in asked and "targets" not in left_out and all(lever.name != "targets" for lever in levers):
+        requested = set(self.settings.levers)
+        levers = [lever for lever in levers if lever.name in requested and not self._too_large(lever)]
+        left_out = {name: reason for name, reason in left_out.items() if name in requested}
+        if "targets" in requested and "targets" not in left_out and all(lever.name != "targets" for lever in levers):
             left_out["targets"] = "too-large"
         seconds = {lever.name: self.settings.trainings * self.costs[lever.name].seconds for lever in levers}
         granted = 60.0 * self.settings.budget - (self.settings.trainings - 1) * self.base_cost.seconds
-        kept = within(levers, seconds, granted)
+        affordable = within(levers, seconds, granted)
         for lever in levers:
-            if lever not in kept:
+            if lever not in affordable:
                 left_out[lever.name] = "over-budget"
-        return kept, left_out
+        return affordable, left_out
 
     def _too_large(self, lever: Lever) -> bool:
         rows, columns = table_shape(self.train_split, len(self.tokenizer))
@@ -123,9 +123,9 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
     @cached_property
     def costs(self) -> dict[LeverName, LeverCost]:
         """Cost of one training for each available lever."""
-        found: dict[LeverName, LeverCost] = {}
+        costs: dict[LeverName, LeverCost] = {}
         if self.unknown is not None:
-            return found
+            return costs
         for lever in levers_of(self.trained)[0]:
             if lever.name not in self.settings.levers:
                 continue
@@ -133,40 +133,40 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
             whole = self.base_cost
             if cost is None:
                 times = 1.0 if lever.sentences is None else lever.sentences / self.trained.sentences
-                found[lever.name] = replace(whole, seconds=whole.seconds * times)
+                costs[lever.name] = replace(whole, seconds=whole.seconds * times)
                 continue
             seconds = whole.seconds * cost.flops / max(whole.flops, 1)
             if lever.expected and not self._too_large(lever):
                 seconds += self._seconds_of_targets
             parameters = cost.parameters.without_embeddings
-            found[lever.name] = LeverCost(parameters=parameters, steps=cost.steps, flops=cost.flops, seconds=seconds)
-        return found
+            costs[lever.name] = LeverCost(parameters=parameters, steps=cost.steps, flops=cost.flops, seconds=seconds)
+        return costs
 
     @cached_property
     def _seconds_of_targets(self) -> float:
-        """About how long the exact targets take."""
-        known = self._timed("seconds_of_targets")
-        return seconds_needed(self._train_oracle, self.train_split) if known is None else known
+        """Estimate the time for exact targets."""
+        timed = self._timed("seconds_of_targets")
+        return seconds_needed(self._train_oracle, self.train_split) if timed is None else timed
 
     @cached_property
     def _seconds_of_training(self) -> float:
-        """About how long the training of the model takes here and now, from its first steps.
+        """Estimate the time of the training of the model on this machine, from its first steps.
 
-        The time that its own training took may be that of another machine, or of one that was busy.
+        The recorded time may be from another machine, or from a busy one.
         """
-        known = self._timed("seconds_of_training")
+        timed = self._timed("seconds_of_training")
         training = base_training(self.trained)
-        if known is not None or training is None:
-            return training_seconds(self.trained_in) or 0.0 if known is None else known
+        if timed is not None or training is None:
+            return training_seconds(self.trained_in) or 0.0 if timed is None else timed
         seed = int(self.record["seed"])
         step = seconds_of_step(self.corpus, self.shape, training, seed=seed, tokenizer=self.tokenizer)
         return step * self.trained.steps
 
     def _timed(self, key: str) -> float | None:
-        """Seconds that the plan holds; timed once for all jobs, which so choose the same levers. None: not timed."""
+        """Return seconds in the plan, timed once so that all jobs choose the same levers; None: not timed."""
         path = self.folder / PLAN
-        known = read_record(path, dict[str, Any], remedy="delete it") if path.is_file() else {}
-        return float(known[key]) if key in known else None
+        plan = read_record(path, dict[str, Any], remedy="delete it") if path.is_file() else {}
+        return float(plan[key]) if key in plan else None
 
     def _counted(
         self, shape: ModelConfig, training: TrainConfig | None, tokenizer: PreTrainedTokenizerFast
@@ -190,21 +190,21 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
 
     @cached_property
     def _train_oracle(self) -> Any:
-        """The truth about the next word of the train split, in the words of the model."""
-        drawn = replace(self.setting, sentences=[], lengths=self.corpus.lengths, excluded=None)
-        return drawn.full_oracle(self.model)
+        """Truth about the next word of the train split, in the vocabulary of the model."""
+        setting = replace(self.setting, sentences=[], lengths=self.corpus.lengths, excluded=None)
+        return setting.full_oracle(self.model)
 
     @property
     def seeds(self) -> list[int]:
-        """Seeds of the model and of its levers; the first is the model's own."""
-        own = int(self.record["seed"])
-        return [own + i for i in range(self.settings.trainings)]
+        """Seeds of the model and of its levers; the first is the recorded seed of the model."""
+        first = int(self.record["seed"])
+        return [first + i for i in range(self.settings.trainings)]
 
     def cells(self) -> list[LeverCell]:
         """All trainings: levers by seeds, and the model itself with further seeds."""
-        own = Lever("data", self.shape, base_training(self.trained))
+        same = Lever("data", self.shape, base_training(self.trained))
         return [
-            *(self._cell(BASE, own, seed) for seed in self.seeds[1:]),
+            *(self._cell(BASE, same, seed) for seed in self.seeds[1:]),
             *(self._cell(lever.name, lever, seed) for lever in self.levers[0] for seed in self.seeds),
         ]
 
@@ -225,12 +225,12 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
         return LeverCell(name, seed, request)
 
     def lever_of(self, cell: LeverCell) -> Lever | None:
-        """The lever of a training; None: the model itself."""
+        """Return the lever of a training; None: the model itself."""
         return next((lever for lever in self.levers[0] if lever.name == cell.lever), None)
 
     @cached_property
     def vocabulary(self) -> ComparisonVocabulary | None:
-        """The vocabulary that the model, its levers and the ladder are compared in; None: that of the model."""
+        """The vocabulary that the model, its levers and the ladder are compared in; None: the model's."""
         objective = self.model.objective
         others: list[ModelWords] = []
         if self.unknown is None and any(lever.name == "tokenizer" for lever in self.levers[0]):
@@ -238,7 +238,7 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
         return self.setting.vocabularies([ModelWords.of(self.model), *others])[objective]
 
     def scored(self, model: LanguageModel) -> FloatArray:
-        """Sums per sentence of a model in the vocabulary of the comparison, (3, N): `Paired.table`.
+        """Compute sums per sentence of a model in the vocabulary of comparison, (3, N): `Paired.table`.
 
         Raises:
             NothingToCompareError: no sentence is possible for the model and the truth.
@@ -247,18 +247,18 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
 
     @cached_property
     def evaluation(self) -> str:
-        """Digest of all that decides scores besides weights."""
+        """Digest of everything but weights that decides scores."""
         parts = {key: value for key, value in self.setting.parts(self.model).items() if key != "objective"}
         words = {} if self.vocabulary is None else {"vocabulary": digest_json(self.vocabulary.as_record())}
         return digest_json({key: str(value) for key, value in parts.items()} | words)
 
     def plan(self) -> dict[str, Any]:
-        """Return what is trained, for JSON: settings, and what each lever changes and costs."""
+        """Return the trainings for JSON: settings, and change and cost of each lever."""
         levers = {lever.name: {"before": lever.before, "after": lever.after} for lever in self.levers[0]}
         return {
             "model": self.model.name,
             "settings": self.settings.model_dump(mode="json"),
-            "levers": {name: {**said, **asdict(self.costs[name])} for name, said in levers.items()},
+            "levers": {name: {**description, **asdict(self.costs[name])} for name, description in levers.items()},
             "left_out": self.levers[1],
             **({} if self.unknown is not None else {"seconds_of_training": self._seconds_of_training}),
             **({"seconds_of_targets": self._seconds_of_targets} if "targets" in levers else {}),
@@ -266,7 +266,7 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
         }
 
     def ngram_rungs(self) -> Iterator[Rung]:
-        """N-gram models (modified Kneser-Ney) that count the train split of the model, in its words."""
+        """Yield n-gram models (modified Kneser-Ney) of the train split of the model, in its vocabulary."""
         tokenizer = self.tokenizer if self.unknown is None else None
         for order in ORDERS:
             settings = NgramSettings(architecture="ngram", order=order, min_count=1)
@@ -279,13 +279,13 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
             yield Rung("ngram", order - 1, table)
 
     def explain(self, share: Share) -> list[Failure[LeverCell]]:
-        """Make and score a job's share of the trainings; finished ones are kept, stopped ones resume.
+        """Run and score a job's share of the trainings; finished ones are kept, interrupted ones resume.
 
-        There are none if the training of the model is `unknown`.
+        There are no trainings if the training of the model is `unknown`.
         """
         if self.unknown is not None:
             return []
-        with exclusive(self.folder, wait=True):  # several jobs write the same
+        with exclusive(self.folder, wait=True):  # several jobs write the same file
             remove_leftovers(self.folder / PLAN)
             write_json(self.folder / PLAN, self.plan())
         return self.make_all(self.cells(), share)
@@ -309,7 +309,7 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
         if lever is not None:
             more["tokenizer"] = self._tokenizer_of(lever)
             if lever.sentences is not None:
-                text = _WithDev(self._fresh(lever.sentences), self.corpus)
+                text = _CorpusWithDev(self._fresh(lever.sentences), self.corpus)
             if lever.expected:
                 more["expected"] = self._expected()
         training = base_training(self.trained) if lever is None else lever.training
@@ -320,7 +320,7 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
         place, (numbers, target) = self.place(cell), self.results(cell)
         sums = self.scored(load_trained(place, self._shape_of(cell)))
         record = {"cell": cell.id, "evaluation": self.evaluation, "record": digest_file(place / FILE)}
-        with all_at_once((numbers, target)):  # older numbers are never next to a newer record, whatever is killed
+        with all_at_once((numbers, target)):  # even a kill never leaves old numbers next to a newer record
             with atomic_path(numbers) as temporary, temporary.open("wb") as stream:
                 np.savez_compressed(stream, sums=sums)
             write_json(target, record)
@@ -330,15 +330,15 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
         return self.shape if lever is None else lever.model
 
     def table_of(self, cell: LeverCell) -> FloatArray | None:
-        """Sums per sentence of a training that is scored, (3, N); None: it is not.
+        """Return sums per sentence of a scored training, (3, N); None if it is not scored.
 
         Raises:
-            InputError: they are damaged.
+            InputError: the file is damaged.
         """
         numbers, path = self.results(cell)
         if not path.is_file() or not (self.place(cell) / FILE).is_file():
             return None
-        remedy = "delete it, and it is made again"
+        remedy = "delete it, and it is computed again"
         record = read_record(path, dict[str, Any], what=_WHAT, remedy=remedy)
         trained = digest_file(self.place(cell) / FILE)
         if (record.get("evaluation"), record.get("record")) != (self.evaluation, trained):
@@ -347,7 +347,7 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
         return np.asarray(arrays["sums"], dtype=np.float64)
 
     def _fresh(self, sentences: int) -> Corpus:
-        """A text of other sentences of the same language, drawn once for all seeds."""
+        """Sample a new text of the same language, once for all seeds."""
         from truesource.generator.corpus_builder import make_corpus
         from truesource.generator.plan import Columns, Plan
 
@@ -355,12 +355,12 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
         seed = int(digest_json({"fresh": sentences, "not": self.corpus.digest})[:8], 16)
         columns, lengths = Columns(trees="none"), self.corpus.lengths
         plan = Plan({"train": sentences}, seed, lengths, columns=columns, transform=self.setting.transform)
-        with exclusive(path, wait=True):  # of several jobs that start together, the first draws
+        with exclusive(path, wait=True):  # of several jobs that start together, the first samples
             make_corpus(self.setting.known, plan, path, workers=Workers(1), share=Share(), keep=True)
         return Corpus.load(path)
 
     def _expected(self) -> Any:
-        """The true distributions of the train split, written once for all seeds of this text and vocabulary."""
+        """Return true distributions of the train split, written once for all seeds of this text and vocabulary."""
         request: dict[str, object] = {"truth": self.setting.known.digest, "text": self.corpus.digest}
         which = digest_json({**request, "tokenizer": digest_tokenizer(self.tokenizer)})
         path = self.folder / f"expected-{which[:8]}.npy"
@@ -371,8 +371,8 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
         return read_expected(path, request)
 
 
-class _WithDev:
-    """The train split of one corpus, and the dev split of another."""
+class _CorpusWithDev:
+    """A corpus with the train split of one corpus and the dev split of another."""
 
     def __init__(self, text: Corpus, other: Corpus) -> None:
         self._text, self._other = text, other
@@ -381,7 +381,7 @@ class _WithDev:
         self.record = other.record
 
     def coded(self, split: str) -> CodedSentences:
-        """A split."""
+        """Return a split."""
         return (self._text if split == "train" else self._other).coded(split)
 
     def sentences(self, split: str) -> Sequence[Sequence[str]]:

@@ -10,7 +10,7 @@ from truesource.evaluation.show.records import Record
 from truesource.grammar.support.atomic_files import write_text
 from truesource.report.environment import render
 
-PAGE = "report.html"  #: of one model, in the folder of its explanation
+PAGE = "report.html"  #: page of one model, in the folder of its explanation
 
 
 def write_page(record: Record, folder: Path) -> Path:

@@ -24,86 +24,86 @@ from truesource.run.stages.explain.job import ExplainJob, LeverCost
 
 
 def explained(job: ExplainJob) -> dict[str, Any]:
-    """The record of a model, once all its trainings are scored; what is missing is left out.
+    """Return the record of a model from its scored trainings; missing trainings are excluded.
 
     Raises:
-        InputError: something is damaged.
+        InputError: a file is damaged.
     """
-    own = job.scored(job.model)
-    tables: dict[str, list[FloatArray]] = {BASE: [own]}
+    model_scores = job.scored(job.model)
+    tables: dict[str, list[FloatArray]] = {BASE: [model_scores]}
     missing = 0
     levers, reasons = job.levers
     left_out = {str(name): reason for name, reason in reasons.items()}
     if job.unknown is None:
-        tables, missing = _scored(job, own)
-    rungs = rungs_of(job, own)
-    kept = _common([*(t for many in tables.values() for t in many), *(r.table for r in rungs if r.table is not None)])
+        tables, missing = _scored(job, model_scores)
+    rungs = rungs_of(job, model_scores)
+    common = _common([*(t for many in tables.values() for t in many), *(r.table for r in rungs if r.table is not None)])
     return {
         "model": job.model.name,
         "objective": job.model.objective,
-        "sentences": int(kept.sum()),
+        "sentences": int(common.sum()),
         "seeds": len(tables[BASE]),
         "left_out": left_out,
         "missing": missing,
-        **_levers(job, levers, tables, kept),
-        "ladder": [_rung(job, rung, kept) for rung in rungs],
+        **_levers(job, levers, tables, common),
+        "ladder": [_rung(job, rung, common) for rung in rungs],
         "where": places_of(job.model, job.setting),
         "memory": memory_of(job.model, job.setting, job.train_split) if job.text_known else [],
     }
 
 
-def _scored(job: ExplainJob, own: FloatArray) -> tuple[dict[str, list[FloatArray]], int]:
-    """Sums of each lever with the seeds of the model, of all that are scored with all of these; and what is missing."""
-    found: dict[str, dict[int, FloatArray]] = {BASE: {job.seeds[0]: own}}
+def _scored(job: ExplainJob, model_scores: FloatArray) -> tuple[dict[str, list[FloatArray]], int]:
+    """Return sums of each lever with scores for all seeds of the model, and the number of missing trainings."""
+    scores_by_lever: dict[str, dict[int, FloatArray]] = {BASE: {job.seeds[0]: model_scores}}
     cells = job.cells()
     for cell in cells:
         table = job.table_of(cell)
         if table is not None:
-            found.setdefault(cell.lever, {})[cell.seed] = table
-    seeds = list(found[BASE])
-    tables = {name: [rows[seed] for seed in seeds] for name, rows in found.items() if set(seeds) <= set(rows)}
-    return tables, 1 + len(cells) - sum(map(len, found.values()))
+            scores_by_lever.setdefault(cell.lever, {})[cell.seed] = table
+    seeds = list(scores_by_lever[BASE])
+    tables = {name: [rows[seed] for seed in seeds] for name, rows in scores_by_lever.items() if set(seeds) <= set(rows)}
+    return tables, 1 + len(cells) - sum(map(len, scores_by_lever.values()))
 
 
 def rungs_of(job: ExplainJob, own: FloatArray) -> list[Rung]:
-    """References from word frequencies up to the truth; those that need the train split only where it is known.
+    """Return references from word frequencies up to the truth; references to the train split only if known.
 
     Args:
-        job: of the model.
-        own: (3, N) the scores of the model itself.
+        job: job of the model.
+        own: scores of the model, (3, N).
     """
-    found = list(window_rungs(job.model, job.setting, job.settings.lines, job.vocabulary))
+    rungs = list(window_rungs(job.model, job.setting, job.settings.lines, job.vocabulary))
     if (summed := table_of_sums(job.model, job.setting, own)) is not None:
-        found.append(Rung("marginal", None, summed))
+        rungs.append(Rung("marginal", None, summed))
     if not job.text_known or job.model.objective != "causal":
-        return found
+        return rungs
     if job.reads_words:
-        found += job.ngram_rungs()
+        rungs += job.ngram_rungs()
     em = None
     if job.settings.starts:
         em = em_rung(job.model, job.setting, list(job.train_split), job.settings.starts, job.vocabulary)
     rows = job.setting.sentences
     floor = floor_rung(job.setting, len(job.train_split), sum(len(row) for row in rows) / len(rows) + 1)
-    return [*found, *filter(None, (em, floor))]
+    return [*rungs, *filter(None, (em, floor))]
 
 
 def _common(tables: Sequence[FloatArray]) -> BoolArray:
-    kept = np.asarray(np.all([table[2] > 0.0 for table in tables], axis=0))
-    if not kept.any():
+    common = np.asarray(np.all([table[2] > 0.0 for table in tables], axis=0))
+    if not common.any():
         raise NothingToMeasureError("no sentence is possible for the model and all references", "no-common-sentence")
-    return kept
+    return common
 
 
-def _sums(tables: Sequence[FloatArray], kept: BoolArray) -> SeedSums:
-    stacked = np.stack(tables)[:, :, kept]
+def _sums(tables: Sequence[FloatArray], common: BoolArray) -> SeedSums:
+    stacked = np.stack(tables)[:, :, common]
     return SeedSums(stacked[:, 0], stacked[:, 2])
 
 
 def _levers(
-    job: ExplainJob, levers: Sequence[Lever], tables: Mapping[str, list[FloatArray]], kept: BoolArray
+    job: ExplainJob, levers: Sequence[Lever], tables: Mapping[str, list[FloatArray]], common: BoolArray
 ) -> dict[str, Any]:
-    seed, n = job.setting.seed, int(kept.sum())
-    base = _sums(tables[BASE], kept)
+    seed, n = job.setting.seed, int(common.sum())
+    base = _sums(tables[BASE], common)
     several = base.seeds > 1
     shared = {"estimator": "paired", "ci": ci_part(n, seed, with_seeds=several), "seeds": base.seeds}
 
@@ -111,14 +111,14 @@ def _levers(
         return job.setting.score(job.model, name, value.value, value.low, value.high, **{**shared, **parts}).as_record()
 
     sums: dict[str, SeedSums] = {
-        lever.name: _sums(tables[lever.name], kept) for lever in levers if lever.name in tables
+        lever.name: _sums(tables[lever.name], common) for lever in levers if lever.name in tables
     }
-    found = changes(base, sums, seed=seed)
+    changes_by_lever = changes(base, sums, seed=seed)
     rows = []
     for lever in levers:
         if lever.name not in sums:
             continue
-        change = found[lever.name]
+        change = changes_by_lever[lever.name]
         rows.append(
             {
                 "lever": lever.name,
@@ -137,48 +137,48 @@ def _levers(
         "kl": number("kl", mean_over_seeds(base, seed=seed)),
         "cost": _cost(job.base_cost) if levers else None,
         "levers": rows,
-        "first": first_of(found),
+        "first": first_of(changes_by_lever),
     }
 
 
 def _cost(cost: LeverCost) -> dict[str, Any]:
-    """Return what is the same on every machine."""
+    """Return the machine-independent part of the cost."""
     return {name: value for name, value in asdict(cost).items() if name != "seconds"}
 
 
-def _rung(job: ExplainJob, rung: Rung, kept: BoolArray) -> dict[str, Any]:
+def _rung(job: ExplainJob, rung: Rung, common: BoolArray) -> dict[str, Any]:
     seen = {} if rung.seen is None else {"seen": rung.seen}
     if rung.table is None:
         value = Contrast(float(cast(float, rung.value)))
         parts: dict[str, object] = {"estimator": "closed-form", "ci": "none/exact"}
     else:
-        value = mean_over_seeds(_sums([rung.table], kept), seed=job.setting.seed)
-        parts = {"estimator": "paired", "ci": ci_part(int(kept.sum()), job.setting.seed)}
-    made = {**parts, **seen, "rung": rung.kind}
+        value = mean_over_seeds(_sums([rung.table], common), seed=job.setting.seed)
+        parts = {"estimator": "paired", "ci": ci_part(int(common.sum()), job.setting.seed)}
+    signature_parts = {**parts, **seen, "rung": rung.kind}
     return {
         "rung": rung.kind,
         **seen,
-        **job.setting.score(job.model, "kl", value.value, value.low, value.high, **made).as_record(),
+        **job.setting.score(job.model, "kl", value.value, value.low, value.high, **signature_parts).as_record(),
     }
 
 
 def records_of(record: Record) -> list[dict[str, Any]]:
-    """One record a number, for JSON: of the model, of each lever, and of each reference."""
+    """Return a record for each number, for JSON: of the model, of each lever, and of each reference."""
     head = {"model": record["model"], "objective": record["objective"]}
     rows = [dict(record["kl"])]
     for row in record["levers"]:
-        own = {key: row[key] for key in ("lever", "parameters", "steps", "flops", "p", "p_adjusted")}
-        rows += [{**head, **own, **row[name]} for name in ("kl", "change")]
+        lever_fields = {key: row[key] for key in ("lever", "parameters", "steps", "flops", "p", "p_adjusted")}
+        rows += [{**head, **lever_fields, **row[name]} for name in ("kl", "change")]
     return [*rows, *({**head, **row} for name in ("ladder", "where", "memory") for row in record[name])]
 
 
 def plan_table(job: ExplainJob) -> ReportTable:
-    """Return what each lever costs, before anything is trained."""
-    kept, left_out = job.levers
-    names = {lever.name for lever in kept}
+    """Build a table of the estimated cost of each lever."""
+    affordable, left_out = job.levers
+    names = {lever.name for lever in affordable}
     rows = []
     for name in job.settings.levers:
-        lever = next((each for each in kept if each.name == name), None)
+        lever = next((each for each in affordable if each.name == name), None)
         cost = job.costs.get(name)
         what = f"{lever.before} → {lever.after}" if lever is not None else REASONS[left_out[name]]
         rows.append(
@@ -190,18 +190,18 @@ def plan_table(job: ExplainJob) -> ReportTable:
                     None if cost is None else number_cell(cost.steps, ","),
                     None if cost is None or not cost.flops else brief(cost.flops),
                     None if cost is None else Cell(duration(cost.seconds)),
-                    "run" if name in names else "left out",
+                    "run" if name in names else "excluded",
                 ]
             )
         )
-    total = job.settings.trainings * sum(job.costs[lever.name].seconds for lever in kept)
+    total = job.settings.trainings * sum(job.costs[lever.name].seconds for lever in affordable)
     total += 0.0 if job.unknown is not None else (job.settings.trainings - 1) * job.base_cost.seconds
     return ReportTable(
-        title=f"What explaining {job.model.name} costs",
-        columns=("lever", "what differs", "parameters", "steps", "FLOPs", "time", ""),
+        title=f"Cost of explaining {job.model.name}",
+        columns=("lever", "change", "parameters", "steps", "FLOPs", "time", ""),
         rows=rows,
         text=(0, 1, 6),
-        note="Times are of one training, at the speed of its first steps on this machine; together"
-        f" {duration(total)} of {job.settings.budget:g} min granted, with"
-        f" {count(job.settings.trainings, 'training')} of each. Parameters are without word and position vectors.",
+        note="Times are for one training, at the speed of its first steps on this machine; in total"
+        f" {duration(total)} of a budget of {job.settings.budget:g} min, with"
+        f" {count(job.settings.trainings, 'training')} each. Parameters are without word and position vectors.",
     )

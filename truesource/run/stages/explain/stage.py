@@ -1,4 +1,4 @@
-"""Stage: the levers of one model of a run, pulled in ``explain/<model>/``."""
+"""Stage: trainings of the levers of one model of a run, in ``explain/<model>/``."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def stages(config: RunConfig) -> list[Stage]:
-    """A step for each model."""
+    """Return a step for each model."""
     return [Stage.of_model("explain", model, ("explain/{}.json",), inputs, make) for model in config.entries]
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
-    """Settings, split, seed, corpus, grammar, and the trained model."""
+    """Return the inputs: settings, split, seed, corpus, grammar, and the trained model."""
     return of_model(run, model, ExplainSettings)
 
 

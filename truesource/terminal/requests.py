@@ -1,6 +1,6 @@
-"""Requests of a call besides its work: tables as files, the size of figures, and who has the standard output.
+"""Output requests of a call: tables as files, size of figures, and what goes to the standard output.
 
-`truesource.terminal.verb.Verb` declares the options and notes down what was given; `truesource.terminal.output` obeys.
+`truesource.terminal.verb.Verb` declares the options and reads them; `truesource.terminal.output` writes the files.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from truesource.grammar.support.errors import InputError
 if TYPE_CHECKING:
     from truesource.evaluation.show.table import ReportTable
 
-STANDARD_OUTPUT = Path("-")  #: as the name of a file
+STANDARD_OUTPUT = Path("-")  #: file name that means the standard output
 TABLES = (".csv", ".parquet", ".tex", ".md")
-LEAST, MOST = 1.0, 100.0  #: inches of a side of a figure
-_ASKED: ContextVar[AskedOutputs] = ContextVar("asked")
+LEAST, MOST = 1.0, 100.0  #: limits for width and height of a figure, inches
+_REQUEST: ContextVar[OutputRequest] = ContextVar("request")
 
 
 @dataclass
-class AskedOutputs:
-    """The outputs that the options of one call ask for, and the tables that it has shown so far."""
+class OutputRequest:
+    """The outputs that one call requests, and the tables that it has printed so far."""
 
-    tables: tuple[Path, ...] = ()  #: of ``--table``
+    tables: tuple[Path, ...] = ()  #: files of ``--table``
     json: Path | None = None
     figure_size: tuple[float, float] | None = None  #: inches
-    shown: list[ReportTable] = field(default_factory=list)
-    written: set[Path] = field(default_factory=set)  #: of the tables and ``json``
+    shown_tables: list[ReportTable] = field(default_factory=list)
+    written: set[Path] = field(default_factory=set)  #: files of the tables and ``json`` that are written
 
     def __post_init__(self) -> None:
         files = [*self.tables, *([] if self.json is None else [self.json])]
@@ -51,42 +51,40 @@ class AskedOutputs:
 
     @property
     def missing(self) -> list[Path]:
-        """Files that were asked for and not written."""
+        """Requested files that are not written."""
         return [file for file in (*self.tables, self.json) if file is not None and file not in self.written]
 
 
-def asked() -> AskedOutputs:
-    """The outputs that the options of this call ask for; outside of a call, none."""
-    return _ASKED.get(None) or AskedOutputs()
+def output_request() -> OutputRequest:
+    """Return the output request of this call; outside of a call, an empty one."""
+    return _REQUEST.get(None) or OutputRequest()
 
 
 @contextmanager
-def asking(given: AskedOutputs) -> Iterator[None]:
+def request_scope(request: OutputRequest) -> Iterator[None]:
     """Make this the current request inside the block."""
-    token = _ASKED.set(given)
+    token = _REQUEST.set(request)
     try:
         yield
     finally:
-        _ASKED.reset(token)
+        _REQUEST.reset(token)
 
 
 def require_ending(file: Path, option: str, endings: tuple[str, ...]) -> None:
-    """Refuse a file whose name does not say its format.
+    """Refuse a file whose name does not indicate a supported format.
 
     Raises:
-        InputError: its ending is none of these.
+        InputError: the file has another ending.
     """
     if file.suffix.lower() not in endings:
-        raise InputError(
-            f"{option} writes {', '.join(endings[:-1])} or {endings[-1]}; give the file such an ending", file
-        )
+        raise InputError(f"{option} writes {', '.join(endings[:-1])} or {endings[-1]}; rename the file", file)
 
 
 def size_of(text: str | None) -> tuple[float, float] | None:
-    """The inches of ``WIDTHxHEIGHT``.
+    """Read ``WIDTHxHEIGHT``, in inches.
 
     Raises:
-        InputError: it is written otherwise, or a side is too small or too large.
+        InputError: it has another form, or a side is too small or too large.
     """
     if text is None:
         return None
