@@ -343,7 +343,9 @@ def documents_read(
     documents = [setting.sentences[i] for i in np.unique(readers.document).tolist()]
     shared = signed_parts(readers.cached.oracle, setting, contexts=len(readers.document), excluded=len(lost))
     languages = _languages(setting, truth, np.unique(readers.document))
-    measuring = _Comparison(readers, others, _columns_of_truth(truth, documents, setting, languages), shared, setting)
+    measuring = _ReaderComparison(
+        readers, others, _columns_of_truth(truth, documents, setting, languages), shared, setting
+    )
     string = _strings(documents)
     log_q = readers.log_q(model)
     columns = measuring.columns(log_q)
@@ -398,7 +400,7 @@ def _columns_of_truth(
 
 
 @dataclass(frozen=True, eq=False)
-class _Comparison:
+class _ReaderComparison:
     """Models compared with perfect readers."""
 
     readers: _Readers

@@ -23,7 +23,7 @@ class ExplainSettings(Settings):
         15.0, ge=0.0, description="Minutes for all trainings; what does not fit is left out, the cheapest come first."
     )
     trainings: int = Field(1, ge=1, description="Number of trainings of each, with different seeds.")
-    lines: int = Field(4, ge=0, le=20, description="Lines of the best predictors that see 0, 1, ..., N - 1 words.")
+    lines: int = Field(4, ge=0, le=20, description="Also show the optimal k-word predictors for k = 0, ..., N - 1.")
     starts: int = Field(
         0, ge=0, description="Random starts of EM on the train split without trees; slow for large grammars."
     )

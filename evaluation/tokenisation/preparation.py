@@ -117,7 +117,7 @@ def partly_read(model: TokenisedModel, documents: Documents) -> str | None:
         return None
     return (
         f"{some:,} of {len(documents):,} documents have segmentations of over {model.longest} tokens, which"
-        " {model.name} cannot read; their sums are over the segmentations that fit, a lower bound of P"
+        f" {model.name} cannot read; their sums are over the segmentations that fit, a lower bound of P"
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from truesource import FunctionModel
-from truesource.evaluation.control.measure import Apart
+from truesource.evaluation.control.measure import KlDifference
 from truesource.evaluation.core.comparison import compare_in, score_alone
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
@@ -287,7 +287,7 @@ MEASURES: dict[str, Callable[[Any], Any]] = {
     "divergence": lambda model: compare_distributions(model, Setting(PCFG_, TEXT, seed=1)),
     "memory": lambda model: ratios(model, Setting(PCFG_, TEXT, seed=1), [tuple(words) for words in TEXT]),
     "pplu": lambda model: compare_pplu(model, Setting(PCFG_, TEXT, seed=1)),
-    "control": lambda model: Apart.between(model, HONEST["distributions"](), TEXT),
+    "control": lambda model: KlDifference.between(model, HONEST["distributions"](), TEXT),
     "diffusion": lambda model: left_to_right(model, Setting(PCFG_, TEXT, seed=1), samples=0),
     "training": lambda model: OracleMonitor(Setting(PCFG_, TEXT, seed=1))(model),
     "log odds": lambda model: model_log_odds(

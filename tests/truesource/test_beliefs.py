@@ -111,9 +111,9 @@ def test_the_exact_distribution_is_that_after_each_word(place: Path, monkeypatch
             np.testing.assert_allclose(np.exp(exact[row]), wanted, rtol=0.0, atol=1e-12)
             row += 1
     (reading,) = read_beliefs(text)
-    assert reading.own is not None and reading.own.value > 0.3
+    assert reading.next_word is not None and reading.next_word.value > 0.3
     found = patch(text, reading)
-    assert found is not None and found.pairs == 5 and found.own.value < found.before.value
+    assert found is not None and found.pairs == 5 and found.other.value < found.before.value
 
 
 def test_a_figure_has_a_row_for_each_belief(place: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ def test_each_verb_is_exact_or_says_that_it_is_not(here: Path, command: Command)
     assert done.code == 0
     said = " ".join(done.err.split())
     assert "dev of b excludes the" in said
-    assert "But kl, js and tv are those of the grammar itself (disjoint:uncorrected)." in said
+    assert "But kl, js and tv are of the grammar itself (disjoint:uncorrected)." in said
 
     assert command("score", *MODEL, "--split", "dev", "--longest", 8).code == 0
     assert f"|disjoint:{excluded['dev'].part}|" in str(rows(name="kl")[0]["signature"])

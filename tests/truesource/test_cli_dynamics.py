@@ -174,7 +174,7 @@ def test_own_classes_are_used_and_some_shown(here: Path, command: Command) -> No
     other = ("evaluate", "divergence", "gpt2", "corpus", "--oracle", "toy.npz", "--by", "class", "--classes", "c.tsv")
     assert "deeds" in command(*other).out
     assert (refused := command(*call, "--only", "nouns")).code == 2
-    assert "there is no class 'nouns'; there are things, deeds, the rest, (end)" in refused.err
+    assert "there is no class 'nouns'; choose from things, deeds, the rest, (end)" in refused.err
 
 
 def test_classes_that_miss_a_tag_are_refused(here: Path, command: Command) -> None:
@@ -193,7 +193,7 @@ def test_derivations_are_needed_for_the_published_tags(here: Path, command: Comm
     (here / "text.txt").write_text("the dog sees a cat\ndog sees\n", encoding="utf-8")
     found = command(*CALL, "gpt2", "text.txt", "--oracle", "toy.npz", "--tags", "paper")
     assert found.code == 2
-    assert "take --tags drawn" in found.err
+    assert "use --tags drawn" in found.err
     assert command(*CALL, "gpt2", "text.txt", "--oracle", "toy.npz", "--tags", "drawn", "--by", "tag").code == 2
 
 
@@ -217,7 +217,7 @@ def test_there_is_no_exact_divergence_of_another_frame(here: Path, command: Comm
     for options, message in ((("--contexts", 0), "--measure"), (("--frame", "paper"), "in the frame paper")):
         refused = command(*call, *options, "--measure", "kl", "--figure", "d.svg")
         assert refused.code == 2
-        assert "there is no exact KL" in refused.err
+        assert "gives no exact KL" in refused.err
         assert message in refused.err
         assert not (here / "d.svg").exists()
 
@@ -364,7 +364,7 @@ def test_figures_draw_the_kinds_of_records_there_are(finished: Path) -> None:
         assert "nouns" in "".join(drawn.itertext())
     some = {**record, "curves": {"all": record["curves"]["all"]}}
     assert "all tokens" in "".join(ElementTree.fromstring(curves_figure(0, some)).itertext())
-    with pytest.raises(InputError, match=r"there is no exact KL.* of network to draw"):
+    with pytest.raises(InputError, match=r"gives no exact KL.* of network to draw"):
         figure({**record, "measure": "kl", "curves": {"class": without_kl(record["curves"]["class"])}}, "dynamics")
     assert "constituents above the word (expected)" in (places_figure(0, record) or "")
     drawn_tags = places_figure(0, {**record, "tags": "drawn"}) or ""

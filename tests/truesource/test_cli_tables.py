@@ -136,8 +136,8 @@ def test_markdown_alone_on_the_standard_output(here: Path, command: Command) -> 
     ("call", "said"),
     [
         (("--json", "-", "--table", "-"), "only one of --json and --table can have the standard output"),
-        (("--table", "t.docx"), "--table writes .csv, .parquet, .tex or .md; give the file such an ending"),
-        (("--table", "t.csv", "--table", "text"), "give the file such an ending (text)"),
+        (("--table", "t.docx"), "--table writes .csv, .parquet, .tex or .md; rename the file"),
+        (("--table", "t.csv", "--table", "text"), "rename the file (text)"),
     ],
 )
 def test_bad_files_are_refused(here: Path, command: Command, call: tuple[str, ...], said: str) -> None:

@@ -80,7 +80,7 @@ def test_the_condition_is_that_of_the_corpus(here: Path, command: Command) -> No
     """Text of the very grammar is not told from it when nothing is said of lengths."""
     found = command(*CALL, "corpus", "--oracle", "toy.npz", *SHORT, "--json", "x.json")
     assert found.code == 0, found.err
-    assert "lengths of the truth: 2..9, as those of corpus" in found.out
+    assert "lengths of the truth: 2..9, as recorded by corpus" in found.out
     assert "Warning" not in found.err
     rows = {r["name"]: r for r in json.loads(Path("x.json").read_text("utf-8"))}
     assert rows["length_ks"]["p"] > 0.01
@@ -96,7 +96,7 @@ def test_samples_and_models_know_the_condition_of_their_corpus(here: Path, comma
     for source in ("gram", "drawn"):
         found = command(*CALL, source, "--oracle", "toy.npz", "--vocabulary", "gram", "-n", 60, *SHORT)
         assert found.code == 0, found.err
-        assert f"lengths of the truth: 2..9, as those of {source}" in found.out
+        assert f"lengths of the truth: 2..9, as recorded by {source}" in found.out
     split = ("--shares", "train=.5,test=.5")
     assert command("sample", "toy.npz", "-n", 100, "-o", "short", "--lengths", "2..5", *split).code == 0
     found = command(*CALL, "drawn", "short", "--oracle", "toy.npz", *SHORT)

@@ -129,7 +129,7 @@ def test_scores_of_cuts_are_fitted_to_all_sets(here: Path, sets: list[str], comm
     ("also", "part"),
     [
         (("home.txt",), "two sets of texts have the name 'home'; give them different names, NAME=TEXT"),
-        (("x=away.txt", "x=corpus"), "two files of --also are called 'x'"),
+        (("x=away.txt", "x=corpus"), "two files of --also have the name 'x'"),
         (("pooled=away.txt",), "'pooled' is not a name for a set of texts"),
         (("a|b=away.txt",), "'a|b' is not a name for a set of texts"),
         (("missing.txt",), "missing.txt"),

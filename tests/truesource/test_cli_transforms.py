@@ -204,6 +204,6 @@ def test_an_unknown_transform_of_a_configuration_is_refused(tmp_path: Path) -> N
     prepare(tmp_path, CONFIG, TOY)
     with pytest.raises(InputError, match=r"corpus.transform: .*there is no transform 'shuffle'"):
         load_config(tmp_path / "toy.yaml", ["corpus.transform=shuffle"])
-    with pytest.raises(InputError, match=r"evaluation.frame: paper leaves out positions"):
+    with pytest.raises(InputError, match=r"evaluation.frame: paper excludes positions"):
         load_config(tmp_path / "toy.yaml", ["evaluation.frame=paper"])
     load_config(tmp_path / "toy.yaml", ["evaluation.frame=paper", "corpus.transform=reversal"])

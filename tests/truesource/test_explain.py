@@ -60,7 +60,7 @@ def test_a_plan_trains_nothing(place: Path, command: Command) -> None:
     rows = Path("plan.csv").read_text("utf-8")
     assert "more steps,6 steps → 24 steps" in rows and "nothing limits the words that the model sees" in rows
     done = command(*call("--plan", "--budget", 0, "--levers", "steps,width", "--table", "none.csv"))
-    assert done.code == 0 and Path("none.csv").read_text("utf-8").count("left out") == 2
+    assert done.code == 0 and Path("none.csv").read_text("utf-8").count("excluded") == 2
 
 
 @pytest.mark.long

@@ -102,7 +102,7 @@ def test_the_stage_says_how_many_pairs_it_leaves_out_and_what_keeps_them(
     found = json.loads((tmp_path / "runs" / "toy" / "pairs" / "models" / "raw.json").read_text(encoding="utf-8"))
     (left_out,) = found["left_out"].values()
     assert 0 < left_out < 60
-    (line,) = (message for message in caplog.messages if message.startswith(f"raw: {left_out} of 60 pairs left out"))
+    (line,) = (message for message in caplog.messages if message.startswith(f"raw: {left_out} of 60 pairs excluded"))
     assert "min_count" in line
 
 

@@ -268,7 +268,7 @@ def test_a_damaged_file_is_named(finished: Path) -> None:
     ("setting", "part"),
     [
         ("estimators=[magic]", "there is no estimator 'magic'; choose one of auto, exact"),
-        ("estimators=[]", "name at least one estimator"),
+        ("estimators=[]", "name at least one of"),
         ("samples=1", "wor1 needs at least 3 samples, got 1"),
         ("particle=3", "unknown key"),
         ("out_of_domain=[respell=2]", "above 0 and at most 1, got 2"),

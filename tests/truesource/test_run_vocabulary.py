@@ -144,7 +144,7 @@ def test_runs_are_compared_as_they_were_scored(finished: Path, command: Command)
     records = [record for record in json.loads(done.out) if record["name"] == "kl" and record["model"] != "oracle"]
     assert {parts_of(record["signature"])["compared"] for record in records} == {"common"}
     refused = command("compare", finished / "runs/toy", "--vocabulary", "full")
-    assert refused.code == 2 and "--vocabulary is for models" in refused.err
+    assert refused.code == 2 and "--vocabulary applies to models" in refused.err
 
 
 def test_compare_takes_a_vocabulary(finished: Path, command: Command) -> None:

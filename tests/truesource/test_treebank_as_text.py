@@ -69,7 +69,7 @@ def test_convert_writes_its_sentences_and_trees(bank: Path, command, tmp_path: P
 def test_inspect_marks_a_text_without_a_word_of_the_grammar(command, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "text.txt").write_text("x y\nz\n")
     out = command("inspect", "dyck:k=1", tmp_path / "text.txt").out
-    assert "! " in out and "has no word of the grammar" in out
+    assert "! " in out and "is in the grammar" in out
     assert "No problem found" not in out
 
 

@@ -174,7 +174,7 @@ def test_words_joined_stay_apart() -> None:
         builder.join(["ab", ""])
     with pytest.raises(InputError, match="no text"):
         builder.join([])
-    with pytest.raises(InputError, match="from character 5 on"):
+    with pytest.raises(InputError, match="after character 4"):
         LatticeBuilder(truth.inventory({"ab": -1.0, "ba": -1.0})).join(["ab", "aba"])
     assert builder.spells(["ab", "", "abc", "b"]).tolist() == [True, True, False, True]
 
@@ -209,7 +209,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="one score for each of 2"):
         LatticeBuilder(bare, np.zeros(3))
     for pieces in (("a", "a"), ("a", ""), ()):
-        with pytest.raises(InputError, match="all different"):
+        with pytest.raises(InputError, match="no duplicates"):
             LatticeBuilder(PieceInventory("bpe", pieces, np.arange(len(pieces)), np.zeros(len(pieces)), "▁"))
     builder = LatticeBuilder(truth.inventory({"a": -1.0, "aa": -1.0, "b": -1.0}))
     lattice = builder.build("aab")
@@ -398,7 +398,7 @@ def test_refused_temperatures() -> None:
             with pytest.raises(InputError, match="finite number of at least 0"):
                 measure(lattice, b)
     for measure in (forward, log_partition, entropy, arc_marginals):
-        with pytest.raises(InputError, match="no longer numbers"):
+        with pytest.raises(InputError, match="overflow"):
             measure(lattice, 1e308)
 
 

@@ -140,7 +140,7 @@ def test_a_text_with_one_path() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"k": 0}, "at least one"),
+        ({"k": 0}, "at least 1"),
         ({"b": -0.1}, "inverse temperature"),
         ({"b": math.nan}, "inverse temperature"),
         ({"seed": -1}, "a seed is"),
@@ -245,7 +245,7 @@ def test_a_long_text_of_one_ambiguity_many_times_over() -> None:
 
 
 def test_nothing_asked_for_is_refused() -> None:
-    with pytest.raises(InputError, match="at least one"):
+    with pytest.raises(InputError, match="at least 1"):
         n_best(Cutter(AB, "▁ab").lattice, 0)
 
 
@@ -430,7 +430,7 @@ def test_the_seed_decides_which_different_paths(eighty: Cutter, method: Method) 
 @pytest.mark.parametrize(
     ("k", "given", "message"),
     [
-        (0, {}, "at least two"),
+        (0, {}, "at least 2"),
         (1, {}, "infinite variance"),
         (2, {"b": -1.0}, "inverse temperature"),
         (2, {"seed": 1.5}, "a seed is"),

@@ -105,7 +105,7 @@ def test_families_of_documents_have_a_causal_truth_alone_and_the_word_frequencie
         InputError, match="the masked model bert-2x128 needs the probability of a word given all others"
     ):
         planned_cells(suite, candidates(suite, ["bert"], [], None), ["counts"], [1])
-    with pytest.raises(InputError, match="needs trees, and what is counted or changed in them") as refused:
+    with pytest.raises(InputError, match="needs trees, and counts or changes in them") as refused:
         language_pairs(suite.languages["counts"], 10, 1)
     assert refused.value.code == "missing-ability"
 
