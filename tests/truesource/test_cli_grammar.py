@@ -89,7 +89,7 @@ def test_a_berkeley_pair_in_and_out_says_what_was_done(here: Path) -> None:
     done = run("convert", "dump.lexicon", "new.lexicon.gz", "--to", "berkeley")
     assert done.stdout.startswith("Wrote new.grammar.gz and new.lexicon.gz: PCFG(")
     said = " ".join(done.stderr.split())  # lines are cut at 80 columns
-    assert "left out 2 identities and 0 chains, kept 2 unary rules" in said
+    assert "removed 2 identities and 0 chains, kept 2 unary rules" in said
     assert "the rules of 1 symbol did not sum to one; divided by their sums, 0.9 to 0.9 (furthest: N_1)" in said
     assert "N dog [0.5, 1.0]" in gzip.decompress((here / "new.lexicon.gz").read_bytes()).decode()
     assert run("convert", "new", "back.npz").stderr == ""  # proper now
