@@ -27,7 +27,7 @@ ELLIPTIC = re.compile(
     r"(What|Which|Whether|How|Where|Why|Who|Those|These|The same|The other|That of|Of|For|From|With|In|On|At|Beside|Say"
     r"|Tell|As `)\b|As `"
 )
-#: kinds of tokens that people read; those of f-strings since Python 3.12
+#: kinds of tokens that people read; f-strings have their own since Python 3.12
 PROSE = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
 #: names of variables that do not say what they hold
 VAGUE = {

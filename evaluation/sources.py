@@ -86,7 +86,9 @@ def is_truth_source(source: Any) -> bool:
     if isinstance(source, str | Path):
         path = str(source)
         kind = kind_of(path)
-        return kind == "grammar" or (kind == "corpus" and (Path(path) / "grammar.npz").is_file())
+        from truesource.generator.corpus_record import GRAMMAR
+
+        return kind == "grammar" or (kind == "corpus" and (Path(path) / GRAMMAR).is_file())
     corpus = getattr(source, "corpus", source)  # of a text
     return hasattr(corpus, "exact") or getattr(corpus, "grammar_file", None) is not None
 
@@ -261,7 +263,7 @@ def first_condition(
                 lengths = length_condition(recorded)
                 place = named(str(source))[1] if isinstance(source, str | Path) else source
                 return lengths, f"{condition_text(lengths)} (recorded by {place})"
-    return (length_condition(condition) if isinstance(condition, str) else as_lengths(condition)), ""
+    return as_lengths(condition), ""
 
 
 def _of_object(source: Any, name: str, n: int, seed: int, lengths: LengthRange | None, split: str) -> Source:

@@ -13,7 +13,7 @@ from truesource.evaluation.naturalness.evaluator import NaturalnessSettings
 from truesource.evaluation.naturalness.report import drawn_of, measures_table, naturalness_figure
 from truesource.evaluation.show.result import Result
 from truesource.evaluation.sources import Source, by_name, first_condition, read_source
-from truesource.generator.arguments import as_lengths, as_truth
+from truesource.generator.arguments import as_truth
 from truesource.grammar.pcfg import PCFG
 
 if TYPE_CHECKING:
@@ -84,11 +84,10 @@ def evaluate(
         seed=seed,
         documents=texts[0].documents,
     )
-    records = comparison.records()
     return Result(
         kind=KIND,
         scores=comparison.as_scores(),
-        tables=[measures_table(records, comparison.sentences)],
+        tables=[measures_table(comparison.records(), comparison.sentences)],
         inputs=[*filter(None, [line]), *map(str, texts)],
         notes=[*(note for source in texts for note in source.notes), *notes],
         draw=lambda: naturalness_figure(drawn_of(comparison)),
@@ -142,6 +141,6 @@ def _grammars(
             continue
         truth = corpus.truth if other is None else other
         if isinstance(truth, PCFG):
-            notes += [*of_grammar(corpus, truth), *of_lengths(corpus, corpus.lengths, as_lengths(lengths))]
+            notes += [*of_grammar(corpus, truth), *of_lengths(corpus, corpus.lengths, lengths)]
             grammars[source.name] = truth
     return grammars, notes

@@ -82,11 +82,12 @@ def evaluate(
     measured = evaluate_pairs(as_loaded(model), generated.pairs, pcfg, lengths=condition, seed=seed)
     number = len(generated.pairs)
     notes += [f"{n} of {number} pairs left out: {reason}" for reason, n in measured.left_out.items()]
-    records = measured.records()
+    scores = measured.as_scores()
+    records = [score.as_record() for score in scores]
     models = {measured.model: records}
     return Result(
         kind=KIND,
-        scores=measured.as_scores(),
+        scores=scores,
         tables=[
             report.measures_table(models),
             report.phenomena_table(measured.model, records),

@@ -64,8 +64,8 @@ def evaluate(
         InputError: something cannot be read, two samples have one name or conflicting lengths, or sentences of one
             beam, which are not independent.
     """
-    named = by_name(samples)
-    for _, sample in named:
+    by_title = by_name(samples)
+    for _, sample in by_title:
         _refuse_beams(sample)
     exact = not isinstance(oracle, bool) or (oracle and is_truth_source(reference))
     if not exact and vocabulary:
@@ -76,16 +76,16 @@ def evaluate(
     notes: list[str] = []
     if exact:
         truth, recorded = given_truth(reference, oracle)
-        condition = _condition(named, reference, lengths, recorded, lines, notes)
+        condition = _condition(by_title, reference, lengths, recorded, lines, notes)
         pcfg: PCFG = require(truth, "parses", KIND)
         # a sample that has other lengths than the truth differs from it
-        texts = _read(named, settings.number, seed, split, None, lines, notes)
+        texts = _read(by_title, settings.number, seed, split, None, lines, notes)
         words = [source.words for source in texts if source.words is not None]
         words += [words_of_model(model) for model in vocabulary]
         tendencies = _against_truth(texts, pcfg, condition, words, settings, seed, notes)
     else:
         condition = as_lengths(lengths)
-        texts = _read(named, settings.number, seed, split, condition, lines, notes)
+        texts = _read(by_title, settings.number, seed, split, condition, lines, notes)
         tendencies = _against_text(texts, reference, condition, split, settings, seed, lines, notes)
     notes += tendencies.notes
     if tendencies.draws_needed is not None:
@@ -157,7 +157,7 @@ def _condition(
             f"the lengths of {one} are {first}, of {other} {second}: no truth has both; compare each by itself"
         )
     if lengths is not None:
-        condition = length_condition(lengths) if isinstance(lengths, str) else as_lengths(lengths)
+        condition = as_lengths(lengths)
         notes += [
             f"Warning: the lengths of {name} are {other}, of the truth here {condition or 'none'}; they differ"
             " for that reason alone"

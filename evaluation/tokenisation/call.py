@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from truesource.evaluation.core.differences import notes_on
 from truesource.evaluation.core.given import as_setting, as_text
-from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.score import Score, read_score
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.text import Text
 from truesource.evaluation.core.transformed import require_order
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from truesource.grammar.truth import Truth
 
 KIND = "evaluate tokenisation"
+MAIN_TABLES = 2  #: the first tables of a result, which the estimates alone give
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -158,17 +159,16 @@ def _result(measurement: Measurement, setting: Setting, notes: Sequence[str]) ->
     further = [table for table in (*further_tables(record), costs_table(record)) if table.rows]
     return Result(
         kind=KIND,
-        scores=measurement.as_scores(),
-        tables=[*main_tables(measurement), *further],
+        scores=[*map(read_score, record["records"])],
+        tables=[*main_tables(record), *further],
         notes=[*notes_on(setting), *notes],
         draw=lambda: tokenisation_figure(record["records"], record["gaps"]),
         detail=measurement,
     )
 
 
-def main_tables(measurement: Measurement) -> list[ReportTable]:
-    """Return the tables of the estimators and of the main measures."""
-    record = measurement.as_record()
+def main_tables(record: dict[str, Any]) -> list[ReportTable]:
+    """Return the `MAIN_TABLES` tables of the estimators and of the main measures, of `Measurement.as_record`."""
     return [estimators_table(record), measures_table({record["model"]: record})]
 
 

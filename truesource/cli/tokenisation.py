@@ -77,7 +77,7 @@ def command(
 
     Example: truesource evaluate tokenisation tokenizer.json text.txt --lattice
     """
-    from truesource.evaluation.tokenisation.call import main_tables
+    from truesource.evaluation.tokenisation.call import MAIN_TABLES
     from truesource.grammar.support.errors import InputError
     from truesource.terminal.inputs import warn
     from truesource.terminal.output import OutputFiles, figure_of, json_of, rows_of
@@ -96,7 +96,7 @@ def command(
     result = _measured(files, model, text, truth, **request, words=word_table is not None)
     warn(result.notes)
     measurement = result.detail
-    _show(result.tables[len(main_tables(measurement)) :])
+    _show(result.tables[MAIN_TABLES:])
     scores = measurement.measured.ppl[measurement.measured.marginal]
     score = scores.get("ppl", scores["bits_per_character"])
     echo(f"{score.name}|{score.signature}", grey=True)
@@ -119,7 +119,7 @@ def _measured(files: OutputFiles, *measured: Any, **request: Any) -> Result:
 
     def show_estimates(measurement: Measurement) -> None:
         estimates.append(measurement)
-        _show(main_tables(measurement))
+        _show(main_tables(measurement.as_record()))
 
     try:
         return evaluate(
