@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NotRequired
+from typing import Any, NotRequired, Self
 
 from pydantic import with_config
 from typing_extensions import TypedDict
@@ -44,8 +44,23 @@ class ScoreRecord(TypedDict):
     no_interval: NotRequired[str]
 
 
+class _Keyed:
+    """A dataclass with keys and more entries."""
+
+    keys: Mapping[str, Key]
+    more: Mapping[str, Key]
+
+    def at(self, **keys: Key) -> Self:
+        """Return the same with further keys ahead of its own."""
+        return replace(self, keys={**keys, **self.keys})  # type: ignore[type-var]
+
+    def get(self, key: str, default: Key = None) -> Key:
+        """Return one of the keys, or of the further entries; ``default`` without it."""
+        return self.keys.get(key, self.more.get(key, default))
+
+
 @dataclass(frozen=True)
-class Score:
+class Score(_Keyed):
     """A measured value, its signature, and its interval, if any, which encloses the value.
 
     ``score["by"]`` is an entry of its record.
@@ -85,10 +100,6 @@ class Score:
             raise ValueError(f"{record['name']} has no value")
         return score
 
-    def at(self, **keys: Key) -> Score:
-        """Return the same score with further keys ahead of its own."""
-        return replace(self, keys={**keys, **self.keys})
-
     def with_more(self, **more: Key) -> Score:
         """Return the same score with more entries."""
         return replace(self, more={**self.more, **more})
@@ -99,12 +110,7 @@ class Score:
         Raises:
             KeyError: it has no such entry.
         """
-        entry: Key = self.as_record()[key]
-        return entry
-
-    def get(self, key: str, default: Key = None) -> Key:
-        """Return one of the keys, or of the further entries; ``default`` without it."""
-        return self.keys.get(key, self.more.get(key, default))
+        return self.as_record()[key]  # type: ignore[no-any-return]
 
     def without_interval(self, code: str) -> Score:
         """Return the same value without an interval, with the reason in the signature.
@@ -137,7 +143,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class NoScore:
+class NoScore(_Keyed):
     """A measure without a value, such as the step of a threshold that was not reached; see `Score`."""
 
     name: str
@@ -146,14 +152,6 @@ class NoScore:
     high: float | None = None
     keys: Mapping[str, Key] = field(default_factory=dict, hash=False)
     more: Mapping[str, Key] = field(default_factory=dict, hash=False)
-
-    def at(self, **keys: Key) -> NoScore:
-        """Return the same with further keys ahead of its own."""
-        return replace(self, keys={**keys, **self.keys})
-
-    def get(self, key: str, default: Key = None) -> Key:
-        """Return one of the keys, or more that is said; ``default`` without it."""
-        return self.keys.get(key, self.more.get(key, default))
 
     def as_record(self) -> dict[str, Any]:
         """Return plain values for JSON: the record of a score with the value None."""

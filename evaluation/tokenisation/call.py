@@ -167,7 +167,7 @@ def _result(measurement: Measurement, setting: Setting, notes: Sequence[str]) ->
     )
 
 
-def main_tables(record: dict[str, Any]) -> list[ReportTable]:
+def main_tables(record: Any) -> list[ReportTable]:
     """Return the `MAIN_TABLES` tables of the estimators and of the main measures, of `Measurement.as_record`."""
     return [estimators_table(record), measures_table({record["model"]: record})]
 
