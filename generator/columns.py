@@ -175,7 +175,7 @@ def _parts(column: pyarrow.ChunkedArray, spelling: Mapping[str, str]) -> Iterabl
         lists = pc.split_pattern(chunk, " ")
         coded = lists.flatten().dictionary_encode()
         words = [spelling.get(word, word) for word in coded.dictionary.to_pylist()]
-        yield words, coded.indices.to_numpy(), pc.list_value_length(lists).to_numpy()
+        yield words, as_numbers(coded.indices), as_numbers(pc.list_value_length(lists))
 
 
 def packed(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], IntArray]:
@@ -184,6 +184,31 @@ def packed(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], IntArray]:
     bounds = np.zeros(len(names) + 1, dtype=np.int64)
     np.cumsum([len(name) for name in encoded], out=bounds[1:])
     return np.frombuffer(b"".join(encoded), dtype=np.uint8), bounds
+
+
+def as_column(values: NDArray[Any]) -> pyarrow.Array:
+    """Return numbers as a column that shares their memory; `pyarrow.array` would import pandas."""
+    import pyarrow as pa
+
+    values = np.ascontiguousarray(values)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
+
+
+def as_numbers(column: pyarrow.Array | pyarrow.ChunkedArray) -> NDArray[Any]:
+    """Return a column of numbers as an array, which shares its memory if it is one chunk; ``to_numpy`` imports pandas.
+
+    Raises:
+        InputError: a value is missing.
+    """
+    if column.null_count:
+        raise InputError("a column of numbers has missing values; write the file again")
+    dtype = np.dtype(column.type.to_pandas_dtype())
+    parts = [
+        np.frombuffer(chunk.buffers()[1] or b"", dtype, len(chunk), chunk.offset * dtype.itemsize)
+        for chunk in getattr(column, "chunks", [column])
+        if len(chunk)
+    ]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype), *parts])
 
 
 def strings(data: NDArray[np.uint8], bounds: IntArray) -> pyarrow.Array:
@@ -199,11 +224,9 @@ def offsets(bounds: IntArray) -> pyarrow.Array:
     Raises:
         InputError: they exceed the limit of one column.
     """
-    import pyarrow as pa
-
     if bounds[-1] > COLUMN_LIMIT:
         raise InputError("a shard's sentences take more than 2 GB; use a smaller shard size")
-    return pa.array(bounds.astype(np.int32))
+    return as_column(bounds.astype(np.int32))
 
 
 def read_columns(
@@ -240,9 +263,9 @@ def check_trees(table: pyarrow.Table, n_symbols: int, path: Path) -> None:
     """
     import pyarrow.compute as pc
 
-    words = pc.add(pc.count_substring(table.column("text"), " "), 1).to_numpy()
-    sizes = pc.list_value_length(table.column("tree")).to_numpy()
-    codes = pc.list_flatten(table.column("tree")).to_numpy()
+    words = as_numbers(pc.add(pc.count_substring(table.column("text"), " "), 1))
+    sizes = as_numbers(pc.list_value_length(table.column("tree")))
+    codes = as_numbers(pc.list_flatten(table.column("tree")))
     ends = np.cumsum(sizes, dtype=np.int64)
     fits = bool((sizes > 0).all()) and bool(((codes >= 0) & (codes < 3 * n_symbols)).all())
     if fits and len(sizes):

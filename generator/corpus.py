@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from truesource.generator.arguments import as_lengths, as_truth
-from truesource.generator.columns import CodedSentences, check_trees, packed, read_columns, verify_shards
+from truesource.generator.columns import CodedSentences, as_numbers, check_trees, packed, read_columns, verify_shards
 from truesource.generator.corpus_builder import make_corpus
 from truesource.generator.corpus_record import (
     GRAMMAR,
@@ -287,12 +287,12 @@ class Corpus:
 
     def token_counts(self, split: str) -> IntArray:
         """Return tokens of each sentence, its end not counted, (n,)."""
-        counts = [table.column("n_tokens").to_numpy() for table in self._tables(split, ["n_tokens"])]
+        counts = [as_numbers(table.column("n_tokens")) for table in self._tables(split, ["n_tokens"])]
         return np.concatenate(counts).astype(np.int64)
 
     def log_probs(self, split: str) -> FloatArray:
         """Return the log probability of each sentence with its derivation, not conditioned on length, nats, (n,)."""
-        return np.concatenate([table.column("logprob").to_numpy() for table in self._tables(split, ["logprob"])])
+        return np.concatenate([as_numbers(table.column("logprob")) for table in self._tables(split, ["logprob"])])
 
     def languages(self, split: str) -> IntArray:
         """Return the number of the language of each document, in the order of `sentences`, as in the truth.
@@ -302,7 +302,7 @@ class Corpus:
         """
         if "languages" not in self.record["grammar"].get("sizes", {}):
             raise InputError("the sentences of this corpus are no documents of a pool of languages", self.path)
-        return np.concatenate([table.column("language").to_numpy() for table in self._tables(split, ["language"])])
+        return np.concatenate([as_numbers(table.column("language")) for table in self._tables(split, ["language"])])
 
     def trees(self, split: str, coarse: bool = True, binarised: bool = False) -> Iterator[Tree]:
         """Yield the derivation of every sentence of a split, its words in the order of the grammar (as `originals`).

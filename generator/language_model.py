@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -138,6 +138,15 @@ class LogDistributions:
 
     position: int  #: 0 to n; n is the end of the sentence (causal only)
     log_prob: FloatArray  #: (W, V+2) causal, (W, V+1) masked; nats; -inf for probability zero
+
+
+class NextTokenProbabilities(NamedTuple):
+    """Probabilities of what follows a prefix; they sum to 1."""
+
+    words: FloatArray  #: (V,) probability of each word, in the order of the model's ``vocabulary``
+    unk: float  #: probability of ``<unk>``
+    eos: float  #: probability that the sentence ends
+    special: float  #: probability lost on ``<pad>``, ``<bos>`` and ``<mask>``, which no sentence contains
 
 
 class DistributionModel(LanguageModel, Protocol):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truesource.generator import _kernels as kernels
-from truesource.generator.columns import strings
+from truesource.generator.columns import as_numbers, strings
 from truesource.grammar._kernels.rules import Choices, NumberedRules
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.heights import height_mass
@@ -88,8 +88,8 @@ def read_brackets(table: Any, names: tuple[NDArray[np.uint8], IntArray], dropped
     _, offsets, data = text.buffers()
     bounds = np.frombuffer(offsets, dtype=np.int32)[text.offset :][: len(text) + 1]
     letters = np.frombuffer(data, dtype=np.uint8)
-    ends = nodes.offsets.to_numpy()
-    return strings(*kernels.spell_brackets(nodes.values.to_numpy(), ends, letters, bounds, *names, dropped))
+    ends = as_numbers(nodes.offsets)
+    return strings(*kernels.spell_brackets(as_numbers(nodes.values), ends, letters, bounds, *names, dropped))
 
 
 @dataclass(frozen=True)

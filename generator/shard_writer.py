@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truesource.generator._kernels import sentence_hashes, spell_words
-from truesource.generator.columns import offsets, packed, strings
+from truesource.generator.columns import as_column, offsets, packed, strings
 from truesource.generator.corpus_record import ShardEntry, SymbolKey
 from truesource.generator.plan import Columns, Shard, Transform, text_order
 from truesource.generator.sampler import Derivations, Reading, Sampler, TruthSampler, read_brackets
@@ -122,24 +122,24 @@ def spell(
 
     table = {
         "text": written(leaves),
-        "n_tokens": pa.array(derivations.n_tokens),
-        "logprob": pa.array(derivations.log_prob),
+        "n_tokens": as_column(derivations.n_tokens),
+        "logprob": as_column(derivations.log_prob),
     }
     if columns.split:
         table["split"] = pa.repeat(split, len(derivations.n_tokens))
     if columns.trees != "none":
         assert isinstance(sampler, Sampler)  # a process has no trees
-        table["tree"] = pa.ListArray.from_arrays(offsets(ends), pa.array(sampler.node_codes(derivations)))
+        table["tree"] = pa.ListArray.from_arrays(offsets(ends), as_column(sampler.node_codes(derivations)))
     if columns.trees == "text":
         text = table["text"] if transform is None else written(originals)
         table["tree"] = _brackets(text, table["tree"], spelling)
     if columns.string_logprob:
         result = sampler.truth.exact.string_log_probs(sampler.sentences(derivations))
-        table["string_logprob"] = pa.array(result)
+        table["string_logprob"] = as_column(result)
     if derivations.language is not None:
-        table["language"] = pa.array(derivations.language.astype(np.int32))
+        table["language"] = as_column(derivations.language.astype(np.int32))
     if columns.ids:
-        table["ids"] = pa.ListArray.from_arrays(offsets(bounds), pa.array(sampler.left[leaves]))
+        table["ids"] = pa.ListArray.from_arrays(offsets(bounds), as_column(sampler.left[leaves]))
     return pa.table(table)
 
 

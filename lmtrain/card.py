@@ -1,4 +1,4 @@
-"""Card, versions and generation settings of a model folder, of a network or of counted n-grams."""
+"""Card and versions of a model folder, of a network or of counted n-grams."""
 
 from __future__ import annotations
 
@@ -7,14 +7,10 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from transformers import GenerationConfig
-
 from truesource.grammar.support.hub_card import model_card
 from truesource.grammar.support.printable import markdown, one_line
-from truesource.lmtrain.config import RECORDED, ModelConfig
-from truesource.lmtrain.model_code import code_travels
 from truesource.lmtrain.tokenizer import BOS, EOS, MASK, UNK
-from truesource.lmtrain.word_vocabulary import Encoder
+from truesource.lmtrain.training_record import code_travels
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
@@ -34,21 +30,6 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             result[package] = "not installed"
     return result
-
-
-def generation_config(config: ModelConfig, vocabulary: Encoder) -> GenerationConfig:
-    """Return settings of ancestral sampling until ``<eos>``, nothing cut off, none of the library's defaults."""
-    return GenerationConfig(
-        do_sample=True,
-        num_beams=1,
-        top_k=0,
-        top_p=1.0,
-        temperature=1.0,
-        max_new_tokens=(config.longest or RECORDED["max_positions"]) - 1,
-        bos_token_id=vocabulary.bos,
-        eos_token_id=vocabulary.eos,
-        pad_token_id=vocabulary.pad,
-    )
 
 
 def folder_card(record: dict[str, Any], results: Sequence[EvalResult] = ()) -> str:

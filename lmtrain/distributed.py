@@ -14,34 +14,20 @@ import torch
 from torch import distributed
 
 from truesource.grammar.support.errors import InputError
+from truesource.lmtrain.processes import is_main_process, world_size
 
 T = TypeVar("T")
 
 
-def world_size() -> int:
-    """Return the number of processes that train together."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
-
-
-def rank() -> int:
-    """Return the number of this process among them, from 0 on."""
-    return int(os.environ.get("RANK", "0"))
-
-
-def is_main_process() -> bool:
-    """Return True in the process that writes: the only one, or the first of several."""
-    return rank() == 0
-
-
 @contextmanager
-def process_group() -> Iterator[None]:
+def connected() -> Iterator[None]:
     """Connect the processes while the block runs: gloo between CPUs, NCCL between GPUs.
 
     Raises:
         InputError: there are more processes on this machine than GPUs, they cannot reach each other, or one of them
             has ended.
     """
-    if world_size() == 1 or distributed.is_initialized():
+    if distributed.is_initialized():
         yield
         return
     backend = "gloo"
@@ -105,14 +91,12 @@ def sum_of(value: float) -> float:
     return float(table.item())
 
 
-def from_main_process(make: Callable[[], T]) -> T:
+def share_from_main(make: Callable[[], T]) -> T:
     """Let the main process alone do something, and give all of them what it returned.
 
     Raises:
         InputError: in all processes, when ``make`` raised it in the main one.
     """
-    if world_size() == 1:
-        return make()
     answer: list[tuple[T | None, InputError | None]] = [(None, None)]
     if is_main_process():
         try:

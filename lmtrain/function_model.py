@@ -26,7 +26,7 @@ from truesource.grammar.support.errors import InputError
 if TYPE_CHECKING:
     import torch
 
-    from truesource.lmtrain.decoding.decode import Alphabet
+    from truesource.lmtrain.decoding.alphabet import Alphabet
     from truesource.lmtrain.decoding.steppers import PrefixStepper
     from truesource.lmtrain.module_functions import WordColumns
 
@@ -185,7 +185,7 @@ class FunctionModel:
     @property
     def alphabet(self) -> Alphabet:
         """Its tokens, for `truesource.lmtrain.decoding`: the words, ``<unk>`` and the end, numbered as columns."""
-        from truesource.lmtrain.decoding.decode import Alphabet
+        from truesource.lmtrain.decoding.alphabet import Alphabet
 
         tokens = (*(self.vocabulary or ()), "<unk>")
         return Alphabet(len(tokens) + 1, len(tokens), (), None, lambda numbers: [tokens[i] for i in numbers])

@@ -12,7 +12,8 @@ from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.settings import AdaptiveSettings
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.device import kept_random_states
-from truesource.lmtrain.loading import load_config, load_network, load_tokenizer, model_type_of
+from truesource.lmtrain.folders import model_type_of
+from truesource.lmtrain.loading import load_config, load_network, load_tokenizer
 from truesource.lmtrain.model_registry import network_architecture_for, network_of
 from truesource.lmtrain.own.architecture import load_own
 from truesource.lmtrain.own.settings import OwnSettings, code_for

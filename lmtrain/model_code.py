@@ -11,23 +11,21 @@ import inspect
 import re
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.support.atomic_files import write_text
 from truesource.lmtrain import architectures
-from truesource.lmtrain.own.hub_network import CausalHubNetwork, HubNetwork, MaskedHubNetwork, OwnConfig
+from truesource.lmtrain.own.hub_network import CausalHubNetwork, HubNetwork, MaskedHubNetwork
 from truesource.lmtrain.own.network import OwnNetwork
+from truesource.lmtrain.training_record import OWN_NETWORK
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-_PACKAGE = architectures.__name__
 _IMPORT = re.compile(r"^from (truesource\.lmtrain\.[\w.]+\.(\w+)) import", re.MULTILINE)
 _HEAD = "# Of truesource (Apache-2.0), which need not be installed.\n"
 _OWN_CODE = "own_code"  #: the file of a custom module, in its folder
-_OWN_NETWORK = f"modeling_{OwnConfig.model_type.replace('-', '_')}"  #: the file that `transformers` opens there
 _JOINED = """\
 from .{code} import {root}
 from .{module} import {base}, {config}
@@ -74,14 +72,6 @@ def why_code_stays(model: PreTrainedModel) -> dict[str, str]:
     return {} if reason is None else {"code_stays": reason}
 
 
-def code_travels(record: dict[str, Any]) -> bool:
-    """True if the folder of a model holds the code of its network; ``record`` is the content of ``training.json``."""
-    if "code_digest" in record["model"]:
-        return f"{_OWN_NETWORK}.py" in record.get("files", {})
-    spec = find_spec(f"{_PACKAGE}.{record['model']['architecture']}")
-    return spec is not None and spec.origin is not None
-
-
 def _write_own(folder: Path, model: OwnNetwork) -> dict[str, Any]:
     """Write the custom file and the file that joins it to ours; return the modules of ours that it needs, by name."""
     copy, ours = model.code_copy, sys.modules[HubNetwork.__module__]
@@ -97,7 +87,7 @@ def _write_own(folder: Path, model: OwnNetwork) -> dict[str, Any]:
         network=type(model).__name__,
     )
     (folder / f"{_OWN_CODE}.py").write_bytes(copy.content or b"")
-    write_text(folder / f"{_OWN_NETWORK}.py", _HEAD + joined)
+    write_text(folder / f"{OWN_NETWORK}.py", _HEAD + joined)
     if model.config.objective == "causal" and model.generation_config is not None:
         model.generation_config.save_pretrained(folder)  # `save_pretrained` of a network without `generate` does not
     return {module: ours}
@@ -106,8 +96,8 @@ def _write_own(folder: Path, model: OwnNetwork) -> dict[str, Any]:
 def _travels(model: PreTrainedModel) -> bool:
     if isinstance(model, OwnNetwork):
         return model.code_copy.content is not None
-    return type(model).__module__.startswith(f"{_PACKAGE}.")
+    return type(model).__module__.startswith(f"{architectures.__name__}.")
 
 
 def _file_of(model: PreTrainedModel) -> str:
-    return _OWN_NETWORK if isinstance(model, OwnNetwork) else f"modeling_{model.config.model_type}"
+    return OWN_NETWORK if isinstance(model, OwnNetwork) else f"modeling_{model.config.model_type}"

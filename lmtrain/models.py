@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from truesource.generator.arguments import as_model
 from truesource.generator.foreign_code import code_errors
@@ -15,7 +15,12 @@ from truesource.generator.language_model import LanguageModel
 from truesource.generator.model_checks import is_text, require_words
 from truesource.generator.objectives import Objective
 from truesource.grammar.support.errors import InputError, extras_for
+from truesource.lmtrain.own.settings import OwnSettings, code_for
 from truesource.lmtrain.references import Code, ModelReference, load_code, model_reference
+
+if TYPE_CHECKING:
+    from truesource.lmtrain.config import ModelConfig
+    from truesource.lmtrain.trained_models import TrainedModel
 
 _NEEDED = "a model has name, objective, vocabulary and score(sentences, frame)"
 
@@ -30,7 +35,7 @@ def load_model(
 ) -> LanguageModel:
     """Load any model: a folder, code, an entry point, a custom architecture that was trained here, or an object.
 
-    * a folder, see `truesource.lmtrain.trained_models.load_folder`;
+    * a folder, see `load_folder`;
     * a file of n-grams, ``lm.arpa``, see `truesource.lmtrain.architectures.ngram.arpa.load_arpa`; any other `Path` is a
       folder;
     * ``file.py:name`` or ``package.module:name``: a model that is ready, see `truesource.lmtrain.models.ready_model`;
@@ -65,8 +70,47 @@ def load_model(
         return load_arpa(named.file)
     folder = cast(Path, named.folder)
     with extras_for(f"the model {named.text}"):
-        from truesource.lmtrain.trained_models import load_folder, load_own_model
-    return load_folder(folder, device=device) if code is None else load_own_model(folder, code, device=device)
+        if code is None:
+            return load_folder(folder, device=device)
+        from truesource.lmtrain.trained_models import load_own_model
+    return load_own_model(folder, code, device=device)
+
+
+def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedModel:
+    """Load a folder as the kind of model it is; no code in the folder is run.
+
+    Networks of an architecture known here whose tokeniser has whole words come as
+    `truesource.lmtrain.word_models.CausalModel` or ``MaskedModel``, whoever made them (see
+    `truesource.lmtrain.word_vocabulary`), counts as `truesource.lmtrain.architectures.ngram.models.NgramModel` or
+    ``NgramPieceModel``; everything else that ``save_pretrained`` of a causal or masked model and its fast tokeniser
+    wrote, subword models trained here too, as a model of pieces that scores words, see `truesource.lmtrain.pieces`.
+
+    Raises:
+        InputError: the folder is absent, unfinished, damaged or needs code; see
+            `truesource.lmtrain.pieces.models.load_checkpoint`.
+    """
+    from truesource.lmtrain.architectures.ngram.models import NGRAM, load_ngram
+    from truesource.lmtrain.folders import model_type_of
+
+    folder = Path(folder)
+    if model_type_of(folder) == NGRAM:
+        return load_ngram(folder)
+    from truesource.lmtrain.trained_models import load_network_folder  # torch
+
+    return load_network_folder(folder, device=device)
+
+
+def load_trained(folder: Path, settings: ModelConfig) -> TrainedModel:
+    """Load a folder that was trained with these settings; they name the code of a custom architecture.
+
+    Raises:
+        InputError: see `load_folder`, and `truesource.lmtrain.trained_models.load_own_model`.
+    """
+    if not isinstance(settings, OwnSettings):
+        return load_folder(folder)
+    from truesource.lmtrain.trained_models import load_own_model
+
+    return load_own_model(folder, code_for(settings))
 
 
 def as_loaded(given: Any) -> LanguageModel:

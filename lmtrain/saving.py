@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import STRICT, Count, read_record
-from truesource.lmtrain.loading import library_errors, no_bars
+from truesource.lmtrain.folders import library_errors, no_bars
 from truesource.lmtrain.model_code import auto_map, write_code
 
 if TYPE_CHECKING:

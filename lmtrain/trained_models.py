@@ -8,13 +8,13 @@ from pathlib import Path
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.architectures.ngram.models import NGRAM, NgramModel, NgramPieceModel, load_ngram
+from truesource.lmtrain.architectures.ngram.models import NgramModel, NgramPieceModel
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.device import set_precision
-from truesource.lmtrain.loading import load_config, load_network, load_tokenizer, model_type_of, require_token_numbers
+from truesource.lmtrain.folders import model_type_of
+from truesource.lmtrain.loading import load_config, load_network, load_tokenizer, require_token_numbers
 from truesource.lmtrain.model_registry import network_of
 from truesource.lmtrain.own.architecture import code_of, load_own
-from truesource.lmtrain.own.settings import OwnSettings, code_for
 from truesource.lmtrain.own.shared import MODEL_TYPE
 from truesource.lmtrain.pieces.models import (
     CausalPieceModel,
@@ -49,29 +49,19 @@ def as_language_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
     return KINDS["causal" if architecture is None else architecture.objective](model, tokenizer, name)
 
 
-def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedModel:
-    """Load a folder as the kind of model it is; no code in the folder is run.
-
-    Networks of an architecture known here whose tokeniser has whole words come as `CausalModel` or `MaskedModel`,
-    whoever made them (see `truesource.lmtrain.word_vocabulary`), counts as `NgramModel`
-    or `truesource.lmtrain.architectures.ngram.models.NgramPieceModel`; everything else that
-    ``save_pretrained`` of a causal or masked model and its fast tokeniser wrote, subword models trained here too, as
-    a model of pieces that scores words, see `truesource.lmtrain.pieces`.
+def load_network_folder(folder: Path, *, device: str | None = None) -> TrainedModel:
+    """Load the folder of a network; see `truesource.lmtrain.models.load_folder`.
 
     Raises:
-        InputError: see `CausalModel.load` and `truesource.lmtrain.pieces.models.load_checkpoint`.
+        InputError: as that function.
     """
-    folder = Path(folder)
-    model_type = model_type_of(folder)
-    if model_type == MODEL_TYPE:
+    if model_type_of(folder) == MODEL_TYPE:
         raise InputError(
             f"this model has a custom architecture, whose code is run only where you name it; write"
             f" {code_of(folder)}@{folder}",
             folder,
             code="needs-code",
         )
-    if model_type == NGRAM:
-        return load_ngram(folder)
     config = load_config(folder)
     architecture = network_of(config)
     tokenizer = load_tokenizer(folder)
@@ -122,17 +112,6 @@ def _words_of(
     if architecture.objective in (objective_of(config, folder), "any-order"):
         return whole_words(tokenizer, architecture.objective)
     return None
-
-
-def load_trained(folder: Path, settings: ModelConfig) -> TrainedModel:
-    """Load a folder that was trained with these settings; they name the code of a custom architecture.
-
-    Raises:
-        InputError: see `load_folder`, and `load_own_model`.
-    """
-    if isinstance(settings, OwnSettings):
-        return load_own_model(folder, code_for(settings))
-    return load_folder(folder)
 
 
 def load_own_model(folder: Path, code: Code, *, device: str | None = None) -> TrainedModel:

@@ -36,8 +36,9 @@ from truesource.lmtrain import snapshots
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.data import Batch, TrainingBatches, to_device
 from truesource.lmtrain.device import kept_random_states
-from truesource.lmtrain.distributed import any_process, is_main_process, rank, sum_of, total, wait_for_all, world_size
+from truesource.lmtrain.distributed import any_process, sum_of, total, wait_for_all
 from truesource.lmtrain.loading import require_tensors
+from truesource.lmtrain.processes import is_main_process, rank, world_size
 from truesource.lmtrain.saving import (
     STATE,
     LossSum,

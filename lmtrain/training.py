@@ -15,51 +15,37 @@ predicted tokens. Only the first process writes.
 from __future__ import annotations
 
 import shutil
-import signal
-import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import mkdtemp
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from truesource.grammar.support.atomic_files import (
-    atomic_path,
-    discard,
-    remove_leftovers,
-    remove_leftovers_in,
-    write_json,
-    write_text,
-)
+from truesource.grammar.support.atomic_files import remove_leftovers
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import refuse_occupied
 from truesource.grammar.support.hub_card import checked_license
 from truesource.grammar.support.locks import exclusive
-from truesource.grammar.support.records import holds, made_settings
+from truesource.grammar.support.records import made_settings
 from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.lmtrain.architectures.ngram.models import load_ngram
 from truesource.lmtrain.architectures.ngram.training import train_ngram
 from truesource.lmtrain.architectures.settings import NgramSettings
-from truesource.lmtrain.card import folder_card, versions
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all
-from truesource.lmtrain.model_code import why_code_stays
 from truesource.lmtrain.model_registry import completed
 from truesource.lmtrain.model_registry import preset as of_preset
-from truesource.lmtrain.saving import save_model, step_of
-from truesource.lmtrain.snapshots import copy_all
-from truesource.lmtrain.tokenizer import SPECIALS
-from truesource.lmtrain.trained_models import TrainedModel, load_folder, load_trained
-from truesource.lmtrain.trainer import ModelMonitor
-from truesource.lmtrain.training_record import FILE, REQUEST, TIMES, file_digests, place_of, remove_used_up
+from truesource.lmtrain.models import load_trained
+from truesource.lmtrain.processes import from_main_process, process_group
+from truesource.lmtrain.training_record import FILE, remove_used_up
 from truesource.lmtrain.training_request import SentenceSource, TrainingRequest, splits_of
-from truesource.lmtrain.training_run import TrainingRun
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast, TrainerCallback
 
     from truesource.lmtrain.data import ExpectedTokens
+    from truesource.lmtrain.trained_models import TrainedModel
+    from truesource.lmtrain.trainer import ModelMonitor
 
 
 def train(
@@ -126,16 +112,16 @@ def train(
             if weights is not None:
                 raise InputError(f"{model.architecture} is counted, so it starts from no weights", code="other-network")
             from_main_process(lambda: train_ngram(model, train_split, dev_split, record, out, monitor, tokenizer))
-            return _kept(load_folder(out), temporary)
+            return _kept(load_ngram(out), temporary)
         if training is None:
             raise InputError(f"{model.architecture} needs training settings, such as epochs")
+        from truesource.lmtrain.network_training import train_network  # torch
+        from truesource.lmtrain.training_run import TrainingRun
+
         run = TrainingRun(
             model, training, train_split, dev_split, seed, monitor, tokenizer, callbacks, expected, weights
         )
-        from_main_process(lambda: run.require_disk(out))
-        checkpoint = from_main_process(lambda: _prepare(out, request, force=force, resume=resume))
-        _go(run, out, checkpoint)
-        from_main_process(lambda: _finish(run, record, out))
+        train_network(run, request, record, out, force=force, resume=resume)
     return _kept(load_trained(out, model), temporary)
 
 
@@ -181,22 +167,6 @@ def _claim(out: Path, held: ExitStack, *, force: bool) -> None:
     refuse_occupied(out, force, "model", FILE)
 
 
-def _go(run: TrainingRun, out: Path, checkpoint: Path | None) -> None:
-    partial = place_of(out)
-    with _interrupt_flag() as interrupted:
-        try:
-            run(partial, checkpoint, interrupted)
-        except FloatingPointError as error:
-            wait_for_all()  # every process comes here
-            if is_main_process():
-                discard(partial, out)  # a resumed run would only diverge again
-            raise InputError(f"{error}; lower the learning rate or the gradient clip") from None
-        except OSError as error:
-            raise InputError(
-                f"cannot write: {error.strerror or error}; free some space and run again to continue", partial
-            ) from error
-
-
 def _condition(corpus: object) -> dict[str, str]:
     """Return the length condition of a corpus folder, for ``training.json``; empty for other texts."""
     call = getattr(corpus, "record", {}).get("call", {})
@@ -208,84 +178,3 @@ def _about(corpus: object, license: str | None) -> dict[str, str]:  # noqa: A002
     spdx = None if license is None else checked_license(license)
     named = {"license": spdx or getattr(corpus, "license", None), "language": getattr(corpus, "language", None)}
     return {key: value for key, value in named.items() if isinstance(value, str)}
-
-
-def _prepare(out: Path, request: dict[str, Any], *, force: bool, resume: bool) -> Path | None:
-    """Make or keep the partial folder; return the checkpoint to resume from, if any."""
-    partial = place_of(out)
-    record = partial / REQUEST
-    if partial.exists():
-        same = holds(record, request)
-        if same and resume:
-            remove_leftovers_in(partial, deep=True)
-            return _last_checkpoint(partial / "checkpoints")
-        if not same and not force and any(not path.name.startswith(".") for path in partial.iterdir()):
-            raise InputError(f"{partial} is an unfinished run of other settings; delete it or use --force")
-        discard(partial, out)
-    partial.mkdir(parents=True, exist_ok=True)
-    write_json(record, request)
-    return None
-
-
-def _last_checkpoint(folder: Path) -> Path | None:
-    """Return the newest complete checkpoint (its state file is written last, after the files of all processes)."""
-    steps = [(step_of(path), path) for path in folder.glob("checkpoint-*")]
-    result = [(step, path) for step, path in steps if step is not None]
-    return max(result)[1] if result else None
-
-
-@contextmanager
-def _interrupt_flag() -> Iterator[threading.Event]:
-    """Set a flag at Ctrl-C or SIGTERM, so that the running step can end; stop at once at a second one.
-
-    Raises:
-        KeyboardInterrupt: after the block, if the flag is set; with the number of the signal, if this process got it.
-    """
-    flag, came = threading.Event(), list[int]()
-    before: dict[signal.Signals, Any] = {}
-
-    def on_interrupt(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-        if flag.is_set():
-            raise KeyboardInterrupt(number)
-        flag.set()
-
-    if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, on_interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield flag
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if flag.is_set():
-        raise KeyboardInterrupt(*came[:1])
-
-
-def _finish(run: TrainingRun, request: dict[str, Any], out: Path) -> None:
-    """Write the finished folder, then drop the partial one."""
-    partial = place_of(out)
-    last = run.watch.rows[-1]
-    record = {
-        **request,
-        "name": run.config.label,
-        "objective": run.architecture.objective,
-        "parameters": run.model.num_parameters(),
-        "vocabulary": len(run.vocabulary) - len(SPECIALS),
-        "steps": last["step"],
-        "planned_steps": run.batches.n_steps,
-        "device": str(run.model.device),
-        "stopped_early": run.watch.stopped_early,
-        "final": last,
-        "versions": versions(),
-        **why_code_stays(run.model),
-    }
-    with atomic_path(out) as folder:
-        save_model(folder, run.model, run.tokenizer)
-        files = file_digests(folder)
-        copy_all(partial, folder)
-        for name in ("metrics.jsonl", TIMES):
-            shutil.copy(partial / name, folder / name)
-        record["files"] = files
-        write_json(folder / FILE, record)
-        write_text(folder / "README.md", folder_card(record))
-    discard(partial, out)

@@ -12,6 +12,7 @@ import math
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
@@ -22,6 +23,8 @@ from truesource.grammar.support.atomic_files import discard, write_text
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, digest_json
 from truesource.grammar.support.records import STRICT, Count, FileName, read_record, read_records
+from truesource.lmtrain import architectures
+from truesource.lmtrain.own.shared import MODEL_TYPE
 
 FILE = "training.json"
 WHAT = "the record of the training"
@@ -29,6 +32,7 @@ REMEDY = "train the model again"
 TIMES = "times.jsonl"
 SUFFIX = ".partial"
 REQUEST = "request.json"  #: the request of the training, in the partial folder
+OWN_NETWORK = f"modeling_{MODEL_TYPE.replace('-', '_')}"  #: the file of a custom model that `transformers` opens
 _OF_WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".npz")  #: endings of files of weights and counts
 _WEIGHTS = ("config.json", "tokenizer.json", "*.safetensors", "*.bin")  #: files that another training may start from
 #: mean loss in nats whose perplexity is a number
@@ -272,3 +276,15 @@ def are_replicates(trainings: list[Training | None]) -> bool:
     recorded = [training for training in trainings if training is not None]
     settings, seeds = {training.settings for training in recorded}, {training.seed for training in recorded}
     return len(recorded) == len(trainings) == len(seeds) and len(settings) == 1
+
+
+def code_travels(record: dict[str, Any]) -> bool:
+    """Return True if the folder of a model holds the code of its network.
+
+    Args:
+        record: content of ``training.json``.
+    """
+    if "code_digest" in record["model"]:
+        return f"{OWN_NETWORK}.py" in record.get("files", {})
+    spec = find_spec(f"{architectures.__name__}.{record['model']['architecture']}")
+    return spec is not None and spec.origin is not None

@@ -11,6 +11,7 @@ from truesource.generator.columns import CodedSentences
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json
 from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.processes import world_size
 from truesource.lmtrain.training_record import weights_digest
 
 if TYPE_CHECKING:
@@ -69,7 +70,6 @@ class TrainingRequest:
         Raises:
             InputError: the corpus has no train split, or there are no weights.
         """
-        from truesource.lmtrain.distributed import world_size  # torch
         from truesource.lmtrain.tokenizer import digest_tokenizer
 
         recorded = getattr(corpus, "digest", None)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from transformers import (
+    GenerationConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
     PrinterCallback,
@@ -35,22 +36,21 @@ from truesource.grammar.support.settings import did_you_mean
 from truesource.lmtrain import snapshots
 from truesource.lmtrain.architectures.networks import NetworkArchitecture
 from truesource.lmtrain.architectures.settings import AdaptiveSettings, require_room
-from truesource.lmtrain.card import generation_config
-from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.config import RECORDED, ModelConfig, TrainConfig
 from truesource.lmtrain.data import Batch, ExpectedTokens, TrainingBatches, dev_batches
 from truesource.lmtrain.device import torch_device
-from truesource.lmtrain.distributed import rank, world_size
+from truesource.lmtrain.folders import no_bars
 from truesource.lmtrain.initial import take_weights
-from truesource.lmtrain.loading import no_bars
 from truesource.lmtrain.model_registry import network_architecture_for
 from truesource.lmtrain.own.settings import OwnSettings
+from truesource.lmtrain.processes import rank, world_size
 from truesource.lmtrain.saving import LossSum, read_losses
 from truesource.lmtrain.scoring import batch_budget, predictor
 from truesource.lmtrain.subword_vocabulary import encoder_of
 from truesource.lmtrain.subwords import make_tokenizer
 from truesource.lmtrain.trainer import LossTrainer, ModelMonitor, Watch
 from truesource.lmtrain.training_record import model_of
-from truesource.lmtrain.word_vocabulary import encode_rows
+from truesource.lmtrain.word_vocabulary import Encoder, encode_rows
 
 log = logging.getLogger("truesource")
 TENSORBOARD = "tensorboard"
@@ -105,7 +105,7 @@ class TrainingRun:
         if weights is not None:
             take_weights(self.model, self.tokenizer, model, Path(weights))
         if objective == "causal":
-            self.model.generation_config = generation_config(model, self.vocabulary)
+            self.model.generation_config = _generation_config(model, self.vocabulary)
 
     def require_disk(self, out: Path) -> None:
         """Refuse snapshots that do not fit the disk of the folder that is made.
@@ -298,3 +298,18 @@ def events_beside(model: Path, names: Sequence[str]) -> Iterator[None]:
     finally:
         if named is None:
             del os.environ[FOLDER]
+
+
+def _generation_config(config: ModelConfig, vocabulary: Encoder) -> GenerationConfig:
+    """Return settings of ancestral sampling until ``<eos>``, nothing cut off, none of the library's defaults."""
+    return GenerationConfig(
+        do_sample=True,
+        num_beams=1,
+        top_k=0,
+        top_p=1.0,
+        temperature=1.0,
+        max_new_tokens=(config.longest or RECORDED["max_positions"]) - 1,
+        bos_token_id=vocabulary.bos,
+        eos_token_id=vocabulary.eos,
+        pad_token_id=vocabulary.pad,
+    )

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from truesource.generator.language_model import EVERY_POSITION, LogDistributions, ScoringFrame, TokenScores, model_line
+from truesource.generator.language_model import (
+    EVERY_POSITION,
+    LogDistributions,
+    NextTokenProbabilities,
+    ScoringFrame,
+    TokenScores,
+    model_line,
+)
 from truesource.generator.objectives import Objective, ranks
 from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.networks import NetworkArchitecture
 from truesource.lmtrain.data import causal_batch, masked_batch, one_mask_batch, step_batch, to_device
-from truesource.lmtrain.decoding.decode import Alphabet, Samples, draw
+from truesource.lmtrain.decoding.alphabet import Alphabet
+from truesource.lmtrain.decoding.decode import Samples, draw
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.decoding.steppers import NetworkStepper
 from truesource.lmtrain.loading import load_config, load_network, load_tokenizer, token_count
@@ -34,15 +42,6 @@ from truesource.lmtrain.scoring import (
 from truesource.lmtrain.subword_vocabulary import is_subword
 from truesource.lmtrain.training_record import model_name
 from truesource.lmtrain.word_vocabulary import NO_TOKEN, WordVocabulary
-
-
-class NextTokenProbabilities(NamedTuple):
-    """Probabilities of what follows a prefix; they sum to 1."""
-
-    words: FloatArray  #: (V,) probability of each word, in the order of the model's ``vocabulary``
-    unk: float  #: probability of ``<unk>``
-    eos: float  #: probability that the sentence ends
-    special: float  #: probability lost on ``<pad>``, ``<bos>`` and ``<mask>``, which no sentence contains
 
 
 class _TrainedModel:

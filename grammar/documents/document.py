@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from scipy.signal import fftconvolve
+from scipy import fft
 from typing_extensions import override
 
 from truesource.grammar.conditioning import LengthRange
@@ -373,7 +373,7 @@ class DocumentProcess(Process):
         begun[:, 0] = prior
         result = np.zeros(high + 1)
         for strings in range(self.count.mean if not self.count.geometric else high // 2 + 1):
-            ended = np.maximum(fftconvolve(begun, per_string, axes=1)[:, : high + 1], 0.0)
+            ended = np.maximum(_convolve(begun, per_string)[:, : high + 1], 0.0)
             last = float(self.count.last(np.array([strings]))[0])
             result += last * ended.sum(axis=0)
             goes_on = np.pad(ended, ((0, 0), (1, 0)))[:, :-1] * (1.0 - last)
@@ -425,3 +425,11 @@ class DocumentProcess(Process):
 def _taken(state: Any, selected: IntArray | BoolArray) -> Any:
     """Return some of the documents of a predictor's state; the buffers are shared."""
     return state._replace(rows=state.rows[selected])
+
+
+def _convolve(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the convolution of the rows of two arrays, (K, A) and (K, B), as (K, A + B - 1)."""
+    size = left.shape[1] + right.shape[1] - 1
+    fast = fft.next_fast_len(size, real=True)
+    result: FloatArray = fft.irfft(fft.rfft(left, fast) * fft.rfft(right, fast), fast)[:, :size]
+    return result

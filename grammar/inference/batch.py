@@ -145,14 +145,14 @@ def encoded_batches(
 
 def run(task: Callable[[Batch], T], work: Sequence[Batch], description: str, total: int) -> Iterator[tuple[Batch, T]]:
     """Apply ``task`` to every batch, in threads if there is much work (kernels release the GIL); results in order."""
-    from joblib import Parallel, delayed
-
-    from truesource.grammar.support.printable import meter
-
     if len(work) == 1 or sum(batch.words.size * len(batch.words) ** 2 for batch in work) < FEW:
         for batch in work:
             yield batch, task(batch)
         return
+    from joblib import Parallel, delayed
+
+    from truesource.grammar.support.printable import meter
+
     with meter(description, total) as progress:
         parallel = Parallel(n_jobs=threads(), prefer="threads", return_as="generator")
         for batch, result in zip(work, parallel(delayed(task)(b) for b in work), strict=True):

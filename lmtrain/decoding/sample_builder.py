@@ -24,7 +24,8 @@ from truesource.grammar.support.hub_card import checked_license
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.records import read_record
 from truesource.lmtrain.card import versions
-from truesource.lmtrain.decoding.decode import Alphabet, StepwiseModel, check_number, draw, rows_at_once
+from truesource.lmtrain.decoding.alphabet import Alphabet, StepwiseModel
+from truesource.lmtrain.decoding.decode import check_number, draw, rows_at_once
 from truesource.lmtrain.decoding.folder import FORMAT, FORMAT_VERSION, SPLIT, SampleFolder, SampleShardEntry
 from truesource.lmtrain.decoding.samples_card import samples_card
 from truesource.lmtrain.decoding.sampling import Stepper
@@ -237,7 +238,7 @@ def stepwise(model: Any, needed_by: str) -> StepwiseModel:
     if not isinstance(alphabet, Alphabet):
         raise InputError(
             f"{source.name}.alphabet is {type(alphabet).__name__}; it has to be a"
-            " truesource.lmtrain.decoding.decode.Alphabet",
+            " truesource.lmtrain.decoding.alphabet.Alphabet",
             file,
             code="not-an-alphabet",
         )

@@ -12,7 +12,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from truesource.grammar.support.arrays import FloatArray
-from truesource.lmtrain.decoding.decode import Alphabet
+from truesource.lmtrain.decoding.alphabet import Alphabet
 from truesource.lmtrain.loading import token_count
 
 

@@ -26,13 +26,8 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import STRICT, Count, Positive, read_record
 from truesource.lmtrain.architectures.networks import NetworkArchitecture
 from truesource.lmtrain.device import kept_random_states, torch_device
-from truesource.lmtrain.loading import (
-    library_errors,
-    load_tokenizer,
-    read_config_json,
-    require_tensors,
-    require_token_numbers,
-)
+from truesource.lmtrain.folders import library_errors, read_config_json
+from truesource.lmtrain.loading import load_tokenizer, require_tensors, require_token_numbers
 from truesource.lmtrain.own.hub_network import FIRST_WORD, OwnConfig, random_tokens
 from truesource.lmtrain.own.network import HEAD, OwnNetwork
 from truesource.lmtrain.own.settings import Factory, OwnSettings, find

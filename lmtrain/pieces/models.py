@@ -22,7 +22,7 @@ from truesource.grammar.sentences import takes_sentences
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.data import Batch
-from truesource.lmtrain.decoding.decode import Alphabet
+from truesource.lmtrain.decoding.alphabet import Alphabet
 from truesource.lmtrain.decoding.steppers import NetworkStepper, without_cache
 from truesource.lmtrain.loading import load_network, token_count
 from truesource.lmtrain.model_registry import network_names, network_of

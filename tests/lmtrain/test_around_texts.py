@@ -16,7 +16,7 @@ from truesource.evaluation.tokenisation.lattice import LatticeBuilder, uniform_s
 from truesource.evaluation.tokenisation.results import evaluate_documents
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.loading import no_bars
+from truesource.lmtrain.folders import no_bars
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.pieces.models import CausalPieceModel
 

@@ -31,7 +31,7 @@ from transformers import (
 
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.loading import no_bars
+from truesource.lmtrain.folders import no_bars
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.pieces.words import OffsetAligner

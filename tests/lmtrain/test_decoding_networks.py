@@ -13,7 +13,8 @@ from transformers import GenerationConfig, GPT2Config, GPT2LMHeadModel, set_seed
 
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.decoding.decode import Alphabet, Decoded, draw
+from truesource.lmtrain.decoding.alphabet import Alphabet
+from truesource.lmtrain.decoding.decode import Decoded, draw
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.decoding.steppers import NetworkStepper
 from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names, settings_class

@@ -14,7 +14,8 @@ from enumerated_text import Law, Outcome, Tokens, TreeStepper, ancestral, best_o
 from scipy.stats import chisquare
 
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.decoding.decode import Alphabet, Samples, draw
+from truesource.lmtrain.decoding.alphabet import Alphabet
+from truesource.lmtrain.decoding.decode import Samples, draw
 from truesource.lmtrain.decoding.settings import Decoding
 
 EOS = 2

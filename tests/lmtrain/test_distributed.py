@@ -15,8 +15,9 @@ import torch
 from safetensors.torch import load_file
 
 from truesource.lmtrain.config import TrainConfig
-from truesource.lmtrain.distributed import any_process, from_main_process, sum_of, total, world_size
+from truesource.lmtrain.distributed import any_process, sum_of, total
 from truesource.lmtrain.model_registry import model_settings
+from truesource.lmtrain.processes import from_main_process, world_size
 from truesource.lmtrain.snapshots import snapshots
 from truesource.lmtrain.trainer import Watch
 from truesource.lmtrain.training import train

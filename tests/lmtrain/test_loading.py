@@ -20,7 +20,8 @@ from torch import nn
 
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.loading import library_errors, read_config_json, weight_limits
+from truesource.lmtrain.folders import library_errors, read_config_json
+from truesource.lmtrain.loading import weight_limits
 from truesource.lmtrain.models import load_model
 
 TEXT = [["w0", "w1"], ["w2"]]

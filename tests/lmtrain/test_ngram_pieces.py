@@ -31,7 +31,8 @@ from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.models import NgramPieceModel, make_ngram
 from truesource.lmtrain.architectures.ngram.reading import log_mass
 from truesource.lmtrain.architectures.ngram.trie import Smoothing, adjust, count_ngrams, read_stream
-from truesource.lmtrain.decoding.decode import StepwiseModel, draw
+from truesource.lmtrain.decoding.alphabet import StepwiseModel
+from truesource.lmtrain.decoding.decode import draw
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.models import load_model

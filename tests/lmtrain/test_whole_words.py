@@ -21,8 +21,8 @@ from transformers import (
 
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
+from truesource.lmtrain.folders import no_bars
 from truesource.lmtrain.hidden_states import hidden_states
-from truesource.lmtrain.loading import no_bars
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.pieces.models import CausalPieceModel
 from truesource.lmtrain.word_models import CausalModel, MaskedModel

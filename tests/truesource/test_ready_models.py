@@ -39,7 +39,7 @@ MODELS = """
 import atexit, os, sys, threading, time
 import numpy as np
 from truesource.generator.language_model import LogDistributions, assemble_scores
-from truesource.lmtrain.decoding.decode import Alphabet
+from truesource.lmtrain.decoding.alphabet import Alphabet
 
 WORDS = ("the", "a", "dog", "cat", "bird", "sees", "hears")
 

@@ -181,7 +181,7 @@ def _language_of_model(folder: Path, settings: ConversionSettings) -> PCFG:
     from truesource.grammar.support.folders import refuse_other_kind
     from truesource.lmtrain.architectures.ngram.as_grammar import as_grammar
     from truesource.lmtrain.architectures.ngram.models import NGRAM
-    from truesource.lmtrain.loading import model_type_of
+    from truesource.lmtrain.folders import model_type_of
     from truesource.lmtrain.models import load_model
 
     refuse_other_kind(folder, "model")

@@ -95,7 +95,7 @@ def command(
     monitor = None
     if oracle is not None:
         monitor = _monitor(source, corpus, oracle, oracle_monitor_split, oracle_monitor_sentences)
-    from truesource.lmtrain.distributed import is_main_process
+    from truesource.lmtrain.processes import is_main_process
     from truesource.lmtrain.training import train
 
     shared = None

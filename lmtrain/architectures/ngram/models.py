@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 from transformers import PreTrainedTokenizerFast
@@ -15,6 +15,7 @@ from truesource.generator.columns import Rows
 from truesource.generator.language_model import (
     EVERY_POSITION,
     LogDistributions,
+    NextTokenProbabilities,
     ScoringFrame,
     TokenScores,
     framed_scores,
@@ -25,7 +26,7 @@ from truesource.generator.piece_model import PieceTokenizer
 from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.architectures.ngram.reading import NgramScorer, NgramStepper, Reader, log_mass
+from truesource.lmtrain.architectures.ngram.reading import NgramScorer, Reader, log_mass
 from truesource.lmtrain.architectures.ngram.trie import FILE as COUNTS
 from truesource.lmtrain.architectures.ngram.trie import (
     NgramEstimate,
@@ -37,15 +38,17 @@ from truesource.lmtrain.architectures.ngram.trie import (
     load_counts,
     read_stream,
 )
-from truesource.lmtrain.decoding.decode import Alphabet
-from truesource.lmtrain.loading import load_tokenizer, model_type_of, read_config_json
+from truesource.lmtrain.decoding.alphabet import Alphabet
+from truesource.lmtrain.folders import model_type_of, read_config_json, read_tokenizer
 from truesource.lmtrain.pieces.inventory import read_pieces
 from truesource.lmtrain.pieces.words import OpenVocabulary, Slots, align_words, assemble_words, reading_of
 from truesource.lmtrain.subword_vocabulary import SubwordVocabulary, is_ours, is_subword
 from truesource.lmtrain.tokenizer import SPECIALS
 from truesource.lmtrain.training_record import model_name, require_unchanged
-from truesource.lmtrain.word_models import NextTokenProbabilities
 from truesource.lmtrain.word_vocabulary import Encoder, WordVocabulary
+
+if TYPE_CHECKING:
+    from truesource.lmtrain.architectures.ngram.stepper import NgramStepper
 
 NGRAM = "ngram"  #: in ``config.json``
 
@@ -105,6 +108,8 @@ class CountedModel(ABC):
 
     def stepper(self) -> NgramStepper:
         """Return its next-token log probabilities, for one batch of text at a time."""
+        from truesource.lmtrain.architectures.ngram.stepper import NgramStepper  # torch
+
         return NgramStepper(self.reader)
 
 
@@ -308,7 +313,7 @@ def load_ngram(folder: str | Path) -> NgramModel | NgramPieceModel:
     trie, discount = load_counts(folder)
     if config.get("order") != trie.order or config.get("smoothing") not in get_args(Smoothing):
         raise InputError("config.json does not fit ngram.npz; train the model again", folder)
-    tokenizer = load_tokenizer(folder)
+    tokenizer = read_tokenizer(folder, PreTrainedTokenizerFast)
     if not is_ours(tokenizer) or is_subword(tokenizer) != (config.get("tokenizer", "word") != "word"):
         raise InputError("the tokeniser is not the one of this n-gram model; train the model again", folder)
     require_unchanged(folder, ["config.json", COUNTS])

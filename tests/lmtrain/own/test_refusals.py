@@ -14,9 +14,8 @@ from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.hidden_states import hidden_states
 from truesource.lmtrain.model_registry import completed, model_settings
-from truesource.lmtrain.models import load_model
+from truesource.lmtrain.models import load_folder, load_model
 from truesource.lmtrain.own.architecture import try_out
-from truesource.lmtrain.trained_models import load_folder
 
 BAD = """
 import torch

@@ -176,7 +176,7 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
 
 def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``treebank_baseline/<name>.json``."""
-    from truesource.lmtrain.trained_models import load_trained
+    from truesource.lmtrain.models import load_trained
 
     evaluation, place = run.config.evaluation, folder_of(run, model)
     trained = read_record(place / "trained.json", dict[str, Trained], remedy=REMEDY)

@@ -69,8 +69,8 @@ def counted_curve(
         monitor: measures it.
         target: the finished model, whose words the others tell apart too.
     """
+    from truesource.lmtrain.models import load_folder
     from truesource.lmtrain.subwords import make_tokenizer
-    from truesource.lmtrain.trained_models import load_folder
     from truesource.lmtrain.training import train
 
     whole = corpus.coded("train")
@@ -406,7 +406,7 @@ def _monitor(suite: Suite, truth: LanguageTruth) -> OracleMonitor:
 
 def _learned(suite: Suite, place: Path, cell: SuiteCell, truth: LanguageTruth) -> CellModel:
     """Load the model that was trained into a folder."""
-    from truesource.lmtrain.trained_models import load_folder, load_trained
+    from truesource.lmtrain.models import load_folder, load_trained
 
     assert cell.shape is not None
     corpus = truth.corpus

@@ -119,8 +119,8 @@ class SweepCells(TrainingCells[PlannedCell]):
     @override
     def score(self, cell: PlannedCell) -> None:
         from truesource.lmtrain.flops import training_cost
+        from truesource.lmtrain.models import load_trained
         from truesource.lmtrain.snapshots import snapshots
-        from truesource.lmtrain.trained_models import load_trained
 
         if self._is_scored(cell):
             return

@@ -32,9 +32,9 @@ from truesource.lmtrain.architectures.settings import NgramSettings
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.flops import TrainingCost, training_cost
 from truesource.lmtrain.levers import Lever, LeverName, base_training, levers_of, within
+from truesource.lmtrain.models import load_trained
 from truesource.lmtrain.speed import seconds_of_step
 from truesource.lmtrain.tokenizer import digest_tokenizer
-from truesource.lmtrain.trained_models import load_trained
 from truesource.lmtrain.training import train
 from truesource.lmtrain.training_record import FILE, training_seconds
 from truesource.lmtrain.training_request import TrainingRequest
