@@ -126,7 +126,8 @@ def spell(
         "logprob": as_column(derivations.log_prob),
     }
     if columns.split:
-        table["split"] = pa.repeat(split, len(derivations.n_tokens))
+        letters, number = np.frombuffer(split.encode(), np.uint8), len(derivations.n_tokens)
+        table["split"] = strings(np.tile(letters, number), np.arange(number + 1) * len(letters))
     if columns.trees != "none":
         assert isinstance(sampler, Sampler)  # a process has no trees
         table["tree"] = pa.ListArray.from_arrays(offsets(ends), as_column(sampler.node_codes(derivations)))
