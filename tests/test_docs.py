@@ -35,6 +35,7 @@ def undefined(code: str) -> list[str]:
     return re.findall(r"Undefined name `(\w+)`", found.stdout)
 
 
+@pytest.mark.long
 def test_examples_of_the_guides_define_what_they_use() -> None:
     found = {page.name: [undefined(code) for code in blocks(page)] for page in PAGES}
     assert sum(map(len, found.values())) >= 9

@@ -65,6 +65,7 @@ def test_the_search_finds_numbers_and_nothing_else(code: str, expected: list[int
     assert [n for _, _, value in defaults(ast.parse(code)) for n in numbers(value)] == expected
 
 
+@pytest.mark.long
 def test_no_seed_has_a_default_of_its_own() -> None:
     found = [(path, *default) for path, tree in trees() for default in defaults(tree)]
     assert len(found) > 80

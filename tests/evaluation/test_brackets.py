@@ -258,6 +258,7 @@ def taken(gold: list[object], proposed: list[object]) -> int:
     return found
 
 
+@pytest.mark.long
 @given(st.lists(same_words(), min_size=1, max_size=4))
 def test_counts_are_those_of_a_slow_independent_count(pairs: list[tuple[Tree, Tree | None]]) -> None:
     found = compare_brackets(*map(list, zip(*pairs, strict=True)))  # type: ignore[arg-type]

@@ -63,6 +63,7 @@ class Unigram:
 # -- the oracle against itself ----------------------------------------------------------------------
 
 
+@pytest.mark.long
 @settings(max_examples=25)
 @given(
     small_pcfgs(),

@@ -17,6 +17,7 @@ def test_sentences_of_ordinary_length_cost_nothing_to_speak_of() -> None:
     assert long_sentences(GRAMMAR, [["a"] * 200, ["b"]]) is None
 
 
+@pytest.mark.long
 def test_the_cost_of_long_sentences_is_measured() -> None:
     sentences = [["a"] * 300, ["b"] * 2000, ["a"]]
     found = long_sentences(GRAMMAR, sentences)

@@ -92,6 +92,7 @@ def test_what_a_sampler_makes_has_probability_one(order: Order, steps: int) -> N
     assert np.exp(log_q).sum() == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", ["confidence", "blocks"])
 def test_samples_have_the_probabilities_of_their_paths(order: Order) -> None:
     filler, rows, schedule = filler_of(LAW), all_rows(3, 3), Schedule(order, 2)
@@ -139,6 +140,7 @@ def test_the_sum_over_all_orders_is_that_of_enumeration(case: tuple[PCFG, list[l
     assert filler.any_order_log_prob(row) == pytest.approx(wanted, abs=1e-10)
 
 
+@pytest.mark.long
 def test_the_truth_costs_nothing_and_a_broken_model_is_seen() -> None:
     setting = Setting(LAW, Oracle(LAW).sample(60, 1), None)
     exact, broken = (filling(TruthAsModel(LAW, broken=b), setting, steps=(1, 2), samples=60) for b in (False, True))
@@ -240,6 +242,7 @@ def test_what_cannot_be_measured_is_refused() -> None:
         measure_contexts(oracle, oracle, [["a", "b"]], by=("class",))
 
 
+@pytest.mark.long
 @given(cases())
 def test_distributions_in_any_order_are_those_that_sentences_are_scored_by(case) -> None:
     pcfg, (sentence,) = case
@@ -260,6 +263,7 @@ def test_distributions_in_any_order_are_those_that_sentences_are_scored_by(case)
             np.testing.assert_allclose(found, log_probs, atol=1e-9)
 
 
+@pytest.mark.long
 def test_a_model_that_fills_gaps_is_compared_in_the_order_in_which_it_is_scored(tmp_path: Path) -> None:
     english, lengths = language("english", size="small"), LengthRange(4, 9)
     corpus = Corpus.sample(english, {"train": 300, "dev": 20}, seed=1, lengths=lengths, path=tmp_path / "corpus")

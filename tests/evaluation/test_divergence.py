@@ -259,6 +259,7 @@ def test_the_phrase_table_is_that_of_all_derivations_of_each_sentence(model: Tab
         assert row.scores["kl"].value == pytest.approx(math.fsum(part[row.group]) / row.tokens, rel=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("pcfg", "model"), CASES)
 def test_tables_add_up_to_the_whole(pcfg: PCFG, model: Table) -> None:
     found = compare_distributions(model, Setting(pcfg, corpus(pcfg), lengths=SHORT), by=tables_of(model))
@@ -298,6 +299,7 @@ def test_the_paired_estimate_and_its_interval_are_those_of_score() -> None:
     assert (found.value, found.low, found.high) == pytest.approx(tuple(plain), rel=1e-10)
 
 
+@pytest.mark.long
 def test_the_exact_estimate_varies_less_over_samples_and_as_much_as_it_says() -> None:
     """120 corpora: the ratio of the variances of the two estimates is the reported one, within chance."""
     runs = [
@@ -322,6 +324,7 @@ def test_the_variance_ratio_is_that_of_ratio_estimates() -> None:
 # -- the oracle against itself ----------------------------------------------------------------------
 
 
+@pytest.mark.long
 @settings(max_examples=20)
 @given(
     small_pcfgs(),

@@ -107,6 +107,7 @@ def compared(case: Case, *by: By) -> ModelDivergence:
     return compare_distributions(case.model, case.setting, by=by)
 
 
+@pytest.mark.long
 @settings(max_examples=25)
 @given(made(unary_cycles=True))
 def test_parts_sum_to_the_divergence(case: Case) -> None:
@@ -137,6 +138,7 @@ def check(case: Case, by: By, group_of: Callable[[int, list[str], Row], str]) ->
         assert row.scores["kl"].value == pytest.approx(mean, rel=1e-9, abs=1e-10)
 
 
+@pytest.mark.long
 @settings(max_examples=25)
 @given(made())
 def test_by_ambiguity_against_all_derivations(case: Case) -> None:

@@ -87,6 +87,7 @@ def test_a_sentence_outside_the_range_is_impossible() -> None:
     assert [record["possible"] for record in records] == [False, True]
 
 
+@pytest.mark.long
 @given(small_pcfgs(), st.lists(sentences(4), min_size=1, max_size=4), st.none() | length_ranges(4))
 def test_against_enumeration(grammar: PCFG, texts: list[list[str]], lengths: LengthRange | None) -> None:
     rules = rules_of(grammar)

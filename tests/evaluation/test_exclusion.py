@@ -71,6 +71,7 @@ def conditionals(
     return [after / before for before, after in zip(prefixes, [*prefixes[1:], whole], strict=True)]
 
 
+@pytest.mark.long
 @given(
     small_pcfgs(),
     length_ranges(4),
@@ -229,6 +230,7 @@ def test_an_oracle_that_excludes_sentences_only_scores() -> None:
 # -- other evaluations -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(
     small_pcfgs(),
     length_ranges(4),

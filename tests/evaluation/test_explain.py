@@ -90,6 +90,7 @@ def test_rungs_fall_to_the_truth_with_the_words_seen() -> None:
     assert list(window_rungs(Oracle(pcfg, "masked"), Setting(pcfg, text), 3)) == []
 
 
+@pytest.mark.long
 def test_em_without_trees_finds_the_rules_probabilities() -> None:
     """Of a grammar that strings determine; near the truth with many sentences, further with few."""
     pcfg = PCFG.from_text(TOY)

@@ -33,6 +33,7 @@ def sample(truth: DocumentProcess, n: int, lengths: LengthRange | None = None) -
     return sampler.sentences(drawn), drawn.language
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lengths", [None, LengthRange(6, 14)])
 def test_regret_and_entropy_are_those_of_bayes_rule(lengths: LengthRange | None) -> None:
     truth = load_truth(POOL)
@@ -92,6 +93,7 @@ class Mixed:
                 yield LogDistributions(blocks[0].position, np.log(mixture))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("weights", [(0.3, 0.7), (1.0, 0.0), (0.05, 0.95)])
 def test_a_mixture_of_predictors_is_found_again(weights: tuple[float, float]) -> None:
     truths = {"pool": process(POOL), "family": process(FAMILY)}
@@ -171,6 +173,7 @@ def test_the_family_as_model_is_the_family(setting: Setting) -> None:
     assert own["kl_paired"].value == pytest.approx(family["family_above"].value, abs=1e-12)
 
 
+@pytest.mark.long
 def test_a_model_runs_once_whatever_is_measured(setting: Setting) -> None:
     class Counted(Oracle):
         seen = 0

@@ -230,6 +230,7 @@ def test_a_side_that_one_sentence_keeps_from_being_constant_has_no_interval() ->
     assert np.isnan(spearman_ends(x, np.arange(12.0), np.arange(12))).all()
 
 
+@pytest.mark.long
 def test_intervals_of_rho_of_ten_sentences_hold() -> None:
     """1 to 12 tokens that have something in common; the studentised bootstrap holds in 90%."""
     rng = np.random.default_rng(8)
@@ -244,6 +245,7 @@ def test_intervals_of_rho_of_ten_sentences_hold() -> None:
     assert 0.935 <= held / 1500 <= 0.97
 
 
+@pytest.mark.long
 def test_intervals_of_correlations_hold() -> None:
     """15 sentences of 1 to 8 tokens with something in common; the truth is that of a large sample."""
     rng = np.random.default_rng(9)

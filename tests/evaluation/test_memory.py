@@ -69,6 +69,7 @@ def strings_of(pcfg: PCFG, lengths: LengthRange) -> dict[tuple[str, ...], float]
     return {s: p / math.fsum(found.values()) for s, p in found.items()}
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(small_pcfgs(), small_pcfgs(), length_ranges(4), st.integers(0, 99))
 def test_all_numbers_are_those_of_enumerated_probabilities(
@@ -143,6 +144,7 @@ def test_errors_are_those_of_delong_and_of_the_difference_of_means() -> None:
     assert area.high == pytest.approx(area.value + half, abs=0.08 * half)
 
 
+@pytest.mark.long
 def test_the_interval_of_auroc_holds_about_as_often_as_it_says() -> None:
     rng, hits, truth = np.random.default_rng(5), 0, 0.5 * (1 + math.erf(0.7 / 2))
     for seed in range(200):

@@ -74,6 +74,7 @@ def test_a_quadratic_function_is_greatest_where_a_search_says() -> None:
     assert (found == 0.0).any() and (found > 0.0).all(axis=1).any()
 
 
+@pytest.mark.long
 def test_intervals_of_three_weights_are_those_of_mixtures_found_anew() -> None:
     exact, q = gaps(3, 6, t=1200)
     starts = np.arange(0, 1200, 12)

@@ -135,6 +135,7 @@ def standard_errors(law: Law, ranks: np.ndarray, sentence: np.ndarray) -> np.nda
     return np.sqrt(np.diag(inverse @ score_covariance(law, ranks, sentence) @ inverse))
 
 
+@pytest.mark.long
 def test_errors_by_known_ranks_are_as_large_as_they_say() -> None:
     """120 samples of one law, tokens independent: 95% intervals hold the truth 88 to 100% of the time."""
     held = np.zeros(2)
@@ -268,6 +269,7 @@ def test_moments_of_a_sample_by_plain_loops() -> None:
     assert found[2] == pytest.approx(math.log(len(words) / 40), abs=1e-12)
 
 
+@pytest.mark.long
 def test_an_interval_of_zipfs_own_law_reaches_0() -> None:
     """Most fits have beta at its bound, which takes no interval away; beta is seldom surely below 0."""
     held, found, at_bound = np.zeros(2), 0, 0

@@ -62,6 +62,7 @@ def test_causal_words_are_those_of_next_token(vocabulary: tuple[str, ...] | None
         assert all(math.exp(p) == pytest.approx(expected[word]) for word, p in words.items())
 
 
+@pytest.mark.long
 def test_masked_words_are_proportional_to_whole_sentences() -> None:
     pcfg = PCFG.from_text(GRAMMAR)
     rows = next_words(Oracle(pcfg, "masked"), Setting(pcfg, SENTENCES, lengths=None))

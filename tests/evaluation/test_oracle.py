@@ -65,6 +65,7 @@ def test_a_sentence_of_one_token_may_have_no_position_in_the_frame() -> None:
 # -- scores -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(small_pcfgs(), length_ranges(4), st.none() | st.sets(st.sampled_from("abc")), st.booleans())
 def test_causal_scores_sum_to_the_probability_of_the_collapsed_string_in_the_range(
     pcfg: PCFG, lengths: LengthRange, vocabulary: set[str] | None, free: bool
@@ -88,6 +89,7 @@ def test_causal_scores_sum_to_the_probability_of_the_collapsed_string_in_the_ran
             assert math.exp(sums[i]) == pytest.approx(total[tuple(oracle.read(sentence))] / z, rel=1e-10)
 
 
+@pytest.mark.long
 @given(cases(most=3), st.sets(st.sampled_from("abc")))
 def test_scores_are_those_of_the_next_token_distribution(
     case: tuple[PCFG, list[list[str]]], vocabulary: set[str]
@@ -109,6 +111,7 @@ def test_scores_are_those_of_the_next_token_distribution(
                 assert math.exp(score) == pytest.approx(following.probability[at], rel=1e-10)
 
 
+@pytest.mark.long
 @given(cases(most=4), length_ranges(5))
 def test_masked_scores_do_not_depend_on_the_length_condition(
     case: tuple[PCFG, list[list[str]]], lengths: LengthRange

@@ -71,6 +71,7 @@ def test_one_particle_is_locally_masked_decoding() -> None:
         assert math.log(q[s] / p[s]) == pytest.approx(-estimate, abs=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("particles", "nearer"), [(2, 0.9), (6, 0.6)])
 def test_filters_are_unbiased_and_come_nearer_to_the_truth_given_the_event(particles: int, nearer: float) -> None:
     steering, p = Steering(GRAMMAR, EVENT, RANGE), law()

@@ -63,6 +63,7 @@ def test_the_told_reader_pays_nothing() -> None:
         told_divergence(reader, pool, others, (numbers + 1) % 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reference", [AUTOMATA, ORDERS + ",strings=4"])
 def test_the_posterior_is_found_again_in_what_the_perfect_reader_expects(reference: str) -> None:
     truth, documents, _, reader = read(reference, 20)

@@ -75,6 +75,7 @@ def tokens(law: Law, sentence: Sequence[str]) -> list[float]:
     return [b / a for a, b in zip(begins, [*begins[1:], law[tuple(sentence)]], strict=True)]
 
 
+@pytest.mark.long
 @given(small_pcfgs(), length_ranges(4), EVERY)
 def test_sentences_and_masked_tokens_are_exact(pcfg: PCFG, lengths: LengthRange, transform: Transform) -> None:
     law = transformed(pcfg, lengths, transform)
@@ -90,6 +91,7 @@ def test_sentences_and_masked_tokens_are_exact(pcfg: PCFG, lengths: LengthRange,
         assert np.exp(masked.log_prob[masked.sentence == i]) == pytest.approx(wanted, rel=1e-10)
 
 
+@pytest.mark.long
 @given(small_pcfgs(), length_ranges(4))
 def test_every_token_of_a_reversal_is_exact(pcfg: PCFG, lengths: LengthRange) -> None:
     law = transformed(pcfg, lengths, Reversal())
@@ -104,6 +106,7 @@ def test_every_token_of_a_reversal_is_exact(pcfg: PCFG, lengths: LengthRange) ->
         assert np.exp(masked.log_prob[masked.sentence == i]) == pytest.approx(wanted, rel=1e-10)
 
 
+@pytest.mark.long
 @given(small_pcfgs(), length_ranges(3), EVERY)
 def test_masked_distributions_are_exact(pcfg: PCFG, lengths: LengthRange, transform: Transform) -> None:
     law = transformed(pcfg, lengths, transform)

@@ -133,6 +133,7 @@ def check(
 # -- against enumeration ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(st.data(), small_pcfgs(), st.sampled_from(OBJECTIVES))
 def test_coarsened_truth_and_model_are_sums_over_enumerated_words(
     data: st.DataObject, pcfg: PCFG, objective: Objective
@@ -149,6 +150,7 @@ def test_coarsened_truth_and_model_are_sums_over_enumerated_words(
     check(oracle, sentences, truth, words)
 
 
+@pytest.mark.long
 @given(st.data(), small_pcfgs(), st.sampled_from(OBJECTIVES))
 def test_spelled_models_share_unknown_words_out(data: st.DataObject, pcfg: PCFG, objective: Objective) -> None:
     model = data.draw(tables(objective))
@@ -162,6 +164,7 @@ def test_spelled_models_share_unknown_words_out(data: st.DataObject, pcfg: PCFG,
     assert adapted.compared == ("full" if not hidden else "full/uniform" if counts is None else "full/training+1")
 
 
+@pytest.mark.long
 @given(st.data(), small_pcfgs(), st.sampled_from(OBJECTIVES))
 def test_the_divergence_is_that_of_the_coarsened_rows(data: st.DataObject, pcfg: PCFG, objective: Objective) -> None:
     words = sorted(data.draw(st.sets(st.sampled_from(pcfg.vocabulary), min_size=1)))
@@ -185,6 +188,7 @@ def test_the_divergence_is_that_of_the_coarsened_rows(data: st.DataObject, pcfg:
 # -- what must hold -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(st.data(), small_pcfgs(), st.sampled_from(OBJECTIVES))
 def test_the_truth_differs_from_itself_in_nothing(data: st.DataObject, pcfg: PCFG, objective: Objective) -> None:
     words = data.draw(st.sets(st.sampled_from(pcfg.vocabulary), min_size=1))
@@ -201,6 +205,7 @@ def test_the_truth_differs_from_itself_in_nothing(data: st.DataObject, pcfg: PCF
         assert scores["kl"].value == pytest.approx(0.0, abs=1e-12) and scores["tv"].value == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.long
 @given(st.data(), small_pcfgs(), st.sampled_from(OBJECTIVES))
 def test_coarser_words_never_give_a_larger_divergence(data: st.DataObject, pcfg: PCFG, objective: Objective) -> None:
     """The data processing inequality, and a model with fewer words of its own whose predictions are the same sums."""
@@ -368,6 +373,7 @@ def test_what_the_text_leaves_out_is_not_corrected_in_common() -> None:
     assert score_both(full(TRUTH).adapt(TOY), setting).parts["disjoint"] != "uncorrected"
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_one_unknown_word_everywhere_is_only_a_length(pcfg: PCFG) -> None:
     """A model without words of its own knows the law of lengths at most."""

@@ -48,6 +48,7 @@ def test_the_split_takes_next_to_nothing(tmp_path: Path) -> None:
     assert sizes["split"] < 150 and sizes["text"] > 1000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("trees", ["ids", "text", "none"])
 def test_any_number_of_workers_and_a_replay_write_the_same_bytes(trees: Trees, tmp_path: Path) -> None:
     one = sample(tmp_path / "one", trees, overlap="disjoint")

@@ -36,6 +36,7 @@ CASES = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "lengths"), CASES)
 def test_documents_follow_the_exact_distribution(name: str, lengths: LengthRange | None) -> None:
     one = process(name)

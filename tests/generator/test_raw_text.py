@@ -146,6 +146,7 @@ def test_every_character_is_part_of_a_token(text: str) -> None:
     assert nothing_lost(list(lines().sentences(text.split("\n"))), text)
 
 
+@pytest.mark.long
 @given(text=_TEXTS)
 def test_punkt_loses_no_character(text: str) -> None:
     reader = lines()
@@ -211,6 +212,7 @@ def test_a_line_of_many_words() -> None:
     assert len(sentence.tokens) == 10_001
 
 
+@pytest.mark.long
 def test_a_text_is_never_in_memory_as_a_whole() -> None:
     def endless(size: int) -> Iterator[str]:
         for n in range(size):

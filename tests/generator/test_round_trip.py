@@ -70,6 +70,7 @@ def trees_of(pcfg: PCFG, n: int = 20) -> list[Tree]:
     return list(sampler.trees(sampler.draw(n, random_state(1)), coarse=True, binarised=False))
 
 
+@pytest.mark.long
 @given(odd_grammars())
 def test_trees_come_back_from_brackets_and_give_the_same_grammar(pcfg: PCFG) -> None:
     trees = trees_of(pcfg)

@@ -208,6 +208,7 @@ def test_unique_splits_follow_successive_sampling(tmp_path):
 # -- the same bytes -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("overlap", ["iid", "disjoint", "unique"])
 def test_jobs_and_workers_do_not_change_a_byte(pcfg, tmp_path, overlap):
     call = {"splits": {"train": 160, "test": 40}, "seed": 5, "lengths": LENGTHS, "shard_size": 30, "overlap": overlap}
@@ -317,6 +318,7 @@ def capped(pcfg, cap, lengths):
 ACYCLIC = GRAMMAR.replace("A -> S 0.1\n", "A -> 'c' 0.1\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cap", [3, 4])
 def test_trees_under_a_cap(tmp_path, cap):
     pcfg = PCFG.from_text(ACYCLIC)
@@ -365,6 +367,7 @@ def test_a_tiny_range_is_drawn_without_rejection():
 # -- parallel corpora -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_retold_sample_follows_the_variant(tmp_path):
     """Rules that become one when children are reordered: their derivations, by enumeration of the variant's strings."""
     from truesource.generator.parallel_corpora import is_reordering, sample_variants

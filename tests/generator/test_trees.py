@@ -30,6 +30,7 @@ def binarised(sampler, derivations):
     return list(sampler.trees(derivations, coarse=False, binarised=True))
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_heights(pcfg):
     sampler, derivations = drawn(pcfg)
@@ -45,6 +46,7 @@ def test_hashes_differ_where_words_differ(pcfg):
     assert len(set(zip(sentences, hashes, strict=True))) == len(set(sentences)) == len(set(hashes))
 
 
+@pytest.mark.long
 @given(small_pcfgs(), st.integers(0, 2**16))
 def test_reordered_children(pcfg, chosen):
     sampler, derivations = drawn(pcfg)

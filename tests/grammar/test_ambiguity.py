@@ -16,6 +16,7 @@ from truesource.grammar.pcfg import PCFG, language
 Case = tuple[PCFG, list[list[str]]]
 
 
+@pytest.mark.long
 @given(cases(max_size=5, max_symbols=4, unary_cycles=False))
 def test_the_entropy_is_that_of_all_derivations(case: Case) -> None:
     pcfg, (sentence,) = case
@@ -26,6 +27,7 @@ def test_the_entropy_is_that_of_all_derivations(case: Case) -> None:
     assert derivation_entropy(posterior(pcfg, sentence)) == pytest.approx(wanted, abs=1e-10)
 
 
+@pytest.mark.long
 @given(cases(max_size=5))
 def test_with_chains_that_go_round_it_is_that_of_expected_counts(case: Case) -> None:
     pcfg, (sentence,) = case

@@ -148,6 +148,7 @@ def test_an_archive_whose_directory_lies_about_the_size_is_refused(tmp_path: Pat
         refused(lambda: read_arrays(path, {"x": FLOATS}, remedy="r"))
 
 
+@pytest.mark.long
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data(), st.sampled_from([np.savez, np.savez_compressed]))
 def test_any_change_of_bytes_is_read_or_refused(tmp_path: Path, data: st.DataObject, save: Any) -> None:
@@ -283,6 +284,7 @@ def test_missing_and_damaged_tables_are_refused(tmp_path: Path) -> None:
     assert "is damaged" in refused(lambda: list(read_texts(path, "x", remedy="r")))
 
 
+@pytest.mark.long
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.data())
 def test_any_change_of_bytes_of_a_table_is_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
@@ -325,6 +327,7 @@ def _file(content: bytes) -> Path:
     return Path(stream.name)
 
 
+@pytest.mark.long
 def test_packed_text_that_unpacks_to_far_more_is_refused_on_the_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -66,6 +67,7 @@ def ends_everywhere(automaton: Automaton) -> bool:
     return reached <= able
 
 
+@pytest.mark.long
 @given(automata().filter(ends_everywhere))
 @settings(max_examples=60, deadline=None)
 def test_string_probabilities_are_those_of_the_forward_algorithm(automaton: Automaton) -> None:

@@ -69,6 +69,7 @@ def test_open_constituents_are_those_of_all_derivations_of_a_range(case: Case) -
     np.testing.assert_allclose(depth.values.sum(axis=1), wanted.sum(axis=1), rtol=0.0, atol=1e-11)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "text",
     [
@@ -126,6 +127,7 @@ def mess3_matrices(x: float, alpha: float) -> list[np.ndarray]:
     return [step * np.where(np.arange(3) == word, alpha, beta) for word in range(3)]
 
 
+@pytest.mark.long
 @given(cases(max_size=4, max_symbols=4))
 def test_other_beliefs_are_what_scores_say(case: Case) -> None:
     pcfg, (sentence,) = case

@@ -172,6 +172,7 @@ def test_the_closure_of_any_grammar_is_undone(tmp_path_factory: pytest.TempPathF
     assert table(bare) == pytest.approx(table(pcfg), rel=1e-12)
 
 
+@pytest.mark.long
 @given(small_pcfgs(), st.lists(sentences(), min_size=1, max_size=4))
 def test_what_is_written_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, pcfg: PCFG, texts: list[list[str]]

@@ -134,6 +134,7 @@ def test_unlimited_horizontal_order_leaves_probabilities_alone(trees, direction)
     assert log_probability(map(exact.binarise, trees)) == pytest.approx(log_probability(trees), abs=1e-9)
 
 
+@pytest.mark.long
 @given(st.lists(TREES, min_size=1, max_size=8), st.sampled_from(["left", "right", "head"]))
 def test_a_higher_order_never_lowers_the_likelihood(trees, direction):
     values = [log_probability(map(Binarisation(direction, h).binarise, trees)) for h in (0, 1, 2, 5, None)]

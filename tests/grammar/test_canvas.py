@@ -41,6 +41,7 @@ def fits(pattern: Pattern, canvas: tuple[str, ...]) -> bool:
     return all(known in (None, there) for known, there in zip(pattern, canvas, strict=True))
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(st.one_of(small_pcfgs(max_symbols=4, max_words=3), linear_pcfgs()), st.integers(1, 4), st.integers(1, 4))
 def test_all_patterns_are_those_of_enumeration(pcfg: PCFG, low: int, more: int) -> None:

@@ -49,6 +49,7 @@ def in_batches(pcfg: PCFG, work: Callable[[PCFG], list[FloatArray]]) -> list[Flo
         return work(PCFG.from_text(pcfg.to_text()))
 
 
+@pytest.mark.long
 @given(cases(max_size=4))
 def test_causal_scores_are_ratios_of_prefix_probabilities(case: Case) -> None:
     pcfg, (sentence,) = case
@@ -59,6 +60,7 @@ def test_causal_scores_are_ratios_of_prefix_probabilities(case: Case) -> None:
         assert row[j] == pytest.approx(after / before if before else 0.0, rel=1e-10, abs=0.0)
 
 
+@pytest.mark.long
 @given(cases(max_size=4), length_ranges())
 def test_scores_given_lengths_are_ratios_of_wildcards(case: Case, lengths: LengthRange) -> None:
     pcfg, (sentence,) = case
@@ -72,6 +74,7 @@ def test_scores_given_lengths_are_ratios_of_wildcards(case: Case, lengths: Lengt
         assert row[j] == pytest.approx(after / before if before else 0.0, rel=1e-10, abs=0.0)
 
 
+@pytest.mark.long
 @given(cases(max_size=4))
 def test_masked_is_substitution_of_every_word(case: Case) -> None:
     pcfg, (sentence,) = case
@@ -86,6 +89,7 @@ def test_masked_is_substitution_of_every_word(case: Case) -> None:
             np.testing.assert_allclose(pcfg.masked(sentence, i), np.array([*parts.values()]) / total, rtol=1e-10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pcfg", [DEEP, MIXED], ids=["levels", "recursive"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_they_are_the_scores_of_charts_in_batches(pcfg: PCFG, dtype: type) -> None:

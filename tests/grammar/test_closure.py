@@ -65,6 +65,7 @@ def test_unary_closure_is_that_of_exact_elimination(pcfg: PCFG) -> None:
     np.testing.assert_allclose(pcfg.exact.unary_closure, wanted, rtol=1e-10, atol=0.0)
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_left_corner_closure_is_the_sum_of_powers(pcfg: PCFG) -> None:
     at = pcfg.symbol_ids
@@ -119,6 +120,7 @@ def test_spectral_radius_is_that_of_the_mean_matrix_over_reachable_symbols(pcfg:
     assert pcfg.exact.spectral_radius == pytest.approx(spectral_radius(rules, sorted(reached)), rel=1e-8, abs=1e-7)
 
 
+@pytest.mark.long
 @given(small_pcfgs(), st.floats(0.3, 1.2))
 def test_a_radius_is_below_one_where_a_vector_shows_it(pcfg: PCFG, radius: float) -> None:
     """`certainly_decays` is never wrong where it says yes, and says no only near 1 and above."""

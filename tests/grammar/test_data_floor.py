@@ -30,6 +30,7 @@ def simulated(pcfg: PCFG, trees: int, repeats: int) -> tuple[float, float]:
     return float(np.mean(found)), float(np.std(found) / math.sqrt(repeats))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("pcfg", "trees"),
     [

@@ -28,6 +28,7 @@ def information(pairs: dict[tuple[str, str], float]) -> float:
     return math.fsum(p / total * math.log(p / total / (sides[0][v] * sides[1][w])) for (v, w), p in pairs.items())
 
 
+@pytest.mark.long
 @given(small_pcfgs(), length_ranges(5))
 def test_information_by_distance_is_that_of_all_pairs(pcfg: PCFG, lengths: LengthRange) -> None:
     tables = all_strings(rules_of(pcfg), lengths.high)[pcfg.symbols[pcfg.start]][lengths.low :]
@@ -42,6 +43,7 @@ def test_information_by_distance_is_that_of_all_pairs(pcfg: PCFG, lengths: Lengt
         assert found[d - 1] == pytest.approx(information(pairs) if pairs else 0.0, abs=1e-10)
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_information_of_halves_is_that_of_all_sentences_of_a_length(pcfg: PCFG) -> None:
     for n, table in enumerate(all_strings(rules_of(pcfg), 5)[pcfg.symbols[pcfg.start]]):

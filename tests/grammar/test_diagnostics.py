@@ -32,6 +32,7 @@ def test_a_healthy_grammar_has_no_problems() -> None:
     require_consistent(HEALTHY)
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_consistent_grammars_pass_and_their_diagnosis_is_json(pcfg: PCFG) -> None:
     require_consistent(pcfg)

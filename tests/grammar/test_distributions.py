@@ -21,6 +21,7 @@ CHAINS = PCFG.from_text("S -> A 0.5 | a 0.5\nA -> a 0.4 | b 0.6")
 TWO = PCFG.from_text("S -> S S 0.3 | a 0.4 | b 0.3")
 
 
+@pytest.mark.long
 @given(cases(most=4), st.one_of(st.none(), length_ranges(5)))
 def test_next_token_rows_are_those_of_one_prefix(case: Case, lengths: LengthRange | None) -> None:
     pcfg, sentences = case
@@ -43,6 +44,7 @@ def test_next_token_rows_are_those_of_one_prefix(case: Case, lengths: LengthRang
             assert row.sum() == pytest.approx(1.0, rel=1e-10)
 
 
+@pytest.mark.long
 @given(cases(most=4))
 def test_masked_rows_are_those_of_one_sentence(case: Case) -> None:
     pcfg, sentences = case
@@ -76,6 +78,7 @@ def tags(tree: Tree) -> list[str]:
     return [tag for child in tree.children if isinstance(child, Tree) for tag in tags(child)]
 
 
+@pytest.mark.long
 @given(cases(max_size=4, unary_cycles=False))
 def test_class_posteriors_are_shares_of_the_derivations(case: Case) -> None:
     pcfg, (sentence,) = case

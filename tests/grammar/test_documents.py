@@ -243,6 +243,7 @@ def ends(one: DocumentProcess, document: Sequence[str], end: float, count: Strin
     return float(within + number_log_prob(count, len(strings)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_markov_chains_of_unknown_rows_are_products_of_gamma_functions(order: int) -> None:
     one = process("dirichlet-markov", order=order, vocabulary=3, concentration=0.4, mean_length=2.5, strings=2)

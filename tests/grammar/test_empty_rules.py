@@ -86,6 +86,7 @@ def as_text(rules: Rules, form: str) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.long
 @given(rules_with_empty_ones())
 def test_strings_keep_their_probabilities_given_that_they_are_not_empty(rules: Rules) -> None:
     masses = string_masses(rules, 400)["S"]
@@ -101,6 +102,7 @@ def test_strings_keep_their_probabilities_given_that_they_are_not_empty(rules: R
     assert total == pytest.approx(sum(masses.values()) / (1.0 - empty), rel=1e-10)
 
 
+@pytest.mark.long
 @given(rules_with_empty_ones())
 def test_every_text_format_removes_them(rules: Rules) -> None:
     assume(string_masses(rules, 30)["S"].keys() - {()})

@@ -69,6 +69,7 @@ def test_rule_counts_given_a_range_are_logarithmic_derivatives_of_its_mass(pcfg:
         np.testing.assert_allclose(getattr(found, kind), wanted, rtol=1e-10, atol=1e-14)
 
 
+@pytest.mark.long
 @given(small_pcfgs(), length_ranges(4))
 def test_word_counts_given_a_range_are_those_of_all_strings(pcfg: PCFG, lengths: LengthRange) -> None:
     wanted: Counter[str] = Counter()
@@ -94,6 +95,7 @@ def test_symbols_are_counted_as_their_rules_are(pcfg: PCFG, lengths: LengthRange
     np.testing.assert_allclose(found.symbols, by_rule, rtol=1e-10, atol=1e-14)
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_unconditioned_rule_counts_are_those_of_iteration(pcfg: PCFG) -> None:
     rules = rules_of(pcfg)
@@ -138,6 +140,7 @@ def test_a_range_without_sentences_is_refused(call: object) -> None:
 # -- bigrams ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(small_pcfgs(), length_ranges(4))
 def test_bigrams_given_a_range_are_those_of_all_strings(pcfg: PCFG, lengths: LengthRange) -> None:
     strings = strings_of(pcfg, lengths)
@@ -157,6 +160,7 @@ def test_bigrams_given_a_range_are_those_of_all_strings(pcfg: PCFG, lengths: Len
     np.testing.assert_allclose(found.counts(pairs), [*wanted.ravel(), 0.0], rtol=1e-10, atol=0.0)
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_unconditioned_bigrams_are_those_of_iteration(pcfg: PCFG) -> None:
     """Every pair has one binary node that splits it: its left child ends with one word, its right one begins so."""

@@ -80,11 +80,13 @@ def test_text_reads_back_the_same_grammar(pcfg: PCFG) -> None:
     assert_same_grammar(PCFG.from_text(pcfg.to_text()), pcfg)
 
 
+@pytest.mark.long
 @given(odd_grammars())
 def test_text_reads_back_any_spelling(pcfg: PCFG) -> None:
     assert_same_grammar(PCFG.from_text(pcfg.to_text()), pcfg)
 
 
+@pytest.mark.long
 @given(odd_grammars(), st.integers(0, 9))
 def test_a_word_may_be_spelled_like_a_symbol(pcfg: PCFG, pick: int) -> None:
     """Even below one parent: quotes tell them apart."""
@@ -304,6 +306,7 @@ def test_bad_earleyx_text_is_refused(text: str, message: str) -> None:
 # -- files ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(odd_grammars())
 def test_npz_reads_back_the_equal_grammar(tmp_path_factory: pytest.TempPathFactory, pcfg: PCFG) -> None:
     path = tmp_path_factory.mktemp("npz") / "toy.npz"
@@ -361,6 +364,7 @@ def test_a_truncated_file_is_refused(tmp_path: Path, npz_bytes: bytes, kind: str
     refused(tmp_path / "cut", whole[: len(whole) * tenths // 10])
 
 
+@pytest.mark.long
 def test_a_flipped_bit_is_refused_or_harmless(tmp_path: Path, npz_bytes: bytes) -> None:
     path, refusals = tmp_path / "flipped.npz", 0
     for i in range(0, len(npz_bytes), 3):
@@ -543,6 +547,7 @@ def spelled(pcfg: PCFG) -> PCFG:
     return replace(pcfg, symbols=symbols, vocabulary=words, labels=symbols)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("format_name", names())
 @given(pcfg=small_pcfgs())
 def test_a_file_of_any_format_becomes_npz_and_the_same_again(
@@ -598,6 +603,7 @@ def test_dividing_by_sums_is_said_and_done_once(tmp_path: Path, caplog: pytest.L
     assert not caplog.records
 
 
+@pytest.mark.long
 @given(odd_grammars())
 def test_nltk_itself_reads_what_is_written_for_it(pcfg: PCFG) -> None:
     """Rules, start and probabilities, any spelling that NLTK can quote."""
@@ -640,6 +646,7 @@ def test_names_made_for_nltk_never_meet_a_real_one() -> None:
         assert len({p.lhs() for p in nltk.PCFG.fromstring(format_nltk(pcfg)).productions()}) == 3
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_plain_names_need_no_table_for_nltk(pcfg: PCFG) -> None:
     """The rules are then NLTK's own text, and its own printout of them is read as well."""

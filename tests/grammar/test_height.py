@@ -57,6 +57,7 @@ def test_masses_and_scores_are_those_of_all_low_trees(pcfg: PCFG, cap: int, leng
     np.testing.assert_allclose(capped_length_pmf(pcfg, cap, 4, lengths), wanted, rtol=1e-10, atol=0.0)
 
 
+@pytest.mark.long
 @given(small_pcfgs(unary_cycles=False, max_words=2), st.integers(2, 6))
 def test_the_height_is_that_of_the_tree_over_words(pcfg: PCFG, cap: int) -> None:
     rules = rules_of(pcfg)
@@ -69,6 +70,7 @@ def test_the_height_is_that_of_the_tree_over_words(pcfg: PCFG, cap: int) -> None
         assert found[n] == pytest.approx(wanted, rel=1e-10, abs=0.0)
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_the_mass_under_a_cap_rises_to_the_total(pcfg: PCFG) -> None:
     found = height_masses(pcfg, 400)

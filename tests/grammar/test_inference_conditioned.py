@@ -29,6 +29,7 @@ def possible(pcfg: PCFG, lengths: LengthRange) -> list[tuple[str, ...]]:
     return found
 
 
+@pytest.mark.long
 @given(small_pcfgs(max_words=2), length_ranges(5))
 def test_next_token_and_stop_sum_to_one_at_every_possible_prefix(pcfg: PCFG, lengths: LengthRange) -> None:
     prefixes = sorted({s[:k] for s in possible(pcfg, lengths) for k in range(len(s) + 1)})
@@ -41,6 +42,7 @@ def test_next_token_and_stop_sum_to_one_at_every_possible_prefix(pcfg: PCFG, len
             assert found.stop == pytest.approx(1.0, rel=1e-10)
 
 
+@pytest.mark.long
 @given(cases(), length_ranges(6), st.integers(1, 5))
 def test_prefix_probability_is_the_wildcard_sum(case: Case, lengths: LengthRange, size: int) -> None:
     pcfg, (sentence,) = case
@@ -51,6 +53,7 @@ def test_prefix_probability_is_the_wildcard_sum(case: Case, lengths: LengthRange
     assert math.exp(pcfg.prefix_log_prob(prefix, lengths)) == pytest.approx(wanted, rel=1e-10, abs=0.0)
 
 
+@pytest.mark.long
 @given(small_pcfgs(max_words=3), length_ranges(4), st.integers(0, 10**6))
 def test_next_token_distribution_is_the_ratio_of_wildcard_sums(pcfg: PCFG, lengths: LengthRange, pick: int) -> None:
     rules = rules_of(pcfg)
@@ -67,6 +70,7 @@ def test_next_token_distribution_is_the_ratio_of_wildcard_sums(pcfg: PCFG, lengt
             assert found.stop == pytest.approx(joint(rules, prefix) / z / before, rel=1e-10, abs=0.0)
 
 
+@pytest.mark.long
 @given(small_pcfgs(), length_ranges(4))
 def test_conditioned_scores_of_a_sentence_sum_to_its_probability_over_z(pcfg: PCFG, lengths: LengthRange) -> None:
     """ln P(sentence | range) = ln inside - ln Z, exactly; zero outside the range."""
@@ -96,6 +100,7 @@ def test_the_length_pmf_is_renormalised_within_the_range(pcfg: PCFG, lengths: Le
     np.testing.assert_allclose(pcfg.exact.length_pmf(2, lengths), wanted[:3], rtol=1e-10, atol=0.0)
 
 
+@pytest.mark.long
 @given(cases())
 def test_a_range_that_holds_everything_changes_nothing(case: Case) -> None:
     """The wider the range, the nearer to the unconditioned scores; exact once no mass is left outside."""
@@ -111,6 +116,7 @@ def test_a_range_that_holds_everything_changes_nothing(case: Case) -> None:
         assert gap.max() <= 2.0 * abs(left) / (1.0 - abs(left)) + 1e-10
 
 
+@pytest.mark.long
 @given(cases(most=8), length_ranges(5))
 def test_a_score_does_not_depend_on_the_rest_of_the_batch(case: Case, lengths: LengthRange) -> None:
     pcfg, batch = case

@@ -69,6 +69,7 @@ def test_bracketing_grammar_counts_binary_trees(n: int, catalan: int) -> None:
     assert math.exp(BRACKETS.log_prob(["a"] * n)) == pytest.approx(wanted, rel=1e-12)
 
 
+@pytest.mark.long
 @given(cases(most=12), st.randoms(use_true_random=False))
 def test_a_score_does_not_depend_on_the_rest_of_the_batch(case: Case, random: object) -> None:
     pcfg, batch = case
@@ -121,6 +122,7 @@ def test_the_length_pmf_sums_to_one_and_has_the_exact_mean() -> None:
 # -- prefixes and next tokens -----------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_next_token_and_stop_sum_to_one_at_every_possible_prefix(pcfg: PCFG) -> None:
     for prefix in possible_prefixes(pcfg, 3):
@@ -138,6 +140,7 @@ def test_prefix_probability_is_that_of_the_backward_recursion(case: Case, size: 
     assert math.exp(pcfg.prefix_log_prob(prefix)) == pytest.approx(wanted, rel=1e-10, abs=0.0)
 
 
+@pytest.mark.long
 @given(small_pcfgs(max_words=3))
 def test_next_token_distribution_is_the_ratio_of_prefix_probabilities(pcfg: PCFG) -> None:
     rules = rules_of(pcfg)
@@ -150,6 +153,7 @@ def test_next_token_distribution_is_the_ratio_of_prefix_probabilities(pcfg: PCFG
         assert found.stop == pytest.approx(stop, rel=1e-10, abs=0.0)
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_prefix_probability_is_the_sum_over_its_continuations(pcfg: PCFG) -> None:
     """P(prefix) = P(prefix as a sentence) + sum over words of P(prefix word), all by our own inference."""
@@ -160,6 +164,7 @@ def test_prefix_probability_is_the_sum_over_its_continuations(pcfg: PCFG) -> Non
         assert np.exp(parts).sum() == pytest.approx(math.exp(pcfg.prefix_log_prob(prefix)), rel=1e-10)
 
 
+@pytest.mark.long
 @given(cases(max_size=5, most=4))
 def test_causal_scores_are_ratios_of_prefix_probabilities(case: Case) -> None:
     pcfg, batch = case
@@ -219,6 +224,7 @@ def test_expected_words_are_the_sum_over_all_strings_of_a_finite_language() -> N
 # -- vocabulary -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(small_pcfgs(), st.sets(st.sampled_from("abcd")))
 def test_collapsing_sums_the_strings_that_read_the_same(pcfg: PCFG, vocabulary: set[str]) -> None:
     strings = all_strings(rules_of(pcfg), 3)[pcfg.symbols[pcfg.start]]
@@ -268,6 +274,7 @@ def test_200_tokens_of_an_ambiguous_grammar_against_log_space() -> None:
     assert scores.sum() == pytest.approx(wanted, rel=1e-11)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("extra", ["B -> B B 0.5 | a 0.5", "B -> A B 0.5 | b 0.5"])
 def test_a_symbol_that_cannot_start_here_never_overflows(extra: str) -> None:
     """B makes a's at once, S only at 1e-10 each: scaled to the sentence, B's share of the chart is 1e2000."""
@@ -288,6 +295,7 @@ def test_a_sentence_of_one_token() -> None:
     np.testing.assert_allclose(np.exp(scores), [1.0, 0.7], rtol=1e-12)
 
 
+@pytest.mark.long
 @given(cases(), st.integers(0, 4), sentences(max_size=2))
 def test_an_unknown_word_is_impossible_and_never_nan(case: Case, at: int, right: list[str]) -> None:
     pcfg, (left,) = case

@@ -18,6 +18,7 @@ from truesource.grammar.support.errors import InputError
 Case = tuple[PCFG, list[list[str]]]
 
 
+@pytest.mark.long
 @given(cases())
 def test_masked_is_substitution_of_every_word(case: Case) -> None:
     pcfg, (sentence,) = case
@@ -37,6 +38,7 @@ def test_masked_is_substitution_of_every_word(case: Case) -> None:
         assert math.exp(scores[i]) == pytest.approx(truth, rel=1e-12, abs=0.0)
 
 
+@pytest.mark.long
 @given(cases(), st.integers(0, 3))
 def test_what_stands_under_the_mask_does_not_matter(case: Case, at: int) -> None:
     pcfg, (sentence,) = case
@@ -50,6 +52,7 @@ def test_what_stands_under_the_mask_does_not_matter(case: Case, at: int) -> None
         np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=0.0)
 
 
+@pytest.mark.long
 @given(cases(), st.integers(0, 2), st.integers(0, 2))
 def test_a_length_condition_changes_no_masked_probability(case: Case, below: int, above: int) -> None:
     """The ratio of *conditioned* string probabilities is the same distribution."""

@@ -93,6 +93,7 @@ def probability(pcfg: PCFG, factor: NDArray[np.complex128], sentence: list[str],
     return complex(chart[0, n][pcfg.start])
 
 
+@pytest.mark.long
 @given(bracketed_cases())
 @settings(max_examples=40)
 def test_counts_are_the_derivative_of_the_log_likelihood(case: tuple[PCFG, list[list[str]], list[list[Span]]]) -> None:
@@ -112,6 +113,7 @@ def test_counts_are_the_derivative_of_the_log_likelihood(case: tuple[PCFG, list[
     assert found.impossible == tuple(i + 1 for i, score in enumerate(log_probs) if score == -math.inf)
 
 
+@pytest.mark.long
 @given(bracketed_cases(unary_cycles=False))
 @settings(max_examples=40)
 def test_counts_without_unary_cycles_are_sums_over_derivations(
@@ -136,6 +138,7 @@ def test_counts_without_unary_cycles_are_sums_over_derivations(
     assert found == pytest.approx([wanted[rule] for rule in rules], **CLOSE)
 
 
+@pytest.mark.long
 @given(bracketed_cases(max_size=5), st.sampled_from([0.0, 0.0, 0.3]))
 @settings(max_examples=25)
 def test_em_never_lowers_the_objective(case: tuple[PCFG, list[list[str]], list[list[Span]]], prior: float) -> None:
@@ -157,6 +160,7 @@ def test_em_never_lowers_the_objective(case: tuple[PCFG, list[list[str]], list[l
     assert last[np.isfinite(last)].sum() / tokens == pytest.approx(found.trace[-1]["log_likelihood"], **CLOSE)
 
 
+@pytest.mark.long
 def test_a_grammar_is_a_fixed_point_on_its_own_language() -> None:
     """Every string of a finite, ambiguous language, as often as in 256 * 125 draws that go exactly as expected."""
     pcfg = PCFG.from_text(
@@ -436,6 +440,7 @@ def test_the_verb_wants_a_treebank_or_text_and_a_grammar(
     assert "a treebank, or --start-from" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("brackets", [None, [[(0, 300)]]])
 def test_a_sentence_whose_weights_are_too_far_apart_is_refused_not_called_impossible(brackets: object) -> None:
     """The last word decides between two left recursions, of which a^n favours the other by a factor of 9 a word."""

@@ -33,6 +33,7 @@ def test_a_sentence_says_each_reason_once() -> None:
     assert no_interval_text([few_code(), "beta-at-bound"]).count(";") == 1
 
 
+@pytest.mark.long
 def test_nothing_else_decides() -> None:
     """No other module of evaluation compares a number with `FEWEST`, but for effective numbers of sentences."""
     found = []

@@ -77,6 +77,7 @@ def from_zero(last):
 """
 
 
+@pytest.mark.long
 def test_a_constant_in_a_call_is_an_argument_like_any_other(tmp_path: Path) -> None:
     """Numba's own dispatcher would compile `up_to` three times: for 0, for a variable that starts at 0, and for int."""
     folder = tmp_path / "some" / "_kernels"

@@ -34,6 +34,7 @@ def close(found: FloatArray, wanted: FloatArray) -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.long
 @given(linear_pcfgs())
 def test_linear_grammars_are_recognised_and_their_tables_are_those_of_any_grammar(pcfg: PCFG) -> None:
     exact, chart = pcfg.exact, by_charts(pcfg).exact
@@ -72,6 +73,7 @@ def test_charts_are_used_where_a_grammar_is_not_linear(pcfg: PCFG) -> None:
     assert isinstance(pcfg.exact.charts(), LinearCharts) == linear
 
 
+@pytest.mark.long
 @given(LINEAR, RANGES)
 def test_causal_scores_are_those_of_the_charts(case: Case, lengths: LengthRange | None) -> None:
     pcfg, sentences = case
@@ -101,6 +103,7 @@ def per_position(leaves: Leaves) -> FloatArray:
     return leaves.weights / np.where(largest > 0.0, largest, 1.0)
 
 
+@pytest.mark.long
 @given(LINEAR)
 def test_masked_scores_are_those_of_the_charts(case: Case) -> None:
     """Weights around one impossible word, too: only the other words count there."""
@@ -126,6 +129,7 @@ def same(ours: list[list[Row]], theirs: list[list[Row]]) -> None:
         close(one.log_observed, other.log_observed)
 
 
+@pytest.mark.long
 @given(LINEAR, RANGES)
 def test_full_distributions_are_those_of_the_charts(case: Case, lengths: LengthRange | None) -> None:
     pcfg, sentences = case
@@ -135,6 +139,7 @@ def test_full_distributions_are_those_of_the_charts(case: Case, lengths: LengthR
     same(masked_rows(exact, sentences), masked_rows(chart, sentences))
 
 
+@pytest.mark.long
 @given(LINEAR)
 def test_expected_uses_of_rules_are_those_of_the_charts(case: Case) -> None:
     pcfg, sentences = case

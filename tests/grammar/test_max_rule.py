@@ -48,6 +48,7 @@ def labelled(tree: Tree) -> list[tuple[int, int, str]]:
     return found
 
 
+@pytest.mark.long
 @given(cases(max_size=3))
 def test_no_coarse_tree_has_a_greater_product(case: Case) -> None:
     pcfg, (sentence,) = coarse(case[0], few=len(case[1][0]) > 2), case[1]
@@ -74,6 +75,7 @@ def test_unary_cycles_do_not_go_round_in_the_best_tree(sentence: str) -> None:
     assert tree in {t for t, p in candidates if p > math.exp(score) * (1 - 1e-9)}
 
 
+@pytest.mark.long
 @given(cases(max_size=5))
 @settings(max_examples=30)
 def test_no_bracketing_and_labels_have_more_correct_spans(case: Case) -> None:

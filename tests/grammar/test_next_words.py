@@ -45,6 +45,7 @@ def check(truth: Truth, sentences: list[list[str]], lengths: LengthRange | None)
             assert not row.any() or row.sum() == pytest.approx(1.0, rel=1e-10)
 
 
+@pytest.mark.long
 @given(cases(most=4), st.one_of(st.none(), length_ranges(5)), st.data())
 def test_rows_are_those_of_one_beginning(
     case: tuple[PCFG, list[list[str]]], lengths: LengthRange | None, data: st.DataObject
@@ -64,6 +65,7 @@ def test_a_process_has_them_too(name: str, lengths: LengthRange | None) -> None:
     check(truth, [list(text) for n in range(4) for text in itertools.product(words, repeat=n)], lengths)
 
 
+@pytest.mark.long
 @given(cases(most=4))
 def test_numbers_are_words(case: tuple[PCFG, list[list[str]]]) -> None:
     pcfg, sentences = case

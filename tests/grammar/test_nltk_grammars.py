@@ -18,6 +18,7 @@ TEXT = "S -> NP VP [1.0]\nNP -> 'I' [0.25] | Det N 'now' [0.75]\nVP -> V NP [1.0
 THEIRS = nltk.PCFG.fromstring(TEXT + "Det -> 'the' [1.0]\nN -> 'dog' [0.5] | 'VP' [0.5]\n")
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_there_and_back_is_the_same_grammar(pcfg: PCFG) -> None:
     odd = replace(pcfg, symbols=tuple(f"{s} ('|\")" for s in pcfg.symbols))

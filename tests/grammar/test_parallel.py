@@ -95,6 +95,7 @@ def test_loops_inside_stay_with_their_worker(workers: Workers, monkeypatch: pyte
         assert (inside, threads) == ({process}, "1")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", KINDS, indirect=True)
 def test_an_input_error_travels_unchanged(workers: Workers) -> None:
     with pytest.raises(InputError, match=r"^seven is refused \(numbers.txt:7\)$") as caught:
@@ -103,6 +104,7 @@ def test_an_input_error_travels_unchanged(workers: Workers) -> None:
     assert list(run_each(tasks.square, [1, 2], workers)) != []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", KINDS, indirect=True)
 def test_other_errors_say_where_they_were_raised(workers: Workers) -> None:
     with pytest.raises(ZeroDivisionError) as caught:
@@ -121,6 +123,7 @@ def test_an_input_error_pickles() -> None:
     assert (str(copy), copy.path, copy.line) == ("wrong; mend it (a.txt:3)", Path("a.txt"), 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", KINDS, indirect=True)
 def test_taking_one_result_stops_the_rest(workers: Workers, tmp_path: Path) -> None:
     """The items that run are not waited for: they do not end before ``go`` is there."""
@@ -147,6 +150,7 @@ def test_calls_stopped_early_leave_working_pools_behind(times: int, tmp_path: Pa
         assert sorted(run_each(tasks.square, range(6), Workers(2))) == [0, 1, 4, 9, 16, 25]
 
 
+@pytest.mark.long
 def test_a_killed_process_ends_in_a_sentence_and_the_next_call_works() -> None:
     with pytest.raises(InputError, match=r"a worker process was killed.*repeat the same call"):
         list(run_each(tasks.die_at_three, range(20), Workers(2)))
@@ -221,6 +225,7 @@ def test_workers_of_another_version_are_refused(scheduler: Path, monkeypatch: py
         list(run_each(tasks.square, [1, 2], Workers(scheduler=str(scheduler))))
 
 
+@pytest.mark.long
 def test_a_cluster_without_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "FIRST_WORKER", 0.2)
     with dask_cluster(tmp_path, workers=0) as file, pytest.raises(InputError, match="no worker for 0 seconds"):
@@ -233,6 +238,7 @@ def test_workers_are_checked(n: int, scheduler: str | None) -> None:
         Workers(n, scheduler)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_ctrl_c_waits_for_no_item_and_leaves_nothing(kind: str, scheduler: Path, tmp_path: Path) -> None:
     workers = "Workers(2)" if kind == "processes" else f"Workers(scheduler={str(scheduler)!r})"

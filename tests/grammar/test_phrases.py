@@ -25,6 +25,7 @@ def over_words(tree: Tree, above: str | None = None) -> list[str | None]:
     return [found for child in tree.children if isinstance(child, Tree) for found in over_words(child, tree.label)]
 
 
+@pytest.mark.long
 @given(cases(max_size=4, max_symbols=4, unary_cycles=False))
 def test_parents_are_sums_over_derivations(case: Case) -> None:
     pcfg, (sentence,) = case

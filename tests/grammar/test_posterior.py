@@ -37,6 +37,7 @@ def spans(n: int) -> list[tuple[int, int]]:
     return [(i, j) for i in range(n) for j in range(i + 1, n + 1)]
 
 
+@pytest.mark.long
 @given(cases(max_size=4))
 @settings(max_examples=30)
 def test_marginals_of_every_span_and_position(case: Case) -> None:
@@ -88,6 +89,7 @@ def test_marginals_without_unary_cycles_are_sums_over_derivations(case: Case) ->
         assert found.preterminals[i] == pytest.approx([tags[i, name] for name in pcfg.symbols], **CLOSE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("pcfg", "sentence"),
     [(CYCLES, "a"), (CYCLES, "a b"), (CYCLES, "b a b"), (FREE, "a b a"), (FREE, "b b a a")],
@@ -131,6 +133,7 @@ def test_sampled_cycles_go_round_as_often_as_they_should() -> None:
     assert found.symbols(0, 1)[0] == pytest.approx(1.0, **CLOSE)
 
 
+@pytest.mark.long
 @given(cases(max_size=4))
 @settings(max_examples=20)
 def test_samples_are_derivations_and_the_seed_decides(case: Case) -> None:
@@ -221,6 +224,7 @@ def left_garden_path() -> PCFG:
     )
 
 
+@pytest.mark.long
 def test_weights_too_far_apart_are_refused_and_never_called_impossible() -> None:
     pcfg = left_garden_path()
     near = posterior(pcfg, ["a"] * 200 + ["w"])

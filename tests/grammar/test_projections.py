@@ -56,6 +56,7 @@ def under(tree: Any, path: tuple[int, ...] = ()) -> dict[int, tuple[int, ...]]:
     return {leaf: p for i, branch in enumerate(tree) for leaf, p in under(branch, (*path, i)).items()}
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(small_pcfgs(), st.integers(0, 3))
 def test_every_projection_has_the_expected_counts_of_the_fine_grammar(small: PCFG, dealt: int) -> None:
@@ -94,6 +95,7 @@ def test_every_projection_has_the_expected_counts_of_the_fine_grammar(small: PCF
         assert probabilities(again) == pytest.approx(probabilities(project(fine, 0)), rel=1e-8)
 
 
+@pytest.mark.long
 def test_the_deepest_level_is_the_grammar_and_level_0_that_of_its_infinite_sample() -> None:
     trees = [
         Tree("ROOT", (Tree("S", (Tree("NP", (Tree("N", (subject,)),)), Tree("VP", (Tree("V", ("sees",)), rest)))),))

@@ -63,6 +63,7 @@ def test_a_masked_word_on_a_garden_path(grammar: PCFG, n: int, dtype: type) -> N
     assert row[-1] == pytest.approx(-n * math.log(9.0) - math.log1p(9.0**-n), abs=TOKEN[dtype] * n)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [20, 180, 330])
 @BOTH
 def test_distributions_on_a_garden_path(grammar: PCFG, n: int) -> None:
@@ -102,6 +103,7 @@ def test_rules_of_tiny_probability(kind: Callable[[PCFG], PCFG], power: int, dty
     np.testing.assert_allclose(row, [tiny, tiny, 0.0], rtol=1e-12, atol=TOKEN[dtype])
 
 
+@pytest.mark.long
 def test_what_float32_cannot_hold_is_given_in_float64() -> None:
     """Weights of a sentence computed again lie outside the range of float32, however they are scaled."""
     tiny = PCFG.from_text("S -> S S 1 | T 1e-50\nT -> a 0.7 | b 0.3")
@@ -147,6 +149,7 @@ def wide_pcfgs(draw: st.DrawFn) -> PCFG:
     return found
 
 
+@pytest.mark.long
 @given(wide_pcfgs(), st.lists(st.integers(0, 2), min_size=1, max_size=5), st.sampled_from(PRECISIONS))
 def test_scores_are_those_of_fractions(pcfg: PCFG, ids: list[int], dtype: type) -> None:
     truth = FractionGrammar(pcfg)
@@ -170,6 +173,7 @@ def test_a_rare_word_in_a_rare_sentence_keeps_its_probability() -> None:
     assert pcfg.masked(["b"], 0)[pcfg.vocabulary.index("b")] == pytest.approx(1e-290, rel=1e-10)
 
 
+@pytest.mark.long
 @given(wide_pcfgs(), st.lists(st.integers(0, 2), min_size=1, max_size=4), st.integers(1, 4), st.integers(0, 3))
 def test_scores_given_lengths_are_those_of_fractions(pcfg: PCFG, ids: list[int], low: int, more: int) -> None:
     truth, lengths = FractionGrammar(pcfg), LengthRange(low, low + more)

@@ -63,6 +63,7 @@ def wsj() -> tuple[PCFG, list[dict[str, Any]]]:
     return PCFG.of(parse_earleyx(text, ReadOptions(start=content["root"]))), content["sentences"]
 
 
+@pytest.mark.long
 def test_a_treebank_grammar_of_107_000_rules() -> None:
     """Against an independent dense computation; the file rounds its probabilities to 12 digits after the point."""
     pcfg, entries = wsj()
@@ -76,6 +77,7 @@ def test_a_treebank_grammar_of_107_000_rules() -> None:
         np.testing.assert_allclose(hidden, wanted["masked_logprob"], rtol=0, atol=2e-9)
 
 
+@pytest.mark.long
 def test_grammar_files_are_told_apart_by_their_content() -> None:
     pcfg = PCFG.load(reference() / "wsj3c.grammar.gz")
     assert pcfg.symbols[pcfg.start] == "ROOT"

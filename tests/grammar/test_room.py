@@ -113,6 +113,7 @@ def test_a_table_of_lengths_is_made_once() -> None:
     assert (exact.length_masses(12) == once.length_masses(12)).all()
 
 
+@pytest.mark.long
 def test_pairs_of_all_symbols_that_do_not_fit_are_refused(small: int) -> None:
     with pytest.raises(NoRoomError):
         _ = PCFG.load("dyck:depth=1000").exact.unary_closure

@@ -304,6 +304,7 @@ def test_two_threads_count_the_same_to_the_last_bit(monkeypatch: pytest.MonkeyPa
     np.testing.assert_array_equal(counts, again)
 
 
+@pytest.mark.long
 @settings(max_examples=20, deadline=None)
 @given(treebanks, st.integers(1, 3), st.integers(0, 99))
 def test_sparse_rules_are_the_dense_ones(trees: list[Tree], n: int, seed: int) -> None:
@@ -618,6 +619,7 @@ def test_over_relaxed_em_is_ahead_of_em() -> None:
     assert reached(12, 1.8) > plain
 
 
+@pytest.mark.long
 @settings(max_examples=30, deadline=None)
 @given(treebanks, st.integers(0, 9))
 def test_training_is_monotone_and_its_grammar_is_proper(trees: list[Tree], seed: int) -> None:

@@ -64,6 +64,7 @@ class Drawn(Reward):
 drawn = st.builds(Drawn, st.integers(1, 4), st.integers(0, 10_000))
 
 
+@pytest.mark.long
 @given(small_pcfgs(), drawn, st.sampled_from([0.5, 1.0, 3.0]), length_ranges(5))
 def test_a_tilted_grammar_is_the_tilted_law_of_strings(pcfg: PCFG, reward: Drawn, beta: float, lengths: LengthRange):
     strings = {s: p for s, p in strings_of(pcfg, lengths.high).items() if len(s) in lengths}
@@ -91,6 +92,7 @@ def test_a_tilted_grammar_is_the_tilted_law_of_strings(pcfg: PCFG, reward: Drawn
     np.testing.assert_allclose(tilted.log_twists(prefixes, lengths), wanted, atol=1e-9)
 
 
+@pytest.mark.long
 @given(small_pcfgs(unary_cycles=False), drawn)
 def test_the_derivative_of_ln_z_is_the_expected_reward(pcfg: PCFG, reward: Drawn):
     tilting, h = Tilting(pcfg, reward), 1e-4
@@ -104,6 +106,7 @@ def test_the_derivative_of_ln_z_is_the_expected_reward(pcfg: PCFG, reward: Drawn
     assert middle.kl() == pytest.approx(0.3 * middle.expected_reward() - middle.log_partition(), abs=1e-12)
 
 
+@pytest.mark.long
 @given(small_pcfgs(), length_ranges(4))
 def test_a_length_is_an_event_like_any_other(pcfg: PCFG, lengths: LengthRange):
     event = Pattern(f". {{{lengths.low},{lengths.high}}}")
@@ -121,6 +124,7 @@ def test_a_length_is_an_event_like_any_other(pcfg: PCFG, lengths: LengthRange):
     assert given_length.pcfg.exact.total_mass == pytest.approx(1.0, abs=1e-10)
 
 
+@pytest.mark.long
 @given(small_pcfgs(), st.integers(0, 2), st.integers(0, 2))
 def test_an_event_and_its_opposite_share_all_sentences(pcfg: PCFG, low: int, more: int):
     tilting = Tilting(pcfg, Count((pcfg.vocabulary[0],), low, low + more))
@@ -189,6 +193,7 @@ def test_tilts_add_up():
     np.testing.assert_allclose(Sum((one, other))(CONES, texts), [0.1, -0.5 + 1 + 0.1, 0.1], atol=1e-15)
 
 
+@pytest.mark.long
 @given(small_pcfgs(unary_cycles=False), st.sampled_from([1.0, 1.5, 3.0]))
 def test_a_power_is_that_of_derivations(pcfg: PCFG, exponent: float):
     tilted = power(pcfg, exponent)
@@ -426,6 +431,7 @@ def test_a_file_that_is_no_reward_is_refused(tmp_path: Path, text: str, line: in
     assert refused.value.line == line
 
 
+@pytest.mark.long
 def test_samples_are_those_of_the_corpus_that_satisfy_the_event():
     english, event = language("english", size="small"), Count(("the",), 3, 3)
     tilted = tilt(english, event)

@@ -33,6 +33,7 @@ def strings_of(pcfg: PCFG, lengths: LengthRange) -> dict[tuple[str, ...], float]
     return {s: p for table in tables for s, p in table.items()}
 
 
+@pytest.mark.long
 @given(small_pcfgs(), st.lists(st.floats(-3.0, 8.0), min_size=4, max_size=4), st.integers(0, 2), length_ranges(5))
 def test_tilts_given_lengths_are_those_of_all_strings_of_the_range(pcfg, rewards, least, lengths) -> None:
     strings = strings_of(pcfg, lengths)

@@ -99,6 +99,7 @@ def test_garbage_collection_is_back_after_an_error(tmp_path):
     assert gc.isenabled()
 
 
+@pytest.mark.long
 def test_only_many_new_objects_are_left_out_of_later_collections(monkeypatch):
     monkeypatch.setattr(tree, "MANY", 500)
     gc.collect()
@@ -420,6 +421,7 @@ def wsj():
     return Treebank.read(Path(str(SHARED)) / "wsj.train.mrg.gz")
 
 
+@pytest.mark.long
 @real
 def test_the_penn_sample(wsj):
     stats = wsj.statistics
@@ -431,6 +433,7 @@ def test_the_penn_sample(wsj):
     assert sum(tag != "-NONE-" for tag in tags) == stats.tokens
 
 
+@pytest.mark.long
 @real
 @pytest.mark.parametrize("scheme", [Binarisation(), Binarisation("left", 1, 2), Binarisation("head", None, 3)])
 def test_the_penn_sample_binarised_and_back(wsj, scheme):

@@ -199,6 +199,7 @@ def divergence_of_strings(p: PCFG, q: PCFG, lengths: LengthRange) -> float | Non
     return kl(*tables)
 
 
+@pytest.mark.long
 @given(pcfg=small_pcfgs(), spec=st.sampled_from(["zipf=0.5", "sharpen=1.7", "temperature=1.1", "vocabulary=2"]))
 def test_without_a_length_range(pcfg: PCFG, spec: str) -> None:
     """Unconditioned: ``KL(Q || P)`` is cross entropy less entropy, both from symbol counts and rows."""
@@ -221,6 +222,7 @@ def test_without_a_length_range(pcfg: PCFG, spec: str) -> None:
 # -- order of children ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_mirrored_sentences_are_read_backwards(pcfg: PCFG) -> None:
     v = Branching("mirror")(pcfg)
@@ -233,6 +235,7 @@ def test_mirrored_sentences_are_read_backwards(pcfg: PCFG) -> None:
     assert v.measures.entropy_per_sentence == pytest.approx(v.original.entropy_per_sentence, abs=1e-10)
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_mirroring_twice_is_the_identity(pcfg: PCFG) -> None:
     twice = parse_variant("mirror=all,mirror=all")(pcfg)
@@ -401,6 +404,7 @@ def test_words_change_within_their_preterminal_only(pcfg: PCFG, spec: str) -> No
         np.testing.assert_allclose(q, p.sum() * wanted / wanted.sum(), rtol=1e-12)
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_neutral_values_change_nothing(pcfg: PCFG) -> None:
     for change in (Sharpen(1), Temperature(1.0), Vocabulary(99), Collapse(99)):
@@ -414,6 +418,7 @@ def test_neutral_values_change_nothing(pcfg: PCFG) -> None:
     assert back.divergence.forward_per_sentence == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.long
 @given(small_pcfgs(), st.floats(0.7, 1.6))
 def test_temperature_is_that_of_every_row(pcfg: PCFG, value: float) -> None:
     try:

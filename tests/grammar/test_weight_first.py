@@ -52,6 +52,7 @@ def test_every_notation(text: str) -> None:
     assert math.exp(pcfg.log_prob(["a", "a"])) == pytest.approx(0.4 * 0.36, rel=1e-14)
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_what_is_written_is_read_back(pcfg: PCFG) -> None:
     again = PCFG.of(parse_weight_first(format_weight_first(pcfg)))
@@ -83,6 +84,7 @@ def test_bad_rules_are_refused(text: str, message: str) -> None:
         parse_weight_first(text, path="toy")
 
 
+@pytest.mark.long
 def test_the_start_can_be_given() -> None:
     pcfg = PCFG.of(parse_weight_first("1 A B\n1 C B B\n1 B x", ReadOptions(start="C")))
     assert pcfg.log_prob(["x", "x"]) == 0.0

@@ -66,6 +66,7 @@ def expected(after: NextWeights) -> FloatArray:
 GRAMMARS = small_pcfgs() | linear_pcfgs()
 
 
+@pytest.mark.long
 @given(GRAMMARS, length_ranges(5))
 def test_strings_are_expected_as_often_as_in_all_sentences(pcfg: PCFG, lengths: LengthRange) -> None:
     counted = occurrences(strings_of(pcfg, lengths), range(1, 5))
@@ -103,6 +104,7 @@ def test_a_finite_language_needs_no_range(pcfg: PCFG) -> None:
     np.testing.assert_allclose(Windows(pcfg).counts(strings), ranged, rtol=1e-10, atol=0.0)
 
 
+@pytest.mark.long
 @given(GRAMMARS, length_ranges(4))
 def test_the_predictor_is_that_of_all_sentences_and_more_words_never_hurt(pcfg: PCFG, lengths: LengthRange) -> None:
     strings = strings_of(pcfg, lengths)
@@ -292,6 +294,7 @@ def test_the_last_token_of_a_random_hierarchy_depends_on_its_block_as_the_produc
         assert found == pytest.approx(wanted, abs=1e-10)
 
 
+@pytest.mark.long
 @given(small_pcfgs(), length_ranges())
 def test_the_law_after_a_window_is_that_of_all_sentences(pcfg: PCFG, lengths: LengthRange) -> None:
     strings = strings_of(pcfg, lengths)

@@ -43,6 +43,7 @@ def without(pcfg: PCFG, word: str) -> float:
     return mass
 
 
+@pytest.mark.long
 @given(small_pcfgs(), length_ranges(4))
 def test_occurrence_given_a_range_is_that_of_all_strings(pcfg: PCFG, lengths: LengthRange) -> None:
     strings = strings_of(pcfg, lengths)
@@ -56,6 +57,7 @@ def test_occurrence_given_a_range_is_that_of_all_strings(pcfg: PCFG, lengths: Le
     np.testing.assert_allclose(bounds.upper, np.minimum(once, 1.0), rtol=1e-10, atol=0.0)
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_unconditioned_occurrence_is_what_removing_the_word_takes(pcfg: PCFG) -> None:
     wanted = [1.0 - without(pcfg, w) / total_mass(rules_of(pcfg))[pcfg.symbols[pcfg.start]] for w in pcfg.vocabulary]
@@ -89,6 +91,7 @@ def test_rare_words_keep_their_precision_and_frequent_ones_settle() -> None:
     assert occurrence_probabilities(pcfg, LengthRange(2, 2), ["b"])[0] == pytest.approx(2e-13, rel=1e-9)
 
 
+@pytest.mark.long
 @given(small_pcfgs(max_words=3), length_ranges(3))
 def test_expected_types_are_those_of_all_samples(pcfg: PCFG, lengths: LengthRange) -> None:
     strings = strings_of(pcfg, lengths)
@@ -101,6 +104,7 @@ def test_expected_types_are_those_of_all_samples(pcfg: PCFG, lengths: LengthRang
     assert expected_types(q, [10**9])[0] == pytest.approx((q > 0).sum(), abs=1e-3)
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_types_per_length_are_those_of_all_strings_of_the_length(pcfg: PCFG) -> None:
     rules = rules_of(pcfg)

@@ -88,6 +88,7 @@ def test_words_are_scored_after_what_was_chosen(model: CausalPieceModel) -> None
     assert f"bos={number}" in told.reading and told.reading != model.reading
 
 
+@pytest.mark.long
 def test_what_was_chosen_is_in_the_signature(model: CausalPieceModel) -> None:
     told = model.around_texts(before="eos", end=False)
     builder = LatticeBuilder(told.pieces.inventory, uniform_scores(told.pieces.inventory))

@@ -90,6 +90,7 @@ def written(tables: list[Table], digits: int = 17) -> str:
     return "\n".join([*lines, "\\end\\", ""])
 
 
+@pytest.mark.long
 @given(tables=backoff_models())
 def test_sentences_have_the_probabilities_of_the_definition(tables: list[Table], tmp_path_factory) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path_factory.mktemp("arpa") / "lm.arpa"
@@ -104,6 +105,7 @@ def test_sentences_have_the_probabilities_of_the_definition(tables: list[Table],
         )
 
 
+@pytest.mark.long
 @given(tables=backoff_models())
 def test_the_grammar_of_a_file_has_its_probabilities(tables: list[Table], tmp_path_factory) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path_factory.mktemp("arpa") / "lm.arpa.gz"
@@ -127,6 +129,7 @@ BIGRAM = written(
 )
 
 
+@pytest.mark.long
 def test_rounded_files_are_normalised(tmp_path: Path) -> None:
     (tmp_path / "lm.arpa").write_text(BIGRAM)
     model = load_model(str(tmp_path / "lm.arpa"))

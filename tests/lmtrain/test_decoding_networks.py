@@ -151,6 +151,7 @@ def test_beam_search_is_that_of_transformers(beams: int, penalty: float) -> None
     assert ours(draw(BARE, beams, decoding, seed=0)) == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("penalty", [1.0, 0.0])
 def test_sampling_from_beams_has_the_law_of_transformers(penalty: float) -> None:
     """Two samples of the best of 3 hypotheses, chi-square of homogeneity."""

@@ -124,6 +124,7 @@ def test_beam_sampling_follows_its_enumerated_law(penalty: float, keep: str, ded
     assert_beams(decoding, beams)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("penalty", [1.0, 0.0])
 @pytest.mark.parametrize("keep", ["best", "all"])
 def test_sampling_from_beams_follows_its_enumerated_law(penalty: float, keep: str) -> None:

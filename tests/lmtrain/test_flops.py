@@ -132,6 +132,7 @@ def test_tokens_seen_are_those_of_the_training(tmp_path: Path) -> None:
     assert f'"tokens": {cost.tokens},' in last
 
 
+@pytest.mark.long
 def test_a_ready_tokeniser_is_taken_as_it_is(tmp_path: Path) -> None:
     """A train split of few words, a tokeniser of many: the model has all of them, and its record says which."""
     tokenizer = build_tokenizer([WORDS])

@@ -65,6 +65,7 @@ def weights(change: Callable[[dict[str, torch.Tensor]], None]) -> Spoil:
     return apply
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*ARCHITECTURES, "pieces"])
 def test_every_tensor_of_the_file_is_needed(name: str, models: Path, tmp_path: Path) -> None:
     """Leave out each in turn: the message names it, whether or not another is tied to it."""

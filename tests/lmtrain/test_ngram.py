@@ -96,6 +96,7 @@ def test_words_that_many_others_follow() -> None:
     assert_counts_are_exact([["a", *(f"w{i}" for i in rng.integers(700, size=3))] for _ in range(3000)], 3)
 
 
+@pytest.mark.long
 @given(corpus=CORPUS, texts=TEXTS, order=st.integers(1, 5), kind=SMOOTHING, min_count=st.integers(1, 2), frame=FRAME)
 @settings(max_examples=150)
 def test_scores_are_those_of_a_dictionary(
@@ -117,6 +118,7 @@ def test_scores_are_those_of_a_dictionary(
         assert not len(found.impossible)
 
 
+@pytest.mark.long
 @given(corpus=CORPUS, order=st.integers(1, 5), kind=SMOOTHING, data=st.data())
 @settings(max_examples=80)
 def test_expectations_agree_wherever_they_are_asked(

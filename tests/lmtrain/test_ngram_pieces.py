@@ -107,6 +107,7 @@ def log(p: float) -> float:
     return math.log(p) if p > 0.0 else -math.inf
 
 
+@pytest.mark.long
 @given(corpus=CORPUS, texts=TEXTS, order=st.integers(1, 4), kind=st.sampled_from(SMOOTHINGS), frame=FRAME)
 @settings(max_examples=60, deadline=None)
 def test_words_are_scored_from_their_pieces(
@@ -418,6 +419,7 @@ class Stepwise:
         return getattr(self._model, name)
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(CORPUS, st.integers(1, 4), st.sampled_from(SMOOTHINGS), WORDS, st.integers(1, 60))
 def test_one_pass_over_a_lattice_finds_what_steps_find(

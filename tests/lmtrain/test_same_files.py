@@ -80,6 +80,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: trained(root / name, name) for name in MODELS}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("over_old", [False, True], ids=["new", "over an old folder"])
 @pytest.mark.parametrize(
     ("architecture", "number", "steps"),

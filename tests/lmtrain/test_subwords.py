@@ -82,6 +82,7 @@ _any_word = st.text(min_size=1, max_size=6).filter(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @pytest.mark.parametrize("kind", KINDS)
 @given(st.lists(st.lists(_any_word, min_size=1, max_size=5), min_size=1, max_size=5))

@@ -66,6 +66,7 @@ def test_it_learns(name: str, trained: Callable[[str], tuple[Path, Any]]) -> Non
     assert losses[-1] == pytest.approx(-dev.mean(), abs=chance)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", network_names())
 def test_it_comes_back_as_it_was(name: str, trained: Callable[[str], tuple[Path, Any]]) -> None:
     folder, before = trained(name)
@@ -84,6 +85,7 @@ def test_its_card_says_how_to_load_it(name: str, trained: Callable[[str], tuple[
     assert found["model"].config.model_type == (settings_class(name).model_type or name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", network_names())
 def test_it_trains_in_half_precision(name: str, tmp_path: Path) -> None:
     some = STEPS.model_copy(update={"max_steps": 24, "eval_every": 12, "precision": "bf16"})

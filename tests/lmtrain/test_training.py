@@ -45,6 +45,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {config.architecture: root / config.architecture for config in (CAUSAL, MASKED)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("architecture", ["gpt2", "bert"])
 def test_a_finished_folder_is_complete(finished: dict[str, Path], architecture: str) -> None:
     folder = finished[architecture]

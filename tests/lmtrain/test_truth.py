@@ -46,6 +46,7 @@ def test_batches_follow_the_condition_and_numbers_are_checked() -> None:
             endless(DYCK, **wrong)
 
 
+@pytest.mark.long
 @given(small_pcfgs(), st.integers(0, 5))
 def test_targets_in_the_order_of_the_truth(truth: PCFG, seed: int) -> None:
     lengths = LengthRange(1, 6)

@@ -35,6 +35,7 @@ def furthest(found: Sequence[FloatArray], wanted: Sequence[FloatArray]) -> float
     return float(np.abs(one[finite] - other[finite]).max(initial=0.0))
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(cases(max_size=4, max_symbols=4))
 def test_patterns_and_masked_words_are_those_of_enumeration(case: Case) -> None:
@@ -53,6 +54,7 @@ def test_patterns_and_masked_words_are_those_of_enumeration(case: Case) -> None:
     assert furthest(charts.masked_log_probs([sentence]), pcfg.exact.masked_log_probs([sentence])) < 1e-10
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(cases(max_size=5, max_symbols=4))
 def test_next_words_are_those_of_the_compiled_charts(case: Case) -> None:
@@ -70,6 +72,7 @@ def english() -> tuple[PCFG, list[list[str]]]:
     return pcfg, [*sentences, sentences[5][::-1], sentences[0]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("dtype", "within"), [("float64", 1e-11), ("float32", 1e-5)])
 def test_english_sentences_of_all_lengths_together(
     english: tuple[PCFG, list[list[str]]], dtype: str, within: float
@@ -85,6 +88,7 @@ def test_english_sentences_of_all_lengths_together(
     assert furthest([charts.string_log_probs(sentences)], [strings]) < 20 * within
 
 
+@pytest.mark.long
 def test_long_sentences_stay_in_range() -> None:
     """Probabilities below 1e-700 in float64, below 1e-45 in float32: cells are divided by their largest entries."""
     rules = "S -> S S 0.3 | A B 0.2 | 'a' 0.3 | 'b' 0.2\nA -> 'a' 0.999 | 'c' 0.001\nB -> 'b' 0.999 | 'c' 0.001"

@@ -74,6 +74,7 @@ def test_a_trained_network_has_the_belief_in_its_layers(
     assert "the other belief written in" in done.out and (tmp_path / "b.svg").read_text("utf-8").startswith("<svg")
 
 
+@pytest.mark.long
 def test_masked_models_have_the_beliefs_given_all_words(
     place: Path, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -116,6 +117,7 @@ def test_the_exact_distribution_is_that_after_each_word(place: Path, monkeypatch
     assert found is not None and found.pairs == 5 and found.other.value < found.before.value
 
 
+@pytest.mark.long
 def test_a_figure_has_a_row_for_each_belief(place: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
     few = ("--kinds", "state,preterminal,depth", "--sentences", 60, "--no-untrained", "--pairs", 0, "--layers", "1")

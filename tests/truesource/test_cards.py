@@ -38,6 +38,7 @@ def executed(base: Path, *overrides: str) -> Path:
     return execute(config, base=base, runs=base / "runs").parent
 
 
+@pytest.mark.long
 def test_results_are_those_of_the_scores(run: Path) -> None:
     scores = read_token_record(run / "scores" / "bigrams.parquet", dict[str, Any])["record"]
     card = ModelCard.load(run / "models" / "bigrams" / "README.md")

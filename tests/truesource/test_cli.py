@@ -353,6 +353,7 @@ def test_an_interrupt_is_one_line_and_130(here: Path, command: Command, monkeypa
     assert not (here / "new.npz").exists()
 
 
+@pytest.mark.long
 def test_induction_goes_on_after_an_interrupt_and_other_settings_start_anew(
     here: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -548,6 +549,7 @@ def test_induce(cycles: int, here: Path, command: Command) -> None:
         assert grammar.log_prob(["man", "walks"]) == pytest.approx(math.log(1 / 5 * 1 / 5 * 1 / 3 * 2 / 3))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_thread")
 def test_train_and_score(here: Path, command: Command) -> None:
     assert command("sample", "toy.npz", "-n", 100, "-o", "corpus", *SPLIT).code == 0
@@ -700,6 +702,7 @@ HEAVY = (
 )
 
 
+@pytest.mark.long
 def test_help_imports_no_heavy_library_and_few_modules() -> None:
     code = f"HEAVY = {HEAVY}\n{HELP}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
@@ -734,6 +737,7 @@ def test_where_no_sentence_has_a_tree_parse_says_why(
     assert out == f"Wrote trees.mrg: 0 trees. Next: truesource inspect toy.npz {name}\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["viterbi", "max-rule", "max-span"])
 def test_parse_by_every_method_and_scores_it(method: str, here: Path, command: Command) -> None:
     (here / "mixed.txt").write_text("the dog sees a cat\nzebra walks\nman walks\n", encoding="utf-8")

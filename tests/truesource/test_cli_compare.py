@@ -101,6 +101,7 @@ def numbers(file: str = "out.json") -> dict[tuple[str, str], dict[str, Any]]:
     return found
 
 
+@pytest.mark.long
 def test_models_of_all_kinds_stand_in_one_table(here: Path, command: Command) -> None:
     found = command("compare", *NETS, "toy/models/counts_2", "own.py:table", *ON, "--json", "out.json")
     assert found.code == 0, found.err

@@ -35,6 +35,7 @@ def rows(**wanted: object) -> list[dict[str, object]]:
     return [row for row in found if all(row.get(key) == value for key, value in wanted.items())]
 
 
+@pytest.mark.long
 def test_each_verb_is_exact_or_says_that_it_is_not(here: Path, command: Command) -> None:
     corpus = Corpus.load(here / "b")
     pcfg = PCFG.load(here / "toy.npz")

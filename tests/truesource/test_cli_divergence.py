@@ -68,6 +68,7 @@ def records_of(path: Path) -> dict[str, dict[str, object]]:
     return {r["name"]: r for r in json.loads(path.read_text(encoding="utf-8")) if "by" not in r}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["gpt2", "bert"])
 def test_a_model_is_compared_and_everything_is_written(name: str, here: Path, command: Command) -> None:
     found = command(
@@ -96,6 +97,7 @@ def test_a_model_is_compared_and_everything_is_written(name: str, here: Path, co
     assert "words in the sentence" in drawn
 
 
+@pytest.mark.long
 def test_tables_that_are_made_where_they_are_named(here: Path, command: Command) -> None:
     by = "phrase,ambiguity,distance,probability"
     found = command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--by", by, "--json", "d.json")
@@ -200,6 +202,7 @@ def test_samples_as_text(here: Path, command: Command) -> None:
     assert math.isfinite(float(str(records["samples_reverse_kl_of_possible"]["value"])))
 
 
+@pytest.mark.long
 def test_samples_as_a_folder(here: Path, command: Command) -> None:
     make = ("generate", "gpt2", "-n", 40, "--max-tokens", 3)
     assert command(*make, "-o", "own").code == 0
@@ -290,6 +293,7 @@ def test_groups_of_no_tokens_have_no_row() -> None:
     assert "left out" not in (group_table("phrase", {"net": {"records": rows[:1]}}).note or "")
 
 
+@pytest.mark.long
 def test_none_is_a_value_of_options(here: Path, command: Command) -> None:
     """As in configurations: none of 300 sentences is all of them."""
     call = (*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--by", "position", "--json", "-", "--sentences")

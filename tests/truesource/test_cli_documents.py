@@ -101,6 +101,7 @@ def test_documents_longer_than_the_context_are_refused_before_any_work(
     assert "sentence 2 has 24 words, but the model takes at most 15; leave it out or train with more" in said.err
 
 
+@pytest.mark.long
 def test_two_models_are_compared_on_documents(trained: Path, command: Command) -> None:
     oracle = ("documents", "--oracle", "documents/grammar.npz")
     said = command("compare", "net", "ngram", *oracle, "--evaluators", "documents", "--json", "compared.json")

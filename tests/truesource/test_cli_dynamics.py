@@ -106,6 +106,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # -- the verb ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["gpt2", "bert"])
 def test_every_snapshot_is_measured_and_everything_is_written(name: str, here: Path, command: Command) -> None:
     found = command(
@@ -138,6 +139,7 @@ def test_every_snapshot_is_measured_and_everything_is_written(name: str, here: P
         assert text in drawn
 
 
+@pytest.mark.long
 def test_the_last_checkpoint_has_the_numbers_of_score(here: Path, command: Command) -> None:
     assert command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--json", "d.json").code == 0
     assert command("score", "gpt2", "corpus", "--oracle", "toy.npz", "--json", "s.json").code == 0
@@ -149,6 +151,7 @@ def test_the_last_checkpoint_has_the_numbers_of_score(here: Path, command: Comma
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tags", ["paper", "drawn"])
 def test_tags_of_one_derivation_give_whole_counts(tags: str, here: Path, command: Command) -> None:
     call = (*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--tags", tags, "--contexts", 0, "--json", "d.json")
@@ -161,6 +164,7 @@ def test_tags_of_one_derivation_give_whole_counts(tags: str, here: Path, command
     assert not any(r["name"] == "kl" for r in rows)
 
 
+@pytest.mark.long
 def test_own_classes_are_used_and_some_shown(here: Path, command: Command) -> None:
     (here / "c.tsv").write_text("NN\tthings\nVB\tdeeds\nDT\tthe rest\n", encoding="utf-8")
     call = (*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--contexts", 0, "--classes", "c.tsv")
@@ -197,6 +201,7 @@ def test_derivations_are_needed_for_the_published_tags(here: Path, command: Comm
     assert command(*CALL, "gpt2", "text.txt", "--oracle", "toy.npz", "--tags", "drawn", "--by", "tag").code == 2
 
 
+@pytest.mark.long
 def test_only_what_is_asked_for_is_measured(here: Path, command: Command) -> None:
     PCFG.from_text("S -> S S 0.5 | NN 0.5\nNN -> dog 0.5 | cat 0.5").save(here / "critical.npz")
     (here / "text.txt").write_text("dog cat\ncat\ndog dog cat\n", encoding="utf-8")
@@ -207,6 +212,7 @@ def test_only_what_is_asked_for_is_measured(here: Path, command: Command) -> Non
     assert "infinite" in found.err
 
 
+@pytest.mark.long
 def test_there_is_no_exact_divergence_of_another_frame(here: Path, command: Command) -> None:
     call = (*CALL, "gpt2", "corpus", "--oracle", "toy.npz")
     found = command(*call, "--frame", "paper", "--json", "d.json")
@@ -222,6 +228,7 @@ def test_there_is_no_exact_divergence_of_another_frame(here: Path, command: Comm
         assert not (here / "d.svg").exists()
 
 
+@pytest.mark.long
 def test_a_text_of_few_sentences_has_no_intervals(here: Path, command: Command) -> None:
     found = command(*CALL, "bert", "corpus", "--oracle", "toy.npz", "--sentences", 5, "--json", "d.json")
     assert found.code == 0
@@ -318,6 +325,7 @@ def test_the_report_has_a_section_with_figures_and_words(finished: Path) -> None
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.long
 def test_a_damaged_record_is_refused(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished / "runs" / "toy", tmp_path / "toy")
     write_json(tmp_path / "toy" / "dynamics" / "network.json", {"model": "network"})
@@ -330,6 +338,7 @@ def without_kl(curves: dict[str, Any]) -> dict[str, Any]:
     return {**curves, "kl": {end: [[None] * len(row) for row in rows] for end, rows in curves["kl"].items()}}
 
 
+@pytest.mark.long
 def test_the_words_of_the_section_go_by_tags_and_frame(finished: Path) -> None:
     from truesource.report.environment import render
 

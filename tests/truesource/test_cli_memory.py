@@ -57,6 +57,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_the_truth_has_half_also_where_splits_are_disjoint(here: Path, command: Command) -> None:
     """The fresh sentences are then rarer ones; the truth of both texts is the grammar's."""
     for name, overlap in (("a", "iid"), ("b", "disjoint")):

@@ -122,6 +122,7 @@ def test_without_a_corpus_sentences_have_all_lengths(here: Path, command: Comman
     assert (here / "x.json").read_bytes() == (here / "y.json").read_bytes()
 
 
+@pytest.mark.long
 def test_names_may_hold_brackets_and_dollars(here: Path, command: Command) -> None:
     code, out, err = command(*CALL, "a[b]$x$=toy.npz", "--reference", "bank.mrg", *SHORT, "--figure", "new.svg")
     assert (code, err) == (0, "")

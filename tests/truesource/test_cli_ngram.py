@@ -143,6 +143,7 @@ def test_a_run_with_ngrams(grammar: Path, tmp_path: Path) -> None:
     assert (folder / "models" / "tri" / "ngram.npz").is_file()
 
 
+@pytest.mark.long
 def test_a_model_that_can_make_no_sentence_does_not_stop_a_run(tmp_path: Path) -> None:
     """Every word is one of thousands, so counts of three sentences allow none of the others."""
     words = " | ".join(f"w{i} {1 / 4096}" for i in range(4096))

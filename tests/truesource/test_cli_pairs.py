@@ -45,6 +45,7 @@ def test_pairs_are_made_and_written(here: Path, command: Command) -> None:
     assert (here / "q.jsonl").read_text("utf-8") == lines
 
 
+@pytest.mark.long
 def test_a_model_is_measured(here: Path, model: str, command: Command) -> None:
     found = command(*MAKE, model, "--output", "p.jsonl", "--json", "p.json", "--figure", "p.svg")
     assert (found.code, found.err) == (0, "")
@@ -75,6 +76,7 @@ def test_a_model_is_measured(here: Path, model: str, command: Command) -> None:
     assert command(*MAKE, model).last.startswith("Nothing written; --json FILE saves these numbers. Next: ")
 
 
+@pytest.mark.long
 def test_lengths_are_those_of_the_models_corpus_or_all(here: Path, model: str, command: Command) -> None:
     call = ("evaluate", "pairs", "--oracle", "g.npz", "-n", "6", "--output", "p.jsonl", "--force")
     assert command(*call).code == 0
@@ -112,6 +114,7 @@ def test_a_task_of_the_harness_is_beside_the_pairs(here: Path, command: Command)
     assert refused.code == 2 and "will not overwrite" in refused.err and not (here / "my.jsonl").exists()
 
 
+@pytest.mark.long
 def test_a_file_is_filtered(here: Path, command: Command) -> None:
     assert command(*MAKE, "--output", "p.jsonl").code == 0
     made = [json.loads(line) for line in (here / "p.jsonl").read_text("utf-8").splitlines()]

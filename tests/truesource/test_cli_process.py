@@ -32,6 +32,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> P
     return tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", LANGUAGES)
 def test_the_truth_of_a_corpus_is_that_of_every_verb(here: Path, command: Command, name: str) -> None:
     corpus, truth = Corpus.load(name), load_truth(f"{name}/grammar.npz")
@@ -57,6 +58,7 @@ def test_the_truth_of_a_corpus_is_that_of_every_verb(here: Path, command: Comman
     assert done.code == 0 and truth.identity in done.out
 
 
+@pytest.mark.long
 def test_what_needs_rules_is_refused_in_one_sentence(here: Path, command: Command) -> None:
     grammar = "brackets/grammar.npz"
     model = ("m-brackets", "brackets", "--oracle", grammar)

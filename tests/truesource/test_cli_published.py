@@ -20,6 +20,7 @@ SHARED = os.environ.get("TRUESOURCE_SHARED_DATA")
 MASKED = "the <apostrophe>s dog\nToken: 0\n0.5\nToken: 1\n0.25\nToken: 2\n0.125\nno\nToken: 0\n1.0\n"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(SHARED is None, reason="TRUESOURCE_SHARED_DATA is not set")
 @pytest.mark.parametrize(("file", "value", "tokens"), [("clm.json.gz", 183.06, 984), ("mlm.txt.gz", 63.86, 115_960)])
 def test_the_published_bounds_come_from_one_command(

@@ -59,6 +59,7 @@ def test_every_figure_of_a_report_can_be_drawn(command: Command, runs: Path, tmp
     ElementTree.parse(tmp_path / "divergence-n1.svg")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["forest", "divergence-n1"])
 def test_size_and_font_size_are_those_asked_for(command: Command, runs: Path, tmp_path: Path, name: str) -> None:
     file = tmp_path / "x.svg"
@@ -166,6 +167,7 @@ def test_a_page_of_two_runs_has_the_numbers_of_compare(command: Command, runs: P
     assert command("report", runs / "first", "-o", tmp_path / "one.html").code == 2
 
 
+@pytest.mark.long
 def test_runs_on_other_text_are_refused(command: Command, runs: Path, tmp_path: Path) -> None:
     config = load_config(runs.parent / "second.yaml", ["seed=2", "name=other"])
     other = execute(config, base=runs.parent, runs=tmp_path).parent

@@ -138,6 +138,7 @@ def test_a_sweep_from_its_configuration_to_the_report(here: Path, command: Comma
     assert weights(folder) == more
 
 
+@pytest.mark.long
 def test_a_cell_that_diverges_does_not_stop_the_others(
     here: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +163,7 @@ def test_a_cell_that_diverges_does_not_stop_the_others(
     assert len(after) == 2 and {name: after[name] for name in first} == first
 
 
+@pytest.mark.long
 def test_other_evaluation_sentences_train_nothing(here: Path, command: Command) -> None:
     write(here, axes={"sentences": [10, 80], "model": None, "seeds": [1]})
     assert command(*CALL, "sweep.yaml").code == 0
@@ -297,6 +299,7 @@ def test_a_corpus_folder_that_is_too_small(here: Path, command: Command) -> None
     assert "axes.sentences asks for 80 sentences, but the train split of the corpus has 79 (" in found.err
 
 
+@pytest.mark.long
 def test_folders_of_others(here: Path, command: Command) -> None:
     write(here, axes={"sentences": [10], "model": None, "seeds": [1]})
     (here / "runs" / "toy").mkdir(parents=True)
@@ -316,6 +319,7 @@ def test_folders_of_others(here: Path, command: Command) -> None:
     assert found.code == 2 and "delete the cell and it will be trained again" in found.err
 
 
+@pytest.mark.long
 def test_a_cell_at_work_in_another_process_is_left_alone(here: Path, command: Command) -> None:
     write(here, axes={"sentences": [10, 20], "model": None, "seeds": [1]})
     assert command(*CALL, "sweep.yaml", "--shard", "0/2").code == 0

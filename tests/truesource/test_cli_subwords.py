@@ -67,6 +67,7 @@ def records(path: Path) -> dict[str, dict[str, Any]]:
     return {record["name"]: record for record in json.loads(path.read_text(encoding="utf-8"))}
 
 
+@pytest.mark.long
 def test_what_comes_before_a_text_can_be_said(trained: Path, command: Command) -> None:
     call = ("score", trained / "gpt2", trained / "corpus", "--oracle", trained / "g.npz")
     found = command(*call, "--before", "eos")

@@ -163,6 +163,7 @@ def draw() -> str:
         return to_svg(drawn, "test", "A line")
 
 
+@pytest.mark.long
 def test_figures_have_the_format_and_the_size_that_are_asked_for(tmp_path: Path) -> None:
     for name in ("f.svg", "f.pdf", "f.png"):
         write_figure(tmp_path / name, draw, (6.0, 2.0))

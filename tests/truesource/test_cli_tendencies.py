@@ -41,6 +41,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> P
     return tmp_path
 
 
+@pytest.mark.long
 def test_two_texts_without_a_grammar(here: Path, command: Command) -> None:
     found = command(*CALL, "a.txt", "--reference", "b.txt", *SHORT, "--json", "x.json", "--figure", "x.svg")
     assert found.code == 0, found.err
@@ -62,6 +63,7 @@ def test_two_texts_without_a_grammar(here: Path, command: Command) -> None:
     assert command(*CALL, "a.txt", "--reference", "b.txt", "--json", "x.json").code == 2
 
 
+@pytest.mark.long
 def test_samples_beside_the_grammar(here: Path, command: Command) -> None:
     call = (*CALL, "corpus", "mine=a.txt", "--oracle", "toy.npz", "--lengths", "2..9", *SHORT)
     found = command(*call, "--json", "x.json", "--figure", "x.svg")
@@ -76,6 +78,7 @@ def test_samples_beside_the_grammar(here: Path, command: Command) -> None:
     assert "toy" not in Path("x.svg").read_text("utf-8")
 
 
+@pytest.mark.long
 def test_the_condition_is_that_of_the_corpus(here: Path, command: Command) -> None:
     """Text of the very grammar is not told from it when nothing is said of lengths."""
     found = command(*CALL, "corpus", "--oracle", "toy.npz", *SHORT, "--json", "x.json")
@@ -89,6 +92,7 @@ def test_the_condition_is_that_of_the_corpus(here: Path, command: Command) -> No
     assert "Warning: the lengths of corpus are 2..9, of the truth here 3..9" in found.err
 
 
+@pytest.mark.long
 def test_samples_and_models_know_the_condition_of_their_corpus(here: Path, command: Command) -> None:
     """Two texts of different conditions are refused, whatever holds them."""
     assert command("train", "corpus", "--model", "ngram", "-o", "gram").code == 0
@@ -115,6 +119,7 @@ def test_lengths_leave_sentences_out_of_both_texts(here: Path, command: Command)
     assert "of other lengths left out" in found.out
 
 
+@pytest.mark.long
 def test_words_that_the_grammar_does_not_have_are_found(here: Path, command: Command) -> None:
     found = command(*CALL, "raw.txt", "--oracle", "toy.npz", "--lengths", "2..9", *SHORT, "--json", "x.json")
     assert found.code == 0, found.err

@@ -36,6 +36,7 @@ def test_an_event_is_required_and_the_grammar_of_it_written(command: Command) ->
     assert command("sample", "t.npz", "-n", 50, "--shares", "train=1", "-o", "corpus").code == 0
 
 
+@pytest.mark.long
 def test_rewards_add_up_given_lengths(command: Command) -> None:
     Path("words.tsv").write_text("a\t-0.5\n", "utf-8")
     options = ("--count", "c>=2", "--reward", "words.tsv", "--beta", 2, "--lengths", "2..6")

@@ -60,6 +60,7 @@ def records_of(path: Path, **where: object) -> dict[str, dict[str, Any]]:
     return {r["name"]: r for r in rows if all(r.get(key) == value for key, value in where.items())}
 
 
+@pytest.mark.long
 def test_estimators_stand_side_by_side_and_everything_is_written(here: Path, command: Command) -> None:
     found = command(
         *CALL, "unigram", "corpus", "--estimators", "exact,nbest,wor1,wr", "--samples", 8, "--sentences", 6,
@@ -130,6 +131,7 @@ def test_the_sum_is_that_of_all_cuts_by_hand(here: Path, command: Command) -> No
         assert record["bound"] == "exact"
 
 
+@pytest.mark.long
 def test_the_distance_to_the_truth_is_divided(here: Path, command: Command) -> None:
     found = command(
         *CALL, "unigram", "corpus", "--estimators", "exact", "--sentences", 12, "--oracle", "toy.npz",
@@ -159,6 +161,7 @@ def test_the_distance_to_the_truth_is_divided(here: Path, command: Command) -> N
         assert text in drawn
 
 
+@pytest.mark.long
 def test_the_truth_of_a_disjoint_split_leaves_the_earlier_splits_out(here: Path, command: Command) -> None:
     splits = ("--shares", "train=.5,eval=.5", "--overlap", "disjoint", "--lengths", LENGTHS)
     assert command("sample", "toy.npz", "-n", 60, "-o", "apart", *splits).code == 0
@@ -198,6 +201,7 @@ def test_pieces_without_scores_get_fitted_ones(here: Path, command: Command) -> 
     assert "a bpe tokeniser has no scores" in refused.err
 
 
+@pytest.mark.long
 def test_one_seed_gives_the_same_numbers(here: Path, command: Command) -> None:
     call = (*CALL, "unigram", "corpus", "--sentences", 5, "--samples", 4, "--estimators", "wr,wor")
     texts = []
@@ -233,6 +237,7 @@ def test_the_tables(here: Path, command: Command) -> None:
     assert "error of ln P(text), nats, root mean square" in drawn
 
 
+@pytest.mark.long
 def test_words_have_surprisals_and_cuts_in_context(here: Path, command: Command) -> None:
     found = command(
         *CALL, "unigram", "corpus", "--estimators", "exact", "--sentences", 4, "--oracle", "toy.npz", "--candidates",
@@ -257,6 +262,7 @@ def test_words_have_surprisals_and_cuts_in_context(here: Path, command: Command)
     assert {record["words"] for record in means.values()} == {len(rows)}
 
 
+@pytest.mark.long
 def test_settings_of_estimators_are_heard(here: Path, command: Command) -> None:
     call = (*CALL, "unigram", "corpus", "--sentences", 3, "--oracle", "toy.npz", "--json", "t.json", "--force")
     found = command(*call, "--estimators", "bracket,dpf,exact", "--tolerance", 0.3, "--candidates", 1, "--no-tail")
@@ -286,6 +292,7 @@ def test_sentences_joined_to_documents_and_words_of_another_spelling(here: Path,
     assert {row["set"] for row in rows if row.get("table") == "out-of-domain"} == {"in-domain", "respell=0.5"}
 
 
+@pytest.mark.long
 def test_tokens_around_a_text_can_be_chosen(here: Path, command: Command) -> None:
     call = ("evaluate", "tokenisation", "bpe", "corpus", "--sentences", "3", "--estimators", "nbest", "--samples", "4")
     found = command(*call, "--before", "eos", "--no-end")
@@ -339,6 +346,7 @@ def test_a_total_that_is_certainly_too_low_is_said_and_has_no_shares(here: Path,
     assert "canonical mass" not in found.out
 
 
+@pytest.mark.long
 def test_what_stands_for_the_sum(here: Path, command: Command) -> None:
     call = (*CALL, "unigram", "corpus", "--sentences", 3, "--samples", 4, "--json", "t.json", "--force")
     for names, marginal in (
@@ -352,6 +360,7 @@ def test_what_stands_for_the_sum(here: Path, command: Command) -> None:
         assert [row["run"] for row in rows if row["name"] == "gap"] == [marginal]
 
 
+@pytest.mark.long
 def test_errors_below_rounding_are_said_so(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("truesource.evaluation.tokenisation.results.SINGLE", 0.5)  # of ln P, in place of 1e-7
     call = (*CALL, "unigram", "corpus", "--sentences", 12, "--estimators", "dpf", "--candidates", 64, "--particles", 2)
@@ -363,6 +372,7 @@ def test_errors_below_rounding_are_said_so(here: Path, command: Command, monkeyp
     assert records["rounding"]["value"] > records["standard_error"]["value"] > 0.0
 
 
+@pytest.mark.long
 def test_perplexities_that_no_float_can_hold(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "one.txt").write_text("theheathseesthecat\n", encoding="utf-8")
     call = (*CALL, "unigram", "one.txt", "--estimators", "nbest,wor1", "--samples", 4, "--grid", "--curves")
@@ -496,6 +506,7 @@ def test_bad_input_is_one_sentence(line: str, part: str, here: Path, command: Co
     assert found.err.startswith("truesource: ")
 
 
+@pytest.mark.long
 def test_where_cuts_do_not_fit_the_window_the_sum_is_over_the_others(here: Path, command: Command) -> None:
     """``the heath sees`` can be cut into 15 pieces; 11 of them fit after the token before the text."""
     from truesource.evaluation.tokenisation.documents import documents

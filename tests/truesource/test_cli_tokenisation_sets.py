@@ -99,6 +99,7 @@ def test_sets_of_texts_stand_side_by_side_and_pooled(here: Path, sets: list[str]
         assert text in drawn
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("sets")
 def test_a_treebank_is_read_as_its_words(here: Path, command: Command) -> None:
     trees = "(S (NP (DT the) (NN cat)) (VP (VBZ eats)))\n( (NP (NN heath) (-NONE- *T*-1)) )\n"

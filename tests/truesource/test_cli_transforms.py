@@ -110,6 +110,7 @@ def test_the_distance_of_a_model_of_pieces_has_the_truth_of_the_originals(here: 
     assert "surprisal" in columns and "surprisal_truth" not in columns
 
 
+@pytest.mark.long
 def test_an_exact_kl_that_cannot_be_computed_is_missed(here: Path, command: Command) -> None:
     for name in ("plain", "shuffled"):
         assert command("train", name, "-o", f"bigram-{name}", "--model", "ngram", "--set", "model.order=2").code == 0
@@ -145,6 +146,7 @@ evaluation: {pplu: true, divergence: true, pairs: {number: 2}}
 """
 
 
+@pytest.mark.long
 def test_a_run_measures_what_is_exact_and_says_what_is_not(tmp_path: Path) -> None:
     prepare(tmp_path, CONFIG, TOY)
     run(tmp_path)
@@ -172,6 +174,7 @@ def test_a_run_measures_what_is_exact_and_says_what_is_not(tmp_path: Path) -> No
     assert run(tmp_path, "corpus.transform=reversal") == []
 
 
+@pytest.mark.long
 def test_a_sweep_has_the_bound_of_the_original_text(here: Path, command: Command) -> None:
     small = {"layers": 1, "heads": 2, "dim": 4, "dropout": 0.0, "max_positions": 12}
     steps = {"max_steps": 2, "batch_tokens": 60, "eval_every": 2, "warmup_steps": 1}

@@ -44,6 +44,7 @@ def test_before_the_first_run_everything_is_new(tmp_path: Path) -> None:
     assert contents(tmp_path) == before
 
 
+@pytest.mark.long
 def test_afterwards_nothing_would_run(finished: Path) -> None:
     before = contents(finished)
     assert set(planned(finished).values()) == {(Fate.UP_TO_DATE, "")}
@@ -84,6 +85,7 @@ def test_a_file_that_changed_is_named(tmp_path: Path) -> None:
     assert planned(tmp_path)["score:a"] == (Fate.RUNS, "files are missing or incomplete")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("quick_report")
 def test_what_is_planned_is_what_is_made(tmp_path: Path) -> None:
     run(prepare(tmp_path, CONFIG, GRAMMAR))

@@ -70,6 +70,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     del sys.modules["count_evaluator"]
 
 
+@pytest.mark.long
 def test_a_new_evaluator_is_one_file(toy: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has a verb, a key, a stage, JSON, a section of the report, tables, and a column of `compare`."""
     assert sum(bool(line) for line in ELEVEN.splitlines()) == 11
@@ -220,6 +221,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SAME)
 def test_verb_and_stage_write_the_same_records(
     name: str, finished: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
@@ -239,6 +241,7 @@ def test_verb_and_stage_write_the_same_records(
 USED = {"divergence": 30, "context": 30, "diffusion": 12, "memory": 30, "dynamics": 30}  #: of 40 sentences
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", USED)
 def test_the_title_names_the_sentences_that_are_used(
     name: str, finished: Path, command: Command, monkeypatch: pytest.MonkeyPatch
@@ -274,6 +277,7 @@ evaluation: {tendencies: {schemes: [ancestral], number: 60, chance: 19}}
 """
 
 
+@pytest.mark.long
 def test_tendencies_of_a_sample_are_those_of_the_run(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

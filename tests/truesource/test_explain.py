@@ -53,6 +53,7 @@ def call(*more: object) -> tuple[object, ...]:
     return ("explain", "model", "corpus", "--oracle", "toy.txt", "-o", "why", *more)
 
 
+@pytest.mark.long
 def test_a_plan_trains_nothing(place: Path, command: Command) -> None:
     done = command(*call("--plan", "--table", "plan.csv"))
     assert done.code == 0, done.err
@@ -135,6 +136,7 @@ def stop(*_: object, **__: object) -> str:
     raise KeyboardInterrupt
 
 
+@pytest.mark.long
 def test_shards_share_the_trainings_and_the_last_one_writes(place: Path, command: Command) -> None:
     some = ("--levers", "steps,width", "--trainings", 2)
     first = command(*call(*some, "--shard", "0/2"))
@@ -173,6 +175,7 @@ def test_the_soft_targets_are_the_true_distributions(tmp_path: Path) -> None:
     assert not (tmp_path / "y.npy").exists()
 
 
+@pytest.mark.long
 def test_an_untrained_model_stands_below_all_references(place: Path, command: Command) -> None:
     """Without a budget nothing is trained, and the ladder is there all the same."""
     assert command("sample", "dyck:k=1", "-n", 400, "--lengths", "2..12", "-o", "pairs").code == 0
@@ -185,6 +188,7 @@ def test_an_untrained_model_stands_below_all_references(place: Path, command: Co
     assert record["kl"]["value"] > max(row["value"] for row in record["ladder"]) > 0.0
 
 
+@pytest.mark.long
 def test_pieces_are_also_scored_by_the_sum_over_their_segmentations(place: Path, command: Command) -> None:
     """Enumerated: every way to divide the spelling of a sentence into pieces, each with its own probability."""
     Path("spelt.txt").write_text("S -> A S 0.4 | A 0.6\nA -> abab 0.5 | ba 0.3 | aab 0.2\n", "utf-8")
@@ -246,6 +250,7 @@ def test_bad_calls_get_one_sentence(place: Path, command: Command) -> None:
     assert twice.code == 2 and "name each lever once" in twice.err
 
 
+@pytest.mark.long
 def test_a_model_of_another_text_has_a_ladder_and_no_levers(place: Path, command: Command) -> None:
     assert command("sample", "toy.txt", "-n", 100, "--seed", 2, "--shares", "train=.5,eval=.5", "-o", "other").code == 0
     done = command("explain", "model", "other", "--oracle", "toy.txt", "-o", "w", "--lines", 2)
@@ -298,6 +303,7 @@ def test_a_run_explains_its_models_and_says_so_first(
     assert again.code == 0 and "explain:net: done" not in again.err
 
 
+@pytest.mark.long
 def test_a_model_that_started_from_another_has_a_ladder_and_no_levers(place: Path, command: Command) -> None:
     """With random weights its levers would differ in two things."""
     record = json.loads(Path("model/training.json").read_text("utf-8"))
@@ -318,6 +324,7 @@ model = FunctionModel(vocabulary=["a", "b", "c"], distributions=distributions, n
 """
 
 
+@pytest.mark.long
 def test_a_model_trained_elsewhere_has_all_that_needs_no_training(place: Path, command: Command) -> None:
     Path("mine.py").write_text(MINE, "utf-8")
     here = ("explain", "mine.py:model", "corpus", "--oracle", "toy.txt", "-o", "w")

@@ -110,6 +110,7 @@ def inspect_to(stdout: IO[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(call, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
 def test_a_full_standard_output(here: Path) -> None:
     with Path("/dev/full").open("w", encoding="utf-8") as full:
@@ -118,6 +119,7 @@ def test_a_full_standard_output(here: Path) -> None:
     assert done.stderr.startswith("truesource: no space left on the disk")
 
 
+@pytest.mark.long
 def test_a_reader_that_has_gone(here: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -127,6 +129,7 @@ def test_a_reader_that_has_gone(here: Path) -> None:
     assert "the program that read the output has ended" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("limit", "value", "part"),
     [("NOFILE", 4, "ulimit -n"), ("FSIZE", 3, "too large")],

@@ -91,6 +91,7 @@ def test_unknown_words_are_named_and_not_obeyed(command: Command) -> None:
     assert "\\x1b]0;title\\x07 (1)" in said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "call",
     [
@@ -110,6 +111,7 @@ def test_evaluations(call: tuple[str, ...], command: Command) -> None:
     json.loads(Path("found.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.long
 def test_pairs_of_markup(command: Command) -> None:
     made(command)
     pair = {"sentence_good": "[/red] :dog:", "sentence_bad": ":dog: [/red]", "phenomenon": "[/red]\x1b[31m :dog:"}

@@ -59,6 +59,7 @@ def test_lines_of_a_run_and_of_score(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not (run / "scores" / "lines.json").exists()
 
 
+@pytest.mark.long
 def test_lines_of_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     monkeypatch.chdir(tmp_path)
     sweep = {

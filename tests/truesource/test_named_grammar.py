@@ -49,6 +49,7 @@ def made(folder: Path, grammar: str) -> list[str]:
     return [name for name, entry in stages.items() if not entry["skipped"]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "line",
     [
@@ -78,6 +79,7 @@ def test_verbs_take_a_language_and_explain_one_that_is_misspelt(line: str, folde
     assert found.code == 0, found.err
 
 
+@pytest.mark.long
 def test_a_file_comes_before_the_language_of_its_name(folder: Path) -> None:
     PCFG.from_text("S -> a 1").save(folder / "dyck")
     assert PCFG.load("dyck").vocabulary == ("a",)
@@ -171,6 +173,7 @@ def test_no_setting_of_a_language_is_a_key_of_its_own_in_a_configuration() -> No
         assert not keys & each.settings.model_fields.keys(), name
 
 
+@pytest.mark.long
 def test_a_run_takes_a_variant_of_its_grammar(folder: Path) -> None:
     every = ["grammar", "corpus", "score:oracle", "report"]
     assert made(folder, "{language: dyck, k: 2}") == every

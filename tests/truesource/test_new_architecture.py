@@ -84,6 +84,7 @@ def bigram(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     del sys.modules[network.__name__]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("bigram")
 def test_a_new_architecture_is_named_in_yaml_trained_and_scored(tmp_path: Path, command: Any) -> None:
     assert "bigram" in names()

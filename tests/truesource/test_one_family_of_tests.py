@@ -119,6 +119,7 @@ def shares(gaps: Sequence[float], seed: int) -> BenchmarkResults:
     return {**results, "models": made}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
 def test_the_leaderboard_says_what_its_table_says(seed: int) -> None:
     """Seven models, 21 pairs; the second has one that the first surely or hardly beats."""
@@ -163,6 +164,7 @@ def test_pairs_without_p_are_no_tests() -> None:
     assert words.chance(None, 2, 1.0) == "may be chance (too few sentences for a p-value)"
 
 
+@pytest.mark.long
 def test_no_pair_of_alike_models_is_called_significant_too_often() -> None:
     """The first two of five models that are alike, selected after looking."""
     n = 200

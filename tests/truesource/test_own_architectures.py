@@ -108,6 +108,7 @@ def test_reading_a_configuration_runs_nothing(here: Path) -> None:
     assert not (here / "mark").exists()
 
 
+@pytest.mark.long
 def test_a_sweep_varies_its_settings(here: Path, command: Command) -> None:
     PCFG.from_text(GRAMMAR).save(here / "toy.npz")
     config = {

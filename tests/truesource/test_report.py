@@ -169,6 +169,7 @@ def inner_text(html: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", html[html.index("<body>") :]))
 
 
+@pytest.mark.long
 def test_page_needs_nothing_outside_itself(made):
     html = (made / "report.html").read_text(encoding="utf-8")
     assert "<link" not in html and "<img" not in html and "@import" not in html
@@ -237,6 +238,7 @@ def test_model_significantly_below_the_bound_raises_an_alarm(run):
     assert "No model is significantly below" not in html
 
 
+@pytest.mark.long
 def test_everything_optional_may_be_absent(run):
     for name in (
         "provenance.json",
@@ -255,6 +257,7 @@ def test_everything_optional_may_be_absent(run):
     assert "How it was induced" not in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows", ["oracle only", "none"])
 def test_without_models_it_says_so(run, rows):
     results = json.loads((run / "results.json").read_text())

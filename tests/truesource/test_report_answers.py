@@ -54,6 +54,7 @@ def records(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.long
 def test_held_out_trees_are_parsed_by_both_grammars(folder: Path, records: list[dict[str, Any]]) -> None:
     place = folder / "runs" / "toy"
     gold = list(Treebank.read(place / "treebank" / "held_out.mrg.gz", None).trees)

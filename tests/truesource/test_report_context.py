@@ -48,6 +48,7 @@ def text(cell: Cell | str | None) -> str:
     return cell.text if isinstance(cell, Cell) else str(cell)
 
 
+@pytest.mark.long
 def test_an_effective_context_beyond_all_lines_is_called_so(records: dict[str, Record]) -> None:
     rows = {text(row.cells[0]): [text(cell) for cell in row.cells[1:3]] for row in context_table(records).rows}
     assert rows["effective context"] == ["more than 3", "2"]

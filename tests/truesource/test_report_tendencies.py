@@ -86,6 +86,7 @@ def section(folder: Path) -> tuple[str, str]:
     return part, re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", plain))
 
 
+@pytest.mark.long
 def test_stages_are_there_when_asked_for(finished: Path) -> None:
     stages = [stage.name for stage in plan(load_config(finished / "toy.yaml"))]
     assert stages[-6:] == NEW

@@ -66,6 +66,7 @@ def found(folder: Path, name: str) -> dict[str, Any]:
     return value
 
 
+@pytest.mark.long
 def test_causal_models_of_pieces_have_the_stage(finished: Path) -> None:
     assert [stage.name for stage in plan(load_config(finished / "toy.yaml"))] == STAGES
     without = load_config(finished / "toy.yaml", ["evaluation.tokenisation=null"])
@@ -154,6 +155,7 @@ def test_other_texts_are_measured_beside_the_split_and_pooled(finished: Path, tm
     assert run(copy, asked) == ["tokenisation:network", "tokenisation:counts", "report"]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("quick_report")
 def test_what_stands_around_a_text_can_be_set(finished: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(finished, tmp_path / "copy")
@@ -242,6 +244,7 @@ def test_what_cannot_be_believed_is_said(finished: Path) -> None:
         assert part not in usual
 
 
+@pytest.mark.long
 def test_a_run_without_it_has_no_section(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_folder = finished / "runs" / "toy"
     config = json.loads((run_folder / "config.json").read_text("utf-8"))
@@ -255,6 +258,7 @@ def test_a_run_without_it_has_no_section(finished: Path, monkeypatch: pytest.Mon
     write_json(run_folder / "config.json", config)
 
 
+@pytest.mark.long
 def test_a_damaged_file_is_named(finished: Path) -> None:
     file = finished / "runs" / "toy" / "tokenisation" / "network.json"
     whole = file.read_text(encoding="utf-8")

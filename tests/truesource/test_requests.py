@@ -238,6 +238,7 @@ def test_numbers_of_settings_fit_arrays(key: str) -> None:
             TrainConfig(**{"max_steps": 1, name: 10**25})
 
 
+@pytest.mark.long
 def test_an_event_may_hold_a_comma(command: Command) -> None:
     from truesource.cli.app import load
 

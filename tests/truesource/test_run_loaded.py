@@ -72,6 +72,7 @@ def models(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODELS", str(finished))
 
 
+@pytest.mark.long
 def test_loaded_models_are_loaded_first(finished: Path) -> None:
     assert list(stages(finished)) == [
         *("load:flat", "load:again", "grammar", "corpus", "train:counts"),

@@ -51,6 +51,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_the_run_ends_with_a_report_that_says_why(finished: Path) -> None:
     folder = finished / "runs" / "dyck"
     found = stages(folder)

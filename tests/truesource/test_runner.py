@@ -100,6 +100,7 @@ def traces(folder: Path) -> list[str]:
     return [str(p) for p in folder.rglob("*") if p.name.endswith((".partial", ".retired")) or "checkpoint" in p.name]
 
 
+@pytest.mark.long
 def test_what_a_run_leaves(finished: Path) -> None:
     folder = finished / "runs" / "toy"
     assert made(folder) == STAGES
@@ -139,6 +140,7 @@ def test_a_second_run_skips_everything(copy: Path, caplog: pytest.LogCaptureFixt
     assert {p: p.read_bytes() for p in kept} == kept  # provenance too: it is that of the report
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("override", "again"),
     [
@@ -162,6 +164,7 @@ def test_a_model_more_leaves_the_others_alone(copy: Path) -> None:
     assert run(copy, models) == ["train:m", "score:m", "report"]
 
 
+@pytest.mark.long
 def test_a_changed_treebank_is_noticed(copy: Path) -> None:
     with (copy / "bank.mrg").open("a", encoding="utf-8") as stream:
         stream.write("( (S (NP (N dog)) (VP (V walks))) )\n")
@@ -202,6 +205,7 @@ def test_what_was_cut_short_is_made_again(cut: str, finished: Path, copy: Path) 
     assert results(copy) == results(finished)
 
 
+@pytest.mark.long
 def test_force_makes_everything_again(finished: Path, copy: Path) -> None:
     assert run(copy, force=True) == STAGES
     assert results(copy) == results(finished)
@@ -291,6 +295,7 @@ def test_a_grammar_file_is_the_start_and_its_content_counts(fresh: Path) -> None
         execute(load_config(config), **where)
 
 
+@pytest.mark.long
 def test_all_files_of_a_berkeley_grammar_count(fresh: Path) -> None:
     from truesource.grammar.formats import save_grammar
 
@@ -314,6 +319,7 @@ def test_all_files_of_a_berkeley_grammar_count(fresh: Path) -> None:
     assert PCFG.load(fresh / "runs" / "pair" / "grammar" / "grammar.npz").vocabulary
 
 
+@pytest.mark.long
 def test_other_snapshots_are_measured_anew(fresh: Path) -> None:
     """The last weights are the same whatever is kept on the way."""
     wanted = ["models=[{name: c, preset: tiny, model: {dim: 16, heads: 2, layers: 1}, training: {SETTINGS}}]"]
@@ -324,6 +330,7 @@ def test_other_snapshots_are_measured_anew(fresh: Path) -> None:
     assert "dynamics:c" in run(fresh, *asked)
 
 
+@pytest.mark.long
 def test_the_command_prints_the_table_and_where_the_report_is(
     copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

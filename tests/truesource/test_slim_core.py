@@ -152,6 +152,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {**answer, "calls": dict(zip((*WORK, *REFUSE), answer["calls"], strict=True)), "folder": folder}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("call", WORK)
 def test_all_about_grammars_works(made: dict[str, Any], call: str) -> None:
     code, written = made["calls"][call]

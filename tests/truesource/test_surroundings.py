@@ -38,6 +38,7 @@ def shell(line: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
 # -- streams --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_without_standard_error_the_work_is_done(here: Path) -> None:
     done = shell(f"{RUN} sample g.txt -n 20 --shares train=1 --lengths 1..8 -o corpus 2>&- <&-")
     assert done.returncode == 0 and done.stdout.startswith(b"Wrote corpus: 20 sentences")
@@ -58,6 +59,7 @@ def test_closed_descriptors_are_not_taken_by_files(here: Path) -> None:
     assert done.returncode == 0 and (here / "new").read_text() == "True"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", ["language", "inspect g.txt"])
 def test_the_locale_c_has_all_characters(here: Path, line: str) -> None:
     """A table, whose printer is that of `rich`, and lines."""
@@ -74,6 +76,7 @@ def test_an_encoding_without_a_character_shows_its_number(monkeypatch: pytest.Mo
     assert stream.buffer.getvalue() == b"\xfc\\u2212"  # type: ignore[attr-defined]
 
 
+@pytest.mark.long
 def test_json_on_standard_output_is_utf_8_like_a_file(here: Path) -> None:
     done = shell(f"{RUN} inspect g.txt --json -", PYTHONIOENCODING="latin-1")
     assert done.returncode == 0 and MINUS in json.dumps(json.loads(done.stdout.decode("utf-8")), ensure_ascii=False)
@@ -158,6 +161,7 @@ def test_a_link_to_itself_is_no_place(here: Path, command: Command, line: str) -
     assert (here / "loop").is_symlink() and sorted(path.name for path in here.iterdir()) == ["g.txt", "loop"]
 
 
+@pytest.mark.long
 def test_a_grammar_from_a_pipe_is_read_once(here: Path) -> None:
     done = shell(f"cat g.txt | {RUN} inspect /dev/stdin")
     assert done.returncode == 0 and done.stdout.startswith(b"symbols 1, words 2\n")

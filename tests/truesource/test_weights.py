@@ -47,6 +47,7 @@ def test_a_command_starts_from_weights(command: Command, tmp_path: Path) -> None
     assert "Chomsky" in cited.out and "Chomsky" not in command("cite", tmp_path / "first").out
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_thread", "quick_report")
 def test_a_run_trains_again_when_the_weights_change(command: Command, tmp_path: Path) -> None:
     folder = prepare(tmp_path, CONFIG, GRAMMAR)

@@ -25,6 +25,7 @@ def with_probabilities(pcfg: PCFG, log_q: np.ndarray) -> PCFG:
     return PCFG(*heads, pcfg.binary, binary, pcfg.unary, unary, pcfg.lexical, lexical, pcfg.labels)
 
 
+@pytest.mark.long
 def test_sums_of_rules_are_the_scores_of_the_oracle(simulation: ModuleType) -> None:
     world = simulation.World.of(simulation.grammar())
     rng = np.random.default_rng(1)

@@ -128,6 +128,7 @@ def causal() -> Dynamics:
 # -- classes and depths -----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_posterior_tags_and_depths_are_those_of_all_trees() -> None:
     found = expected_structure(Oracle(TAGGED), SENTENCES)
     at = 0
@@ -153,6 +154,7 @@ def test_a_sentence_with_a_word_that_the_grammar_lacks_is_read_as_the_model_read
         expected_structure(Oracle(TAGGED), [["zebra"]])
 
 
+@pytest.mark.long
 def test_a_sentence_that_is_possible_only_with_rare_words_collapsed_is_read_as_the_model_reads_it() -> None:
     grammar = PCFG.from_text("S -> A B 1.0\nA -> a 0.5 | x 0.5\nB -> b 0.5 | y 0.5")
     oracle = Oracle(grammar, vocabulary=("a", "b"))  # "y x" reads <unk> <unk>
@@ -230,6 +232,7 @@ def test_the_sampled_trees_give_their_own_tags(tmp_path: Path) -> None:
 # -- curves -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("objective", ["causal", "masked"])
 def test_means_and_medians_are_those_of_slow_loops(objective: Objective) -> None:
     found = measured(objective, contexts=0)

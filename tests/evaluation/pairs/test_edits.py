@@ -45,6 +45,7 @@ def probability(pcfg: PCFG, words: Sequence[str]) -> float:
     return math.fsum(p for _, p in derivations(rules_of(pcfg), words))
 
 
+@pytest.mark.long
 def test_good_sentences_are_possible_and_bad_ones_clearly_less_probable(pcfg: PCFG, pairs: list[Pair]) -> None:
     assert len(pairs) >= 9
     for pair in pairs:
@@ -81,6 +82,7 @@ def test_strata_say_what_decides_a_pair(pcfg: PCFG, pairs: list[Pair]) -> None:
         assert odds is None if bad == -math.inf else odds == pytest.approx(good - bad, abs=1e-9)
 
 
+@pytest.mark.long
 def test_bigrams_are_those_of_all_possible_strings() -> None:
     pcfg, lengths = language("dyck:k=2,depth=3"), LengthRange(2, 6)
     marked = [
@@ -129,6 +131,7 @@ def test_other_lengths_where_no_edit_keeps_the_length() -> None:
     assert edited_pairs(PCFG.from_text("S -> a 1"), LengthRange(1, 1), number=5, seed=1) == []
 
 
+@pytest.mark.long
 def test_pairs_are_distinct_and_reproducible(pcfg: PCFG, pairs: list[Pair]) -> None:
     assert len({(pair.a, pair.b) for pair in pairs}) == len(pairs)
     assert pairs == edited_pairs(pcfg, LENGTHS, number=30, seed=1)

@@ -118,6 +118,7 @@ def test_bad_forms_are_named_with_their_line(tmp_path: Path, text: str, line: in
     assert str(caught.value).endswith(f"({file}:{line})")
 
 
+@pytest.mark.long
 def test_a_file_of_forms_replaces_english_and_needs_no_tags(tmp_path: Path) -> None:
     bare = agreement_grammar(relabel={"VBZ": "V", "VBP": "V", "DT": "D", "NN": "N", "NNS": "N"})
     file = tmp_path / "forms.txt"
@@ -199,6 +200,7 @@ def test_changes_by_hand(sentence: str, phenomenon: str, others: set[str]) -> No
 # -- files -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_pairs_come_back_from_their_file(tmp_path: Path) -> None:
     toy, lengths = agreement_grammar(), LengthRange(3, 9)
     pairs = make_pairs(toy, lengths, PairSettings(number=6, tries=60, tolerance=0.8)).pairs

@@ -237,6 +237,7 @@ def test_masked_odds_are_sums_over_substitutions(toy: PCFG, made: GeneratedPairs
     assert found.truth[0] == pytest.approx(pseudo(pair.a) - pseudo(pair.b), abs=1e-10)
 
 
+@pytest.mark.long
 def test_odds_in_any_order_are_given_the_lengths(toy: PCFG, made: GeneratedPairs) -> None:
     pair = next(p for p in made.pairs if p.possible)
     found = evaluate_pairs(Oracle(toy, "any-order"), [pair], toy)

@@ -35,6 +35,7 @@ def check(pcfg: PCFG, words: Sequence[str], at: int, begin: int, end: int) -> No
                 assert p == pytest.approx(own, abs=1e-10)
 
 
+@pytest.mark.long
 @given(small_pcfgs(), st.randoms(use_true_random=False), st.booleans())
 @settings(max_examples=60)
 def test_every_word_is_as_the_changed_sentence(pcfg: PCFG, random: Any, merged: bool) -> None:

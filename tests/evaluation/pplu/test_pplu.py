@@ -348,6 +348,7 @@ def test_rankings_by_hand() -> None:
         rank_sentences(compare_pplu(LEARNER, Setting(pcfg, text[:1], lengths=RANGE)), text[:1])
 
 
+@pytest.mark.long
 def test_by_counts_of_the_scored_text_the_interval_is_of_texts_of_its_size() -> None:
     """Such counts are too sharp, so PPLu is too large; by exact frequencies the interval holds that of the language."""
     p = 1.0 / np.arange(1, 41)

@@ -109,6 +109,7 @@ def test_the_control_task_is_learnt_by_heart_from_vectors_that_name_the_type() -
     assert by_types["task_accuracy"] == by_types["accuracy"]
 
 
+@pytest.mark.long
 def test_an_experiment_repeats_and_its_records_are_signed() -> None:
     targets, x = make(2, n=1500)
     values = WordValues(np.linspace(-9, -1, 1500), np.linspace(-9, -2, 1500))
@@ -217,6 +218,7 @@ def spans_of(seed: int = 0, n: int = 3000) -> Targets:
     )
 
 
+@pytest.mark.long
 def test_selectivity_is_that_of_probes_trained_for_its_split() -> None:
     """Whatever weight decay suits the split by type: with no type in common, vectors of types tell it nothing."""
     plain, _ = make(1, n=1500)
@@ -237,6 +239,7 @@ def test_selectivity_is_that_of_probes_trained_for_its_split() -> None:
     assert found.decays["mdl"] == "by-block"
 
 
+@pytest.mark.long
 def test_the_control_task_of_spans_is_one_of_first_words_which_recur() -> None:
     """Vectors that name both ends: a table of first words is learnt by heart, one of pairs could not be."""
     targets = spans_of()

@@ -44,6 +44,7 @@ def tags_of(tree: Tree) -> list[str]:
     return [node.label for node in tree.subtrees() if node.is_preterminal]
 
 
+@pytest.mark.long
 @settings(max_examples=30, deadline=None)
 @given(cases(max_size=4, most=3, unary_cycles=False))
 def test_posteriors_are_those_of_all_derivations(case: tuple[PCFG, list[list[str]]]) -> None:
@@ -91,6 +92,7 @@ def test_the_posterior_given_the_left_is_that_of_all_continuations() -> None:
     assert 0.1 < left["N"] < 0.9
 
 
+@pytest.mark.long
 def test_the_right_label_is_the_most_probable_or_that_of_a_tree() -> None:
     sentences = [["her", "saw", "her", "dog"], ["saw", "saw"], ["dog", "dog", "her", "her"]] * 700
     best = word_targets(Oracle(TOY), sentences)
@@ -125,6 +127,7 @@ def test_coarse_tags_sum_over_the_symbols_of_a_label() -> None:
     assert [fine.labels[i] for i in fine.truth] == ["N1", "V"]
 
 
+@pytest.mark.long
 @settings(max_examples=30, deadline=None)
 @given(cases(max_size=4, unary_cycles=False))
 def test_span_posteriors_are_those_of_all_derivations(case: tuple[PCFG, list[list[str]]]) -> None:

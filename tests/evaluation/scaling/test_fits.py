@@ -193,6 +193,7 @@ def fitted(seed: int, seeds: int, shared: NDArray[np.float64], replicates: int =
 DISTANCE = np.abs(np.subtract.outer(np.arange(5), np.arange(5)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seeds", [1, 3, 6])
 def test_intervals_cover_exponent_and_level(seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Near 95% in 200 sweeps: deviations of a seed go together, the more the nearer the sizes; with one seed, apart."""
@@ -312,6 +313,7 @@ def test_resampling_is_the_same_each_time() -> None:
     assert spread == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.long
 def test_a_loss_near_zero_makes_replicates_fail_and_then_the_fit() -> None:
     rng = np.random.default_rng(0)
     grid = cells({"a": 10}, X, 1)

@@ -24,6 +24,7 @@ def text(rng: np.random.Generator, n: int, words: int = 25, low: int = 2, high: 
     return [[*map(str, rng.choice(words, int(rng.integers(low, high)), p=p / p.sum()))] for _ in range(n)]
 
 
+@pytest.mark.long
 def test_two_texts_of_one_law_and_of_two() -> None:
     rng = np.random.default_rng(1)
     found = against_sample({"same": text(rng, 300), "poor": text(rng, 300, 8)}, text(rng, 400), FAST)

@@ -33,6 +33,7 @@ def drawn(n: int, seed: int) -> list[list[str]]:
     return [[where.words[code] for code in part] for part in np.split(corpus.tokens, ends)]
 
 
+@pytest.mark.long
 def test_the_truths_own_row_is_within_chance_and_a_changed_one_is_not() -> None:
     own = drawn(400, 77)
     without = [[w if w != "dog" else "cat" for w in sentence] for sentence in own]
@@ -94,6 +95,7 @@ def test_tests_against_the_truth_have_the_size_they_say() -> None:
     assert sum(rejected.values()) / len(rejected) > 1.5
 
 
+@pytest.mark.long
 def test_with_unknown_words_the_tests_have_the_size_they_say_too() -> None:
     """<unk> is the most frequent token here; as a word of rank 1 it would make the exponent."""
     where = TrueText(

@@ -142,6 +142,7 @@ def test_distances_to_a_law_at_all_lengths_are_those_at_each() -> None:
     assert np.isnan(values[0])
 
 
+@pytest.mark.long
 def test_the_floor_holds_samples_of_the_truth_and_not_others() -> None:
     tables = [poisson_text(1.2, 0.9, seed) for seed in range(40)]
     assert pooled(tables).count.sum() == 40 * 30_000

@@ -43,6 +43,7 @@ def measure(spellings: list[str], scores: Mapping[str, float], b: float = 1.0) -
     return measure_ambiguity(builder, [text_of(spelling, scores) for spelling in spellings], b)
 
 
+@pytest.mark.long
 @settings(max_examples=30, deadline=None)
 @pytest.mark.parametrize("scores", [WITHIN, ACROSS], ids=["within", "across"])
 @given(texts=st.lists(words, min_size=1, max_size=3), b=st.sampled_from([0.0, 0.4, 1.0, 2.0]))
@@ -182,6 +183,7 @@ def check_against_whole(text: str, b: float) -> None:
     assert found.counts @ found.log_paths == pytest.approx(log_partition(whole, 0.0), rel=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("b", [0.0, 0.3, 1.0, 2.0])
 def test_a_corpus_from_its_types(b: float) -> None:
     text = synthetic_text(25_000)

@@ -32,6 +32,7 @@ def listed_log_p(model: ToyPieceModel, text: str, candidates: int) -> float:
     return math.log(math.fsum(math.exp(model.log_prob_of(cut)) for cut in cuts))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", [NETWORK, BIGRAM], ids=["network", "bigram"])
 @pytest.mark.parametrize("text", [LONG_WORD, THREE_WORDS])
 def test_the_mean_weight_is_unbiased_and_so_is_its_variance(model: ToyPieceModel, text: str) -> None:
@@ -96,6 +97,7 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
     assert one != block_importance(NETWORK, document, replace(SETTINGS, seed=2))
 
 
+@pytest.mark.long
 def test_a_text_that_the_model_forbids_has_no_probability() -> None:
     pieces = {AB.pieces[i]: int(AB.ids[i]) for i in range(len(AB.pieces))}
     nothing = ToyPieceModel(AB, order=2, forbidden={BOS: list(pieces.values())})
@@ -106,6 +108,7 @@ def test_a_text_that_the_model_forbids_has_no_probability() -> None:
     assert abs(z_score(ratios(repeated(block_importance, some, "abab ba", SETTINGS, 200), log_p))) < 4.0
 
 
+@pytest.mark.long
 def test_a_model_without_an_end_gives_the_probability_of_the_pieces() -> None:
     model = ToyPieceModel(AB, order=2, end=False)
     log_p = model.brute_log_p("▁ab▁a")

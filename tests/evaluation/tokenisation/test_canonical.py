@@ -212,6 +212,7 @@ def split(pieces: list[str]) -> list[tuple[str, ...]]:
     return [tuple(word) for word in words]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("b", [0.5, 1.0])
 def test_it_is_the_average_over_samples_and_words(b: float) -> None:
     model = ToyPieceModel(INVENTORY, order=3)

@@ -412,6 +412,7 @@ def with_total(model: GrammarModel, below: float, variance: float) -> Decomposit
     return decompose(replace(found, estimates={**found.estimates, "nbest": changed}), "nbest", GRAMMAR, SHORT)
 
 
+@pytest.mark.long
 def test_there_are_no_shares_where_the_total_is_certainly_too_low() -> None:
     model = GrammarModel(dict.fromkeys(WORDS, 0.5), dict.fromkeys(WORDS, 0.1))
     shares = {"tokenisation_share", "model_share"}

@@ -47,6 +47,7 @@ def z(values: np.ndarray | list[float], expected: float = 0.0) -> float:
 # -- unbiased -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", DRAWING)
 @pytest.mark.parametrize(("order", "b"), [(2, 1.0), (None, 0.5), (None, 1.0), (None, 2.0)])
 def test_draws_are_unbiased_in_probability(order: int | None, b: float, name: str) -> None:
@@ -61,6 +62,7 @@ def test_draws_are_unbiased_in_probability(order: int | None, b: float, name: st
     assert {estimate.estimator for estimate in found} == {name}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("best", [False, True])
 @pytest.mark.parametrize("replacement", [False, True])
 def test_the_estimate_of_the_variance_is_unbiased(model: ToyPieceModel, replacement: bool, best: bool) -> None:
@@ -201,6 +203,7 @@ def consistent_log_p(model: ToyPieceModel) -> float:
     return log_sum(found)
 
 
+@pytest.mark.long
 def test_consistent_estimators_are_of_consistent_cuts(model: ToyPieceModel) -> None:
     document = document_of(model, REPEATED)
     truth = consistent_log_p(model)

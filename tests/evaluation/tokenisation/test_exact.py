@@ -57,6 +57,7 @@ def models(draw: st.DrawFn) -> ToyPieceModel:
 texts = st.lists(st.text("ab", min_size=1, max_size=6), min_size=1, max_size=2).map(" ".join)
 
 
+@pytest.mark.long
 @given(models(), texts)
 @settings(max_examples=50, deadline=None)
 def test_one_pass_finds_what_enumeration_does(model: ToyPieceModel, text: str) -> None:

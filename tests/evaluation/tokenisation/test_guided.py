@@ -19,6 +19,7 @@ SETTINGS = EstimatorSettings(samples=16)
 THREE = "▁abab▁ba▁aba"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", [NETWORK, BIGRAM], ids=["network", "bigram"])
 @pytest.mark.parametrize("text", [LONG_WORD, THREE_WORDS])
 def test_the_mean_weight_is_unbiased_and_so_is_its_variance(model: ToyPieceModel, text: str) -> None:

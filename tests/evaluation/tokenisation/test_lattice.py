@@ -51,6 +51,7 @@ def paths(lattice: Lattice) -> list[tuple[int, ...]]:
     return go(0)
 
 
+@pytest.mark.long
 @given(vocabularies, texts)
 def test_paths_are_the_cuts(scores: dict[str, float], text: str) -> None:
     builder = LatticeBuilder(truth.inventory(scores))

@@ -105,6 +105,7 @@ def test_it_is_exact_where_nothing_is_left_out(model: ToyPieceModel, text: str, 
     assert (found.bound, found.relative_variance) == ("exact", 0.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", [NETWORK, TRIGRAM], ids=["network", "trigram"])
 @pytest.mark.parametrize("text", [LONG_WORD, THREE_WORDS])
 def test_the_sum_of_weights_is_unbiased(model: ToyPieceModel, text: str) -> None:
@@ -117,6 +118,7 @@ def test_the_sum_of_weights_is_unbiased(model: ToyPieceModel, text: str) -> None
     assert {(x.bound, x.relative_variance) for x in found} == {("unbiased", None)}
 
 
+@pytest.mark.long
 def test_without_tails_it_is_unbiased_for_the_sum_over_listed_cuts() -> None:
     """That sum is found by the filter itself with room for all of them, a lower bound."""
     settings = replace(SETTINGS, candidates=4, particles=3, tail=False)
@@ -130,6 +132,7 @@ def test_without_tails_it_is_unbiased_for_the_sum_over_listed_cuts() -> None:
     assert abs(z_score(ratios(with_tails, NETWORK.brute_log_p(THREE)))) < 4.0
 
 
+@pytest.mark.long
 def test_replicates_give_an_unbiased_variance() -> None:
     log_p = TRIGRAM.brute_log_p(THREE)
     found = repeated(particle_filter, TRIGRAM, THREE_WORDS, replace(SETTINGS, particles=3, replicates=3), 150)

@@ -169,6 +169,7 @@ def _inventories(draw: st.DrawFn) -> PieceInventory:
     return inventory(dict(zip(pieces, scores, strict=True)))
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(_inventories(), st.text("ab", min_size=1, max_size=9), st.integers(1, 200))
 def test_the_best_are_those_of_enumeration(pieces: PieceInventory, text: str, k: int) -> None:
@@ -271,6 +272,7 @@ def runs(request: pytest.FixtureRequest, eighty: Cutter) -> tuple[Cutter, np.nda
 Runs = tuple[Cutter, np.ndarray | None, dict[str, list[DistinctPaths]]]
 
 
+@pytest.mark.long
 def test_thresholds_and_inclusions_have_the_same_law(runs: Runs) -> None:
     _, _, drawn = runs
     top_down, race = (drawn[method] for method in METHODS)

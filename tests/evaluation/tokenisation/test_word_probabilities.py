@@ -135,6 +135,7 @@ def test_words_and_end_add_up_to_the_filters_estimate(replicates: int) -> None:
     assert found.log_p.sum() + found.log_end == pytest.approx(estimate.log_p, abs=1e-10)
 
 
+@pytest.mark.long
 def test_sums_from_few_particles_are_unbiased() -> None:
     document = document_of(NETWORK, THREE_WORDS)
     truth = np.cumsum(word_log_probs(NETWORK, document, ALL).log_p)

@@ -59,6 +59,7 @@ def written_out(settings: AgreementSettings) -> Iterator[tuple[tuple[str, ...], 
             yield ("the", words[0], *middle, words[1]), p * q * r * math.prod(share for _, share in between)
 
 
+@pytest.mark.long
 @given(chosen)
 def test_every_string_has_the_probability_of_its_choices(settings: AgreementSettings) -> None:
     """No two choices make one string, so the entropy of derivations is that of strings."""

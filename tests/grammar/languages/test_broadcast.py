@@ -55,6 +55,7 @@ def pairs(grammar: PCFG, apart: int) -> FloatArray:
     return table
 
 
+@pytest.mark.long
 @given(st.integers(1, 4), st.integers(2, 3), st.floats(0.01, 0.99))
 @settings(max_examples=15, deadline=None)
 def test_the_variance_of_the_sum_of_spins_is_its_closed_form(depth: int, children: int, flip: float) -> None:

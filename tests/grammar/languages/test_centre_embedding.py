@@ -37,6 +37,7 @@ def to_the_right(pairs: list[tuple[str, str]]) -> list[str]:
     return [*pairs[0], *(word for noun, verb in pairs[1:] for word in (noun, "that", verb))]
 
 
+@pytest.mark.long
 @given(st.integers(0, 12), shares, shares, st.integers(1, 5), st.integers(1, 5))
 def test_lengths_words_and_entropy_are_the_same(depth: int, more: float, plural: float, nouns: int, verbs: int) -> None:
     settings = {"depth": depth, "more": more, "plural": plural, "nouns": nouns, "verbs": verbs}

@@ -43,6 +43,7 @@ def test_anbn(mean_length: float) -> None:
     assert derivational_entropy(grammar) == pytest.approx(entropy, rel=1e-10)
 
 
+@pytest.mark.long
 @given(st.integers(1, 3), MEAN_LENGTH, st.booleans())
 @settings(max_examples=15, deadline=None)
 def test_palindrome(k: int, mean_length: float, marked: bool) -> None:
@@ -64,6 +65,7 @@ def test_palindrome(k: int, mean_length: float, marked: bool) -> None:
     assert derivational_entropy(grammar) == pytest.approx(entropy, rel=1e-10)
 
 
+@pytest.mark.long
 @given(MEAN_LENGTH)
 @settings(max_examples=15, deadline=None)
 def test_balanced(mean_length: float) -> None:

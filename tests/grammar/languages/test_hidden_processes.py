@@ -64,6 +64,7 @@ def test_the_stationary_distribution_is_the_first(process: Process) -> None:
     np.testing.assert_allclose(initial @ whole, initial, atol=1e-15)
 
 
+@pytest.mark.long
 @given(PROCESSES, st.data())
 @settings(max_examples=40, deadline=None)
 def test_beliefs_follow_their_recursion(process: Process, data: st.DataObject) -> None:

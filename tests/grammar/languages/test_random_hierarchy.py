@@ -65,6 +65,7 @@ def productions(grammar: PCFG, level: int) -> dict[tuple[str, str], str]:
     return found
 
 
+@pytest.mark.long
 @given(st.integers(2, 40), st.integers(1, 40), seeds)
 def test_no_two_symbols_share_a_production(v: int, m: int, seed: int) -> None:
     grammar = language("random-hierarchy", depth=2, symbols=v, productions=min(m, v), seed=seed)
@@ -73,6 +74,7 @@ def test_no_two_symbols_share_a_production(v: int, m: int, seed: int) -> None:
         assert set(counts.values()) == {min(m, v)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("v", "m"), [(2, 1), (5, 1)])
 def test_productions_are_drawn_uniformly_without_replacement(v: int, m: int) -> None:
     """By one level of v symbols: each ordered choice of two productions for the first two symbols; 2,000 seeds."""

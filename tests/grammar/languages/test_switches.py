@@ -57,6 +57,7 @@ def reordered(tree: Tree | str, switches: str) -> list[str]:
     return [word for part in parts for word in part]
 
 
+@pytest.mark.long
 def test_all_have_the_same_entropy_lengths_and_words() -> None:
     entropy = derivational_entropy(tiny("000000"))
     lengths = tiny("000000").exact.length_pmf(20)
@@ -68,6 +69,7 @@ def test_all_have_the_same_entropy_lengths_and_words() -> None:
     assert len({tiny(switches).digest for switches in ALL}) == 64
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("switches", ["111111", "011101", "100000", "010000", "001000", "000100", "000010", "000001"])
 def test_bags_of_words_have_the_same_probability(switches: str) -> None:
     """The strings of a bag of words are all permutations of it; their probabilities sum to the same."""
@@ -80,6 +82,7 @@ def test_bags_of_words_have_the_same_probability(switches: str) -> None:
         assert sums[1] == pytest.approx(sums[0], rel=1e-10)
 
 
+@pytest.mark.long
 @given(st.sampled_from(ALL), st.sampled_from(ALL))
 @settings(max_examples=20, deadline=None)
 def test_a_switch_reverses_its_nodes_and_twice_is_as_before(switches: str, other: str) -> None:

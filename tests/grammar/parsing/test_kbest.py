@@ -74,6 +74,7 @@ def test_trees_by_the_product_of_their_rules_are_all_there_best_first(case: Case
         assert k_best_max_rule(found, k) == every[:k]
 
 
+@pytest.mark.long
 @given(cases(max_size=3))
 def test_trees_by_their_best_derivation_are_all_there_best_first(case: Case) -> None:
     pcfg, (sentence,) = labelled(case[0]), case[1]
@@ -92,6 +93,7 @@ def test_trees_by_their_best_derivation_are_all_there_best_first(case: Case) -> 
         assert k_best_viterbi(pcfg, sentence, k) == every[:k]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sentence", ["a", "a b", "b a b"], ids=["1", "2", "3"])
 def test_chains_that_go_round_are_left_out_and_all_others_are_there(sentence: str) -> None:
     words = sentence.split()
@@ -114,6 +116,7 @@ def test_where_trees_are_looked_for_first_changes_nothing(
     assert [[k_best_max_rule(found, k), k_best_viterbi(CYCLES, words, k)] for k in (2, 5, 40, 200)] == before
 
 
+@pytest.mark.long
 def test_ambiguity_of_the_binarisation_alone_is_none() -> None:
     """Catalan(23) binarised trees, more than 3e11, are one treebank tree."""
     words = ["t"] * 24

@@ -39,6 +39,7 @@ def sentences() -> list[list[str]]:
     return [AMBIGUOUS, *(list(tree.leaves()) for tree in itertools.islice(sample_treebank(TRUTH, 40, seed=2), 40))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ParseMethod)
 def test_at_low_thresholds_trees_are_the_exact_ones(
     split: PCFG, sentences: list[list[str]], method: ParseMethod

@@ -49,6 +49,7 @@ def test_the_first_pass_finds_the_expected_nodes_of_every_sentence(case: Case) -
         np.testing.assert_allclose(found[number], expected_nodes(pcfg, sentence), rtol=2e-5, atol=1e-6)
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(cases(max_size=6, most=2 * WIDTH + 1))
 def test_what_the_first_pass_finds_does_not_depend_on_the_other_sentences(case: Case) -> None:
@@ -86,6 +87,7 @@ def plain_inside(pcfg: PCFG, sentence: list[str], allowed: BoolArray) -> FloatAr
     return full
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(cases(max_size=5), st.integers(0, 2**32 - 1), st.floats(0.3, 1.0))
 def test_charts_of_what_is_allowed(case: Case, seed: int, share: float) -> None:
@@ -109,6 +111,7 @@ def test_charts_of_what_is_allowed(case: Case, seed: int, share: float) -> None:
     np.testing.assert_allclose(found.preterminals.sum(axis=1), 1.0, rtol=0, atol=1e-10)
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(cases(max_size=5))
 def test_with_everything_allowed_charts_and_trees_are_the_exact_ones(case: Case) -> None:
@@ -130,6 +133,7 @@ def test_with_everything_allowed_charts_and_trees_are_the_exact_ones(case: Case)
     assert viterbi_tree(pcfg.exact, chains, sentence, every) == viterbi_tree(pcfg.exact, chains, sentence)
 
 
+@pytest.mark.long
 @settings(max_examples=80, deadline=None)
 @given(cases(max_size=5, grammars=st.builds(as_split, small_pcfgs(), st.integers(0, 3))), st.floats(1e-6, 0.3))
 def test_symbols_are_left_out_where_their_parents_are_improbable(case: Case, threshold: float) -> None:

@@ -59,6 +59,7 @@ def parsed(bracketing: str) -> Tree:
     return tree
 
 
+@pytest.mark.long
 @given(cases(max_size=3, unary_cycles=False))
 def test_the_probability_of_a_tree_is_the_sum_of_its_derivations(case: Case) -> None:
     pcfg, (sentence,) = labelled(case[0]), case[1]
@@ -67,6 +68,7 @@ def test_the_probability_of_a_tree_is_the_sum_of_its_derivations(case: Case) -> 
         assert math.exp(scores.log_p(parsed(bracketing))) == pytest.approx(p, rel=1e-10)
 
 
+@pytest.mark.long
 @given(cases(max_size=3))
 def test_cycles_of_visible_symbols_are_counted_as_often_as_the_tree_shows_them(case: Case) -> None:
     names = {"S": "S", "A": "X", "B": "Y", "C": "X", "D": "Y"}
@@ -109,6 +111,7 @@ def test_hidden_cycles_are_summed() -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sentence", ["a", "a b", "b a b", "a a b a"], ids=["1", "2", "3", "4"])
 def test_samples_have_the_exact_distribution_of_trees(sentence: str) -> None:
     words = sentence.split()

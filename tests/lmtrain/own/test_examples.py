@@ -30,6 +30,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return f"{code}@{out}", out, model
 
 
+@pytest.mark.long
 def test_it_learns(made: tuple[str, Path, Any]) -> None:
     rows = [json.loads(line) for line in (made[1] / "metrics.jsonl").read_text().splitlines()]
     assert rows[-1]["dev_loss"] < 1.2 < rows[0]["dev_loss"] - 1.0

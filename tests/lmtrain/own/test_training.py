@@ -147,6 +147,7 @@ def test_a_killed_training_goes_on_to_the_same_bytes(code: Path, tmp_path: Path,
     assert files(tmp_path / "killed") == files(tmp_path / "whole")
 
 
+@pytest.mark.long
 def test_a_stopped_training_goes_on_to_the_same_bytes(
     code: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

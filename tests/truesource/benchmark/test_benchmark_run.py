@@ -50,6 +50,7 @@ def planned(folder: Path) -> list[SuiteCell]:
     return planned_cells(suite, candidates(suite, MODELS, [], None), list(suite.languages), suite.training.seeds)
 
 
+@pytest.mark.long
 def test_a_network_has_a_cell_for_each_seed_and_the_others_one(whole: BenchmarkResults) -> None:
     seeds = {
         (model["name"], model["objective"]): sorted({cell["seed"] for cell in model["cells"]})
@@ -130,6 +131,7 @@ def leftover_of(target: Path, *files: str) -> None:
         leftover.write_text("{}")
 
 
+@pytest.mark.long
 def test_the_parts_of_a_text_are_counted_in_folders_that_a_later_call_removes(
     folder: Path, whole: BenchmarkResults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +236,7 @@ def test_a_folder_of_something_else_is_refused(folder: Path) -> None:
     assert [path.name for path in (folder / "mine").iterdir()] == ["thesis.txt"]
 
 
+@pytest.mark.long
 def test_a_model_that_is_too_large_fails_and_the_others_go_on(folder: Path) -> None:
     suite = mini_suite(folder)
     narrow = suite.model_copy(update={"training": suite.training.model_copy(update={"parameters": 100})})
@@ -361,6 +364,7 @@ def test_a_model_that_was_trained_elsewhere_has_the_numbers_of_one_trained_here(
     assert caught.value.code == "trained"
 
 
+@pytest.mark.long
 def test_the_command_samples_corpora_measures_and_fails_above_a_threshold(
     folder: Path, whole: BenchmarkResults, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

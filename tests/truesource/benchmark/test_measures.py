@@ -34,6 +34,7 @@ def model_of(results: BenchmarkResults, name: str, objective: str = "causal") ->
     return next(m for m in results["models"] if (m["name"], m["objective"]) == (name, objective))
 
 
+@pytest.mark.long
 def test_the_truth_is_perfect_in_every_cell(results: BenchmarkResults) -> None:
     for objective in ("causal", "masked"):
         cells = model_of(results, "oracle", objective)["cells"]

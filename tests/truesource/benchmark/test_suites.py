@@ -39,6 +39,7 @@ def test_a_suite_is_called_as_its_file(name: str) -> None:
     assert name == (suite.name if suite.version == 1 else suite.label)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_languages_differ(name: str) -> None:
     """Compared as grammars: two references may be two ways to write one language."""
@@ -73,6 +74,7 @@ def test_twins_differ_in_order_alone() -> None:
             np.testing.assert_allclose(laws[0], laws[1], atol=1e-12)
 
 
+@pytest.mark.long
 def test_the_second_versions_have_every_kind_of_truth_and_learner() -> None:
     for name in ("tiny-v2", "small-v2"):
         suite = load_suite(name)
@@ -119,6 +121,7 @@ def test_the_page_lists_the_languages(name: str) -> None:
             assert any(row.startswith(f"| {name} | `{each}` |") and f"| {entry.lengths} |" in row for row in rows)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_baselines_have_valid_settings(name: str) -> None:
     """Every baseline on every language; those with positions have enough for the longer strings too."""

@@ -60,6 +60,7 @@ def items(paper: str) -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_there_are_rows_of_the_papers() -> None:
     assert papers().keys() == SHOWN.keys() | PARTLY
     names = [row.name for row in ROWS]
@@ -106,6 +107,7 @@ def test_every_result_belongs_to_a_row() -> None:
     assert files <= {row.name for row in RUN}
 
 
+@pytest.mark.long
 def test_the_pages_have_every_row() -> None:
     text = "\n".join(pages().values())
     assert [row.name for row in RUN if row.name not in text] == []

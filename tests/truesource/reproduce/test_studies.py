@@ -88,6 +88,7 @@ def counted(tmp_path: Path, quick_report: None, one_thread: None) -> Callable[[d
     return made
 
 
+@pytest.mark.long
 def test_a_construction_has_the_frequency_of_the_configuration_and_kl_by_its_place(
     counted: Callable[[dict[str, Any]], list[RunRecord]], tmp_path: Path
 ) -> None:
@@ -113,6 +114,7 @@ def test_a_construction_has_the_frequency_of_the_configuration_and_kl_by_its_pla
         assert value(found, None, name=name) == pytest.approx(np.mean(values), abs=1e-6)
 
 
+@pytest.mark.long
 def test_words_of_a_natural_corpus_are_correlated_with_their_frequency(
     counted: Callable[[dict[str, Any]], list[RunRecord]],
 ) -> None:
@@ -184,6 +186,7 @@ def value(found: list[RunRecord], seed: int | None, **fields: Any) -> float:
     return float(record.fields["value"])
 
 
+@pytest.mark.long
 def test_documents_of_new_languages_have_the_family_as_their_truth(studied: Study) -> None:
     folder, config, found = studied("fresh-documents")
     documents = next(endless(process(FAMILY), batch=20, seed=config.seed, lengths=config.corpus.lengths))
@@ -196,6 +199,7 @@ def test_documents_of_new_languages_have_the_family_as_their_truth(studied: Stud
         assert value(found, seed, name="kl_family", **pool) > 0.0 < value(found, seed, name="family_above", **pool)
 
 
+@pytest.mark.long
 def test_the_perfect_reader_begins_without_knowing_and_models_pay_more(studied: Study) -> None:
     _, _, found = studied("sentences-until-known")
     assert value(found, None, model="reader", name="weight_own", sentence=1) == pytest.approx(1 / 3, abs=1e-9)
@@ -207,6 +211,7 @@ def test_the_perfect_reader_begins_without_knowing_and_models_pay_more(studied: 
             assert above > 0.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("transform", [None, "reversal", "length-shuffle:seed=3", "block-shuffle:size=2"])
 def test_pairs_of_words_in_another_order_are_counted_as_by_enumeration(transform: str | None) -> None:
     pcfg, lengths = PCFG.from_text(TOY), LengthRange(2, 5)
