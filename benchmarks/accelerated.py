@@ -22,8 +22,8 @@ from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.embedded import english
 from truesource.grammar.inference.any_order import AnyOrder, Pattern
-from truesource.grammar.inference.batch import threads
 from truesource.grammar.support.arrays import random_state
+from truesource.grammar.support.threads import threads
 from truesource.lmtrain.accelerated import Accelerated
 
 LENGTHS = LengthRange(6, 25)

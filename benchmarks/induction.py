@@ -32,10 +32,10 @@ from truesource.grammar.estimate.split_merge.estep import encode, likelihood
 from truesource.grammar.estimate.split_merge.parameters import SparseRules
 from truesource.grammar.estimate.split_merge.result import filtered, to_pcfg
 from truesource.grammar.estimate.split_merge.trainer import PHASES, SplitMergeTrainer, Validation
-from truesource.grammar.inference.batch import threads
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.printable import meter
+from truesource.grammar.support.threads import threads
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank import Binarisation, Treebank
 

@@ -1,42 +1,51 @@
-"""The device and the precision of networks: one setting for all verbs, configurations and calls.
+"""Device, precision and threads of networks: one setting for all verbs, configurations and calls.
 
 `computing` sets it for a block; a call takes from there what it does not name. Training has a precision of its own,
-`truesource.lmtrain.config.TrainConfig.precision`, in which weights stay 32-bit numbers. `one_thread` and
-`kept_random_states` hold the number of threads and the random states of a block.
+`truesource.lmtrain.config.TrainConfig.precision`, in which weights stay 32-bit numbers.
+
+A network of less than `SMALL` parameters computes in one thread on a CPU: several hardly speed it up, and slow it down
+many times on a busy machine (`benchmarks/threads.py`). Its numbers are then the same whatever the machine.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import wraps
+from inspect import isgeneratorfunction
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from truesource.generator.computing import DEVICE, DTYPE, DTYPES, current, named_computing
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.threads import at_most, named_threads
 
 if TYPE_CHECKING:
     import torch
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 AUTO = "auto"  #: a GPU of CUDA if there is one, else the CPU
+SMALL = 5_000_000  #: parameters; smaller networks compute in one thread
 
 
 @contextmanager
-def computing(device: str | None = None, dtype: str | None = None) -> Iterator[None]:
+def computing(device: str | None = None, dtype: str | None = None, threads: int | None = None) -> Iterator[None]:
     """Load and train networks on a device and in a precision while the block runs.
 
     Args:
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``; None: as around the block.
         dtype: of the weights of networks that are loaded: ``float32``, ``bfloat16``, ``float16``; None: as around.
+        threads: maximum for networks on a CPU and for exact computations; None: as around.
 
     Raises:
-        InputError: there is no such device or precision (codes ``no-device``, ``no-dtype``).
+        InputError: there is no such device or precision (codes ``no-device``, ``no-dtype``), or no thread
+            (``bad-threads``).
     """
     if device not in (None, AUTO, "cpu"):
         torch_device(device)
     dtype_name(dtype)
-    with named_computing(device, dtype):
+    with named_computing(device, dtype), at_most(threads):
         yield
 
 
@@ -91,13 +100,72 @@ def set_precision(network: torch.nn.Module) -> None:
             values.data = values.data.to(dtype)
 
 
+def thread_count(network: torch.nn.Module) -> int:
+    """Return the number of threads in which a network computes on a CPU: at most as many as torch may use now."""
+    import torch
+
+    most = named_threads()
+    if most is None:
+        most = 1 if sum(weights.numel() for weights in network.parameters()) < SMALL else torch.get_num_threads()
+    return min(most, torch.get_num_threads())
+
+
+@contextmanager
+def network_threads(network: torch.nn.Module) -> Iterator[None]:
+    """Let torch compute in `thread_count` threads while the block runs."""
+    with _torch_threads(thread_count(network)):
+        yield
+
+
+def inference(network_of: Callable[..., torch.nn.Module]) -> Callable[[Function], Function]:
+    """Let a function compute without gradients and in `thread_count` threads; a generator does so at each step.
+
+    Args:
+        network_of: returns the network, from the arguments of the function.
+    """
+
+    @contextmanager
+    def computing_with(network: torch.nn.Module) -> Iterator[None]:
+        import torch
+
+        with torch.inference_mode(), network_threads(network):
+            yield
+
+    def decorate(function: Function) -> Function:
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with computing_with(network_of(*args, **kwargs)):
+                return function(*args, **kwargs)
+
+        @wraps(function)
+        def steps(*args: Any, **kwargs: Any) -> Iterator[Any]:
+            network, values = network_of(*args, **kwargs), function(*args, **kwargs)
+            while True:
+                with computing_with(network):
+                    try:
+                        value = next(values)
+                    except StopIteration:
+                        return
+                yield value
+
+        return cast(Function, steps if isgeneratorfunction(function) else call)
+
+    return decorate
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Let torch compute in one thread: sums, and so all that follows, then do not depend on how many there are."""
+    with _torch_threads(1):
+        yield
+
+
+@contextmanager
+def _torch_threads(number: int) -> Iterator[None]:
     import torch
 
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(number)
     try:
         yield
     finally:

@@ -11,8 +11,8 @@ from numpy.typing import DTypeLike
 
 from truesource.generator.abilities import require
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.batch import threads
 from truesource.grammar.process import Process
+from truesource.grammar.support.threads import threads
 from truesource.grammar.truth import Truth
 
 LONG = 200  #: words above which a sentence is called long

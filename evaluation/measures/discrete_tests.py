@@ -21,11 +21,11 @@ from joblib import Parallel, delayed
 from truesource.evaluation.measures import DRAWS, PERMUTATIONS
 from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.measures.monte_carlo import ChanceTest, judged
-from truesource.grammar.inference.batch import threads
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import few_code, meter, too_few
 from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.grammar.support.threads import threads
 
 AT_ONCE = 2**22  #: most numbers held for draws
 RANKS = 10_000  #: most frequent words that rank-frequency distributions are taken over, by default

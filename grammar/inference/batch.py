@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -12,6 +11,7 @@ import numpy as np
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.room import memory
+from truesource.grammar.support.threads import threads
 
 T = TypeVar("T")
 BUDGET = 512 * 2**20  #: bytes of charts for one batch
@@ -158,12 +158,3 @@ def run(task: Callable[[Batch], T], work: Sequence[Batch], description: str, tot
         for batch, result in zip(work, parallel(delayed(task)(b) for b in work), strict=True):
             progress.advance(sum(len(m) for m in batch.members))
             yield batch, result
-
-
-def threads() -> int:
-    """Return the number of cores this process may use; ``TRUESOURCE_THREADS`` lowers it."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    limit = os.environ.get("TRUESOURCE_THREADS", "")
-    if limit and not (limit.isdecimal() and int(limit) > 0):
-        raise InputError(f"TRUESOURCE_THREADS is {limit!r}, expecting an integer above 0")
-    return min(available, int(limit)) if limit else available

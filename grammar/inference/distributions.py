@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.batch import Batch, Distributions, run, threads
+from truesource.grammar.inference.batch import Batch, Distributions, run
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.threads import threads
 
 if TYPE_CHECKING:
     from truesource.grammar.inference.causal import ExactCausal

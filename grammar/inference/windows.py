@@ -21,12 +21,13 @@ from typing_extensions import override
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels import counts as kernels
-from truesource.grammar.inference.batch import Batch, Distributions, run, threads
+from truesource.grammar.inference.batch import Batch, Distributions, run
 from truesource.grammar.inference.rare import RareStrings, with_moderate_rules
 from truesource.grammar.inference.spines import FreeSpine, NextWeights, RangedSpine, SpineWeights
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.threads import threads
 
 WIDTH = 64  #: strings in a batch
 SMALLEST = 1e-300  #: expected numbers below this may have lost digits in float64

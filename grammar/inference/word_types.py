@@ -180,8 +180,8 @@ def tables_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> Iterator[
     """Yield batches of `masses_by_length`: index of the first word, and masses (N+1, words of the batch)."""
     from joblib import Parallel, delayed
 
-    from truesource.grammar.inference.batch import threads
     from truesource.grammar.support.printable import meter
+    from truesource.grammar.support.threads import threads
 
     exact = pcfg.exact
     chains, emission = sparse_rows(exact.unary_closure), exact.emission.tocsc()

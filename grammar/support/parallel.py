@@ -29,6 +29,7 @@ from typing_extensions import TypedDict
 
 from truesource.grammar.support.errors import InputError, extras_for
 from truesource.grammar.support.records import STRICT, read_record
+from truesource.grammar.support.threads import VARIABLE, threads
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -132,8 +133,6 @@ def run_each(
 def _in_processes(function: Callable[[Item], Result], items: Sequence[Item], n: int) -> Iterator[Result]:
     from joblib import Parallel, delayed
 
-    from truesource.grammar.inference.batch import threads
-
     _skip_dropped_items()
     with _stored(function, max(1, threads() // n)) as stored:
         pool = Parallel(n_jobs=n, return_as="generator_unordered")
@@ -187,7 +186,7 @@ class _Stored:
         if getattr(_Stored, "_loaded", ("", None))[0] != self.file:
             _end_with(os.getppid())
             _keep_workers()
-            os.environ["TRUESOURCE_THREADS"] = str(self.threads)
+            os.environ[VARIABLE] = str(self.threads)
             with Path(self.file).open("rb") as stream:
                 view = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY))
             parts = [view[a:b].toreadonly() if fixed else view[a:b] for a, b, fixed in self.spans]
@@ -321,7 +320,7 @@ def _call(function: Callable[[Any], Any], k: int, item: _Item) -> tuple[int, Any
     """
     from joblib import parallel_config
 
-    os.environ.setdefault("TRUESOURCE_THREADS", "1")
+    os.environ.setdefault(VARIABLE, "1")
     try:
         with parallel_config(backend="threading"):
             return k, function(item.value), None, ""

@@ -59,7 +59,7 @@ def warm_beside(*, induces: bool = False) -> Iterator[None]:
     The process prints nothing, and ends with the body or with this process, however it ends. If the body
     ``induces`` a split-merge grammar, its kernels come first: they take longest, and reading the trees comes first.
     """
-    from truesource.grammar.inference.batch import threads
+    from truesource.grammar.support.threads import threads
 
     if threads() == 1 or _stamp().exists():
         yield

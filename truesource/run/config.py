@@ -69,7 +69,7 @@ class EvaluationConfig(Settings):
 class RunConfig(Settings):
     """The configuration of an experiment."""
 
-    advanced: ClassVar = frozenset({"title", "license", "dtype"})
+    advanced: ClassVar = frozenset({"title", "license", "dtype", "threads"})
     name: str = Field(pattern=NAME_PATTERN, description="Name of the run, and of its folder in runs/.")
     title: str | None = Field(None, description="Title of the report.")
     license: str | None = Field(
@@ -86,6 +86,9 @@ class RunConfig(Settings):
         description="Device for networks: auto, cpu, cuda, cuda:1 or mps (default: a GPU of CUDA if there is one).",
     )
     dtype: Dtype | None = Field(None, description="Precision of measured networks (default: as saved).")
+    threads: int | None = Field(
+        None, ge=1, exclude=True, description="Most threads on a CPU (default: all cores; 1 for small networks)."
+    )
     treebank: TreebankConfig | None = Field(None, description="Trees to induce the grammar from.")
     grammar: GrammarConfig = Field(
         GrammarConfig(), description="Grammar, the exact truth: induced, read from a file, or a known language."

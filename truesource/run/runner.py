@@ -159,7 +159,7 @@ def execute(config: RunConfig, evaluators: Sequence[Evaluator], *, base: Path, r
     """
     folder = runs / config.name
     run = RunFolder(config, folder, base)
-    with computing(config.device, config.dtype):
+    with computing(config.device, config.dtype, config.threads):
         check(run, force=force)
     state_file = folder / STATE
     try:
@@ -171,7 +171,7 @@ def execute(config: RunConfig, evaluators: Sequence[Evaluator], *, base: Path, r
         state = state_of(run, force=force)
         write_json(state_file, {"stages": state})  # written first, so that even a killed run is a run folder
         write_json(folder / "config.json", config.model_dump(mode="json"))
-        with computing(config.device, config.dtype):
+        with computing(config.device, config.dtype, config.threads):
             _run_stages(run, plan(config, evaluators), state, state_file)
     return folder / "report.html"
 

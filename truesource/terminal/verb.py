@@ -88,12 +88,14 @@ class DeviceVerb(Verb):
         self.params += _computing_option(
             "device", "auto|cpu|cuda|cuda:1|mps", "Device for networks, or for the charts of bound."
         )
+        help_text = "Most threads on a CPU (default: all cores; 1 for small networks)."
+        self.params += _declared("threads", int | None, typer.Option("--threads", min=1, help=help_text))
 
     def call(self, ctx: Any) -> Any:
         """Call the function of the verb, with the requested device and precision."""
         from truesource.lmtrain.device import computing
 
-        with computing(ctx.params.pop("device"), ctx.params.pop("dtype", None)):
+        with computing(*(ctx.params.pop(name, None) for name in ("device", "dtype", "threads"))):
             return super().call(ctx)
 
 
@@ -110,7 +112,7 @@ class ConfiguredVerb(NetworkVerb):
 
     def call(self, ctx: Any) -> Any:
         """Call the function of the verb, with device and precision as keys of the configuration."""
-        values = {name: ctx.params.pop(name) for name in ("device", "dtype")}
+        values = {name: ctx.params.pop(name) for name in ("device", "dtype", "threads")}
         keys = [f"{name}={value}" for name, value in values.items() if value is not None]
         ctx.params["set_"] = [*keys, *(ctx.params["set_"] or ())] or None
         return Verb.call(self, ctx)
@@ -170,12 +172,17 @@ def _figure_size_option(
 
 def _computing_option(name: str, values: str, text: str) -> list[Any]:
     """Declare an option of verbs that run networks, which an environment variable can also set."""
+    variable = f"TRUESOURCE_{name.upper()}"
+    option_info = typer.Option(f"--{name}", metavar=values, envvar=variable, show_envvar=False, help=text)
+    return _declared(name, str | None, option_info)
+
+
+def _declared(name: str, kind: Any, option_info: Any) -> list[Any]:
+    """Return an option as typer builds it, for a verb of any function."""
 
     def options(value: Any = None) -> None: ...
 
-    variable = f"TRUESOURCE_{name.upper()}"
-    option_info = typer.Option(f"--{name}", metavar=values, envvar=variable, show_envvar=False, help=text)
-    options.__annotations__["value"] = Annotated[str | None, option_info]
+    options.__annotations__["value"] = Annotated[kind, option_info]
     (option,) = _parameters(options)
     option.name = name
     return [option]

@@ -431,7 +431,7 @@ def each(work: Callable[[Forest, SparseRules], T], forests: Sequence[Forest], ru
     """Yield the results of ``work`` for each forest, in order; as many at once as there are threads."""
     from joblib import Parallel, delayed
 
-    from truesource.grammar.inference.batch import threads
+    from truesource.grammar.support.threads import threads
 
     n = min(threads(), len(forests))
     if n <= 1:

@@ -147,6 +147,7 @@ class SweepConfig(Settings):
     device: str | None = Field(
         None, pattern=DEVICE, exclude=True, description=field_description(RunConfig, "device")
     )  # excluded from what finished work depends on
+    threads: int | None = Field(None, ge=1, exclude=True, description=field_description(RunConfig, "threads"))
     grammar: Annotated[str | EmbeddedGrammar, _GrammarOrLanguage()] = Field(
         description="Grammar of the corpus: a file relative to the configuration, or a language such as dyck:k=2."
     )

@@ -69,7 +69,7 @@ def execute(
         write_json(folder / "config.json", config.model_dump(mode="json"))
         write_json(folder / "sweep.json", record)
 
-    with computing(config.device):
+    with computing(config.device, threads=config.threads):
         failures = sweep.make_all(cells, share)
     return folder, sweep.strangers(cells), failures
 
