@@ -13,6 +13,7 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.support.atomic_files import write_text
@@ -82,7 +83,7 @@ def code_travels(record: dict[str, Any]) -> bool:
     return spec is not None and spec.origin is not None
 
 
-def _write_own(folder: Path, model: OwnNetwork) -> dict[str, Any]:
+def _write_own(folder: Path, model: OwnNetwork) -> dict[str, ModuleType]:
     """Write the custom file and the file that joins it to ours; return the modules of ours that it needs, by name."""
     copy, ours = model.code_copy, sys.modules[HubNetwork.__module__]
     base = CausalHubNetwork if model.config.objective == "causal" else MaskedHubNetwork

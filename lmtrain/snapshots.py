@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from truesource.generator.abilities import offers, require
 from truesource.generator.foreign_code import code_errors, file_of
@@ -63,7 +63,7 @@ def schedule(config: TrainConfig, n_steps: int) -> frozenset[int]:
 
 
 def write_snapshot(
-    folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, progress: dict[str, Any]
+    folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, progress: dict[str, object]
 ) -> None:
     """Write a snapshot below ``folder``, completely or not at all.
 

@@ -166,7 +166,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         self._path = folder / "metrics.jsonl"
         self._snapshots = snapshots.schedule(run.training, run.batches.n_steps)
         self._note = ""
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[dict[str, object]] = []
         self._times: list[TimesRow] = []  #: of the rows
         self.stopped_early = False
 

@@ -114,9 +114,16 @@ def train(
     with process_group(), ExitStack() as held:
         from_main_process(lambda: _claim(out, held, force=force))
         train_split, dev_split = splits_of(corpus)
-        how: dict[str, Any] = {"seed": seed, "tokenizer": tokenizer, "weights": weights}
-        how |= {"expected_digest": None if expected is None else expected.digest, "splits": (train_split, dev_split)}
-        request = TrainingRequest.of(corpus, model, training, **how).as_record()
+        request = TrainingRequest.of(
+            corpus,
+            model,
+            training,
+            seed=seed,
+            tokenizer=tokenizer,
+            expected_digest=None if expected is None else expected.digest,
+            weights=weights,
+            splits=(train_split, dev_split),
+        ).as_record()
         record = {**request, **_condition(corpus), **_about(corpus, license)}  # a partial run need not hold these
         if isinstance(model, NgramSettings):
             if training is not None:
@@ -147,7 +154,7 @@ def _requested(
     Raises:
         InputError: there is no such architecture, preset or setting.
     """
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     if isinstance(model, str):
         try:
             chosen = of_preset(start, model)
@@ -210,7 +217,7 @@ def _about(corpus: object, license: str | None) -> dict[str, str]:  # noqa: A002
     return {key: value for key, value in named.items() if isinstance(value, str)}
 
 
-def _prepare(out: Path, request: dict[str, Any], *, force: bool, resume: bool) -> Path | None:
+def _prepare(out: Path, request: Mapping[str, object], *, force: bool, resume: bool) -> Path | None:
     """Make or keep the partial folder; return the checkpoint to resume from, if any."""
     partial = place_of(out)
     record = partial / REQUEST
@@ -261,7 +268,7 @@ def _interrupt_flag() -> Iterator[threading.Event]:
         raise KeyboardInterrupt(*came[:1])
 
 
-def _finish(run: TrainingRun, request: dict[str, Any], out: Path) -> None:
+def _finish(run: TrainingRun, request: Mapping[str, object], out: Path) -> None:
     """Write the finished folder, then drop the partial one."""
     partial = place_of(out)
     last = run.watch.rows[-1]

@@ -90,8 +90,15 @@ def make_samples(
     digest = reference_digest(named)
     source = _loaded(named, digest, device)
     decoding = decoding.within(source.alphabet.longest)
-    of_model: dict[str, Any] = {"model": named, "digest": digest, "device": device}
-    drawing = _ShardSampler(**of_model, decoding=decoding, partial=place_of(path), seed=seed, shard_size=shard_size)
+    drawing = _ShardSampler(
+        model=named,
+        digest=digest,
+        device=device,
+        decoding=decoding,
+        partial=place_of(path),
+        seed=seed,
+        shard_size=shard_size,
+    )
     record = _call_record(drawing, source, n)
     if record["device"] != "cpu" and workers > 1:
         raise InputError(f"several workers cannot share the {record['device']} device; leave --workers out")
@@ -124,7 +131,7 @@ def _check_call(n: int, decoding: Decoding, path: Path, seed: int, shard_size: i
     check_number(n, decoding)
 
 
-def _call_record(drawing: _ShardSampler, source: StepwiseModel, n: int) -> dict[str, Any]:
+def _call_record(drawing: _ShardSampler, source: StepwiseModel, n: int) -> dict[str, object]:
     condition = {} if drawing.model.folder is None else corpus_condition(drawing.model.folder)
     return {
         "format": FORMAT,
@@ -154,7 +161,7 @@ class _ShardSampler:
     seed: int
     shard_size: int
 
-    def write(self, shard: Shard) -> dict[str, Any]:
+    def write(self, shard: Shard) -> dict[str, object]:
         """Draw a shard, write it and record it."""
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -188,7 +195,7 @@ class _ShardSampler:
         write_json(self._note(shard), entry)
         return entry
 
-    def finished(self, shard: Shard) -> dict[str, Any] | None:
+    def finished(self, shard: Shard) -> dict[str, object] | None:
         """Return the record of a shard, if its file is still the one that was written."""
         try:
             entry = read_record(self._note(shard), SampleShardEntry, remedy="draw it again")
@@ -202,7 +209,7 @@ class _ShardSampler:
         return self.partial / ".work" / f"{shard.name}.json"
 
 
-def _finish(entries: Entries, record: dict[str, Any], path: Path) -> None:
+def _finish(entries: Entries, record: dict[str, object], path: Path) -> None:
     """Write the record and the card, and move the folder to its place."""
     digest = digest_json([[entry["file"], entry["sha256"]] for entry in entries])
     counts = {name: sum(entry[name] for entry in entries) for name in _COUNTS}

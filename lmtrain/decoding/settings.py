@@ -30,7 +30,7 @@ _NEEDED = {
 }
 
 
-def _defaults(scheme: object) -> dict[str, Any]:
+def _defaults(scheme: object) -> dict[str, object]:
     """Return the default settings of a scheme; for beams as in Meister & Cotterell (2021)."""
     if scheme in SAMPLING:
         return {"temperature": 1.0}
@@ -145,7 +145,7 @@ class Decoding(Settings):
             raise InputError(f"max_tokens is {self.max_tokens}, but the model takes 1 to {longest} words")
         return self
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, object]:
         """Return the settings of the scheme, for a JSON file; `from_record` reads them."""
         return self.model_dump(exclude_none=True)
 
