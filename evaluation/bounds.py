@@ -130,24 +130,17 @@ def exact_bounds(setting: Setting, request: BoundRequest, score: Scoring = sente
     truth, transform = setting.known, setting.transform
     setting, reading = read_unknown(setting)
     request, notes = _possible(request, setting)
-    records = score(
-        truth,
-        setting.sentences,
-        causal=request.causal,
-        masked=request.masked,
-        any_order=request.any_order,
-        variant=request.definitions,
-        lengths=setting.lengths,
-        excluded=setting.excluded,
-        transform=transform,
-    )
+    lengths, excluded = setting.lengths, setting.excluded
+    how = {"causal": request.causal, "masked": request.masked, "any_order": request.any_order}
+    of_text = partial(score, truth, setting.sentences, lengths=lengths, excluded=excluded, transform=transform)
+    records = of_text(**how, variant=request.definitions)
     if records is None:
         return Bounds(sentences=(), scores=(), notes=(), complete=False)
     scores = bound_records(
         truth,
         records,
-        lengths=setting.lengths,
-        excluded=setting.excluded,
+        lengths=lengths,
+        excluded=excluded,
         transform=transform,
         seed=setting.seed,
         frame=str(setting.frame),

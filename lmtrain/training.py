@@ -20,6 +20,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 from types import FrameType
@@ -114,16 +115,9 @@ def train(
     with process_group(), ExitStack() as held:
         from_main_process(lambda: _claim(out, held, force=force))
         train_split, dev_split = splits_of(corpus)
-        request = TrainingRequest.of(
-            corpus,
-            model,
-            training,
-            seed=seed,
-            tokenizer=tokenizer,
-            expected_digest=None if expected is None else expected.digest,
-            weights=weights,
-            splits=(train_split, dev_split),
-        ).as_record()
+        ask = partial(TrainingRequest.of, corpus, model, training, seed=seed, tokenizer=tokenizer, weights=weights)
+        digest = None if expected is None else expected.digest
+        request = ask(expected_digest=digest, splits=(train_split, dev_split)).as_record()
         record = {**request, **_condition(corpus), **_about(corpus, license)}  # a partial run need not hold these
         if isinstance(model, NgramSettings):
             if training is not None:

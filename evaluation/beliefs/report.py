@@ -52,7 +52,7 @@ def measure(model: LanguageModel, setting: Setting, settings: BeliefSettings) ->
     require_order(setting.transform, "evaluate beliefs")
     text = BeliefText(model, setting, settings)
     scores: list[Score] = []
-    pictures: dict[str, object] = {}
+    pictures: dict[str, dict[str, object]] = {}
     for reading in read_beliefs(text):
         target = reading.target
         scores += _read(setting, model, reading, text)

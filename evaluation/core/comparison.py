@@ -210,9 +210,9 @@ class Comparison(ResultRecords):
             "impossible_oracle": len(paired.impossible_oracle),
         }
 
-    def as_record(self) -> dict[str, object]:
+    def as_record(self) -> dict[str, str | float | None]:
         """Return the comparison as one row, for the report; interval ends are ``<name>_low`` and ``<name>_high``."""
-        record: dict[str, object] = {"model": self.model, "objective": self.objective}
+        record: dict[str, str | float | None] = {"model": self.model, "objective": self.objective}
         values = dict(self.measures)
         if self.bound_unconditioned is not None:
             values["bound_unconditioned"] = self.bound_unconditioned

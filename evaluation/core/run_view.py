@@ -13,7 +13,6 @@ from typing import Any, Protocol, TypeVar
 from truesource.grammar.support.settings import Settings
 
 S = TypeVar("S", bound=Settings)
-RECORD = dict[str, object]  #: model of a record with any entries
 
 
 class ModelRequest(Protocol):
@@ -133,7 +132,7 @@ class MeasuredRun(Protocol):
             InputError: the record is damaged.
         """
 
-    def of_models(self, folder: str, model: type[Any] = RECORD) -> dict[str, Mapping[str, Any]]:
+    def of_models(self, folder: str, model: type[Any] = dict[str, object]) -> dict[str, Mapping[str, Any]]:
         """Read the records ``folder/<model>.json``, by model.
 
         Raises:

@@ -361,22 +361,20 @@ def next_words(
     oracle = setting.full_oracle(model)
     events = events_of(model, oracle)
     names = np.array([*events.words, UNKNOWN, *([SENTENCE_END] if events.causal else [])], dtype=object)
-    rows: list[tuple[tuple[int, int, bool, int], dict[str, str | int | float]]] = []
+    rows: list[dict[str, str | int | float]] = []
     for block, of_model in _blocks(model, oracle, setting.sentences, events):
         possible_rows = np.flatnonzero(block.whole)
         classes = _classes(oracle, events, block)
-        for side, table in (("truth", block.log_prob), ("model", of_model)):
-            if table is None:
-                continue
+        sides = {"truth": block.log_prob} | ({} if of_model is None else {"model": of_model})
+        for side, table in sides.items():
             for row in possible_rows.tolist():
                 for rank, column in enumerate(_most(table[row], top), start=1):
                     word, log_prob = names[column], float(table[row, column])
                     likely: dict[str, str | int | float] = {"side": side, "rank": rank, "word": word}
                     for sentence in block.members[row]:
                         at = {"sentence": sentence, "position": block.position}
-                        order = (sentence, block.position, side != "truth", rank)
-                        rows.append((order, {**at, "class": classes[row], **likely, "log_prob": log_prob}))
-    return [row for _, row in sorted(rows, key=itemgetter(0))]
+                        rows.append({**at, "class": classes[row], **likely, "log_prob": log_prob})
+    return sorted(rows, key=itemgetter("sentence", "position"))  # of one place they are in order already
 
 
 def _blocks(

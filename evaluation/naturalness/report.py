@@ -156,7 +156,7 @@ def drawn_of(found: Naturalness) -> dict[str, object]:
     }
 
 
-def _law(found: Naturalness, name: str) -> dict[str, object]:
+def _law(found: Naturalness, name: str) -> dict[str, list[list[float]] | float]:
     """Return the fitted law of a source: its curve, and its parameters."""
     fit, released = found.fits[name]
     ranks = np.unique(np.geomspace(1, fit.law.types, 200).round())

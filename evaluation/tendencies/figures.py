@@ -99,7 +99,7 @@ def _curve(x: Any, y: Any) -> list[list[float]]:
     return [np.asarray(side).tolist() for side in (x, y)]
 
 
-def _box(values: FloatArray, weight: Any) -> dict[str, object]:
+def _box(values: FloatArray, weight: Any) -> dict[str, list[float] | float]:
     """Return the quantiles `QUANTILES` of a share, smallest values that so much does not exceed, and its mean."""
     weight = weight / weight.sum()
     at = np.searchsorted(np.cumsum(weight), np.array(QUANTILES) - 1e-12)
@@ -128,7 +128,7 @@ def _values(rows: Sequence[LengthDistances], field: str) -> list[list[float]]:
     return [[length for length, _ in there], [value for _, value in there]]
 
 
-def _chance_of(found: Tendencies, name: str) -> dict[str, object] | None:
+def _chance_of(found: Tendencies, name: str) -> dict[str, list[float] | float | None] | None:
     """Return the draws of chance as a histogram, and the sample's own total variation."""
     null, finding = found.curves[name].null.get("unigram_tv"), found.findings[name].get("unigram_tv")
     if null is None:

@@ -29,7 +29,7 @@ class MarginalGaps:
     pieces: FloatArray  #: (N,) ``|T*|``
     scores: Mapping[str, Score]  #: see `marginal_gaps`
 
-    def rows(self) -> list[dict[str, object]]:
+    def rows(self) -> list[dict[str, str | float]]:
         """Return a row for each document: set, gap, entropy, pieces, and gap and entropy per piece."""
         rows = zip(self.sets, self.gap.tolist(), self.entropy.tolist(), self.pieces.tolist(), strict=True)
         return [

@@ -177,7 +177,7 @@ def make_tables(
 
 def compare_costs(
     model: TokenisedModel, documents: Documents, settings: EstimatorSettings, n: int
-) -> list[dict[str, object]]:
+) -> list[dict[str, str | float | None]]:
     """Compare every estimator at several budgets with exact or best estimates, on the first n documents."""
     from truesource.evaluation.tokenisation.equal_cost import BUDGETS, cost_ladder, equal_cost, reference_log_p
 

@@ -83,7 +83,7 @@ def perplexity(nats: float) -> float | None:
     return math.exp(nats) if nats <= MOST else None
 
 
-def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> list[dict[str, object]]:
+def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> list[dict[str, str | float | None]]:
     """Compute cumulative sums over N segmentations, in the orders of Q and of P (Cao & Rimell 2021, figure 3).
 
     The segmentations come from ``nbest``: T* is the first in the order of Q, even if Q does not rank it first (scores
@@ -126,7 +126,7 @@ def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> l
 
 def sample_curves(
     model: TokenisedModel, documents: Documents, settings: EstimatorSettings, counts: Sequence[int]
-) -> list[dict[str, object]]:
+) -> list[dict[str, str | float | None]]:
     """Estimate with increasing numbers of segmentations; ``one-best`` is the first point.
 
     An estimator is missing at numbers of samples that are too small for it. All points are over the same documents.
@@ -148,7 +148,7 @@ def sample_curves(
 
 def temperature_curve(
     model: TokenisedModel, documents: Documents, settings: EstimatorSettings, inverse_temperatures: Sequence[float]
-) -> list[dict[str, object]]:
+) -> list[dict[str, str | float | None]]:
     """Compute perplexity by inverse temperature b of Q, in percent of n-best (Cao & Rimell 2021, figure 1).
 
     Returns:
@@ -169,7 +169,7 @@ def temperature_curve(
 
 def _points(
     model: TokenisedModel, documents: Documents, runs: dict[str, EstimatorRun]
-) -> tuple[list[dict[str, object]], Evaluation]:
+) -> tuple[list[dict[str, str | float | None]], Evaluation]:
     """Build records of T* and of the runs in their order; also return their evaluation.
 
     ``log_p`` is the sum over documents, nats, with ``standard_error``; ``log_lower`` is certainly at most the truth;
@@ -177,7 +177,7 @@ def _points(
     """
     evaluation = evaluate_runs(model, documents, runs)
     words = float(evaluation.words.sum())
-    points: list[dict[str, object]] = []
+    points: list[dict[str, str | float | None]] = []
     for label in (ONE_BEST, *runs):
         total, settings = evaluation.total(label), evaluation.runs[label].settings
         points.append(

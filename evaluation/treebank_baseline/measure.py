@@ -50,12 +50,8 @@ class TextScores:
 
     def counts(self) -> dict[str, int | dict[str, int]]:
         """Return numbers of sentences: input, impossible for each side, common, and possible only by ``<unk>``."""
-        return {
-            "given": self.sentences,
-            "impossible": dict(self.impossible),
-            "common": self.common,
-            "lacking": self.lacking,
-        }
+        counts: dict[str, int | dict[str, int]] = {"given": self.sentences, "impossible": dict(self.impossible)}
+        return {**counts, "common": self.common, "lacking": self.lacking}
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,8 @@ class SamplesRecord(_SamplesHead):
     model: ModelOfSamples
     device: NotRequired[str]
     versions: NotRequired[dict[str, str]]
+    license: NotRequired[str]
+    language: NotRequired[str]
     counts: Counts
     shards: list[SampleShardEntry]
     digest: str

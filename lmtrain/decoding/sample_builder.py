@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -90,15 +91,8 @@ def make_samples(
     digest = reference_digest(named)
     source = _loaded(named, digest, device)
     decoding = decoding.within(source.alphabet.longest)
-    drawing = _ShardSampler(
-        model=named,
-        digest=digest,
-        device=device,
-        decoding=decoding,
-        partial=place_of(path),
-        seed=seed,
-        shard_size=shard_size,
-    )
+    writer = partial(_ShardSampler, model=named, digest=digest, device=device, decoding=decoding)
+    drawing = writer(partial=place_of(path), seed=seed, shard_size=shard_size)
     record = _call_record(drawing, source, n)
     if record["device"] != "cpu" and workers > 1:
         raise InputError(f"several workers cannot share the {record['device']} device; leave --workers out")
@@ -209,13 +203,13 @@ class _ShardSampler:
         return self.partial / ".work" / f"{shard.name}.json"
 
 
-def _finish(entries: Entries, record: dict[str, object], path: Path) -> None:
+def _finish(entries: Entries, record: Mapping[str, object], path: Path) -> None:
     """Write the record and the card, and move the folder to its place."""
     digest = digest_json([[entry["file"], entry["sha256"]] for entry in entries])
     counts = {name: sum(entry[name] for entry in entries) for name in _COUNTS}
     growing, full = place_of(path), {**record, "counts": counts, "shards": entries, "digest": digest}
     write_json(growing / "record.json", full)
-    write_text(growing / "README.md", samples_card(path.name, full, SPLIT))
+    write_text(growing / "README.md", samples_card(path.name, growing, SPLIT))
     settle(growing, path, {entry["file"] for entry in entries})
 
 

@@ -35,7 +35,7 @@ def train_ngram(
     model: NgramSettings,
     train_split: CodedSentences,
     dev_split: CodedSentences,
-    request: dict[str, object],
+    request: Mapping[str, object],
     out: Path,
     monitor: Monitor | None = None,
     shared: PreTrainedTokenizerFast | None = None,
