@@ -212,8 +212,8 @@ def _parameters(
     """
     assert isinstance(trained.model, OwnSettings)
     settings = trained.model.settings
-    sizes = ((key, settings.get(key)) for key in names)
-    before = {key: size for key, size in sizes if type(size) is int and size > 0}
+    values = ((key, settings.get(key)) for key in names)
+    before = {key: size for key, size in values if type(size) is int and size > 0}
     if not before:
         return "no-parameter"
     after = {key: larger(value) for key, value in before.items()}

@@ -73,11 +73,9 @@ class Infilling:
 
     def as_record(self) -> dict[str, object]:
         """Return plain values for JSON; keys of the model are absent without it."""
-        absent = () if self.model_samples is not None else ("model_words", "model_log_prob", "model_samples")
-        return asdict(
-            self,
-            dict_factory=lambda items: {k: v for k, v in items if k not in absent and (k, v) != ("count", None)},
-        )
+        of_model = ("model_words", "model_log_prob", "model_samples") if self.model_samples is None else ()
+        absent = ("count", *of_model)
+        return asdict(self, dict_factory=lambda items: {k: v for k, v in items if v is not None or k not in absent})
 
 
 def infill(
