@@ -52,7 +52,7 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class Filling:
+class ScoredFilling:
     """A sentence without gaps; its probabilities are given the known words, in nats, None if they are zero."""
 
     sentence: str
@@ -67,8 +67,8 @@ class Infilling:
 
     log_prob: float  #: of the known words, nats
     gaps: list[Gap]
-    fillings: list[Filling]  #: the most probable first
-    model_samples: list[Filling] | None  #: None: there is no model
+    fillings: list[ScoredFilling]  #: the most probable first
+    model_samples: list[ScoredFilling] | None  #: None: there is no model
     samples: list[str]
 
     def as_record(self) -> dict[str, object]:
@@ -111,8 +111,8 @@ def infill(
     filler = None if model is None else _filler(model, pattern)
     samples = truth.sample(pattern, number, np.random.default_rng(seed))
     fillings, notes = _fillings(truth, pattern, top, sampled=number > 0)
-    log_prob, drawn = float(truth.log_probs([pattern])[0]), [" ".join(words) for words in samples]
-    infilling = Infilling(log_prob, _gaps(truth, pattern), fillings, None, drawn)
+    log_prob, texts = float(truth.log_probs([pattern])[0]), [" ".join(words) for words in samples]
+    infilling = Infilling(log_prob, _gaps(truth, pattern), fillings, None, texts)
     if filler is not None:
         infilling = _with_model(infilling, filler, truth, pattern, number, np.random.default_rng(seed))
     scores, tables = [*_scores(infilling)], _tables(infilling)
@@ -172,7 +172,7 @@ def _with_model(
     total = truth.log_probs([pattern])[0]
     exact = truth.pcfg.exact.string_log_probs([s.split() for s, _ in counted]) - total if counted else []
     samples = [
-        Filling(s, n, float(p) if np.isfinite(p) else None, log_prob(s))
+        ScoredFilling(s, n, float(p) if np.isfinite(p) else None, log_prob(s))
         for (s, n), p in zip(counted, exact, strict=True)
     ]
     fillings = [replace(each, model_log_prob=log_prob(each.sentence)) for each in infilling.fillings]
@@ -202,7 +202,7 @@ def _gaps(truth: AnyOrder, pattern: Pattern) -> list[Gap]:
     return gaps
 
 
-def _fillings(truth: AnyOrder, pattern: Pattern, top: int, *, sampled: bool) -> tuple[list[Filling], list[str]]:
+def _fillings(truth: AnyOrder, pattern: Pattern, top: int, *, sampled: bool) -> tuple[list[ScoredFilling], list[str]]:
     """Return the most probable fillings; if too many to rank, samples replace them, with a warning.
 
     Raises:
@@ -214,7 +214,7 @@ def _fillings(truth: AnyOrder, pattern: Pattern, top: int, *, sampled: bool) -> 
         if error.code != "too-large" or not sampled:
             raise
         return [], [f"No fillings are ranked: {error.reason}"]
-    return [Filling(" ".join(each.words), None, each.log_prob) for each in best], []
+    return [ScoredFilling(" ".join(each.words), None, each.log_prob) for each in best], []
 
 
 def _tables(infilling: Infilling) -> list[ReportTable]:
@@ -245,7 +245,7 @@ def _tables(infilling: Infilling) -> list[ReportTable]:
     return [table for table in tables if table.rows]
 
 
-def _row(filling: Filling, has_model: bool) -> TableRow:
+def _row(filling: ScoredFilling, has_model: bool) -> TableRow:
     """Return a sentence, its probabilities, and how often it was sampled."""
     logs = [filling.log_prob, *([filling.model_log_prob] if has_model else ())]
     cells = [number_cell(0.0 if log is None else math.exp(log), ".4f") for log in logs]
