@@ -16,7 +16,7 @@ from truesource.grammar.support.parquet import Kind, read_table, read_table_reco
 
 _WHAT, _REMEDY = "this table of scores", "score the model again"
 T = TypeVar("T")
-Column = np.ndarray | Sequence[str | float | None]
+Column = np.ndarray | Sequence[str | float | None]  #: of a table: a value for each row
 
 
 def token_columns(
