@@ -12,7 +12,7 @@ from truesource.evaluation.core.differences import is_sampled_from, notes_on
 from truesource.evaluation.core.exact_bound import bound_records, unbounded
 from truesource.evaluation.core.given import as_setting, require_truth
 from truesource.evaluation.core.score import Score
-from truesource.evaluation.core.sentence_records import sentence_records
+from truesource.evaluation.core.sentence_records import SentenceRecord, sentence_records
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import require_tokens, require_whole
 from truesource.evaluation.core.windows import window_bounds
@@ -34,8 +34,7 @@ MEANINGS = {
     "masked": "pseudo-perplexity: per word, given all other words",
     "any_order": "per word in any order, given the number of words",
 }
-SentenceScores = Sequence[dict[str, Any]]  #: of `sentence_records`
-Scoring = Callable[..., list[dict[str, Any]] | None]  #: `sentence_records`, or a part of it; None: parts are missing
+Scoring = Callable[..., list[SentenceRecord] | None]  #: `sentence_records`, or a part of it; None: parts are missing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +94,9 @@ def bound(
     Raises:
         InputError: the truth of the text is unknown, or lacks the requested scores.
     """
-    how: dict[str, Any] = {"split": split, "sentences": sentences, "longest": longest, "lengths": lengths}
-    setting = as_setting(text, oracle, frame=frame, seed=seed, **how)
+    setting = as_setting(
+        text, oracle, frame=frame, seed=seed, split=split, sentences=sentences, longest=longest, lengths=lengths
+    )
     require_truth(setting)
     request = BoundRequest(
         causal=causal, masked=masked, any_order=any_order, lines=lines, definitions=definitions, vocabulary=vocabulary
@@ -109,7 +109,7 @@ def bound(
 class Bounds:
     """Exact scores of sentences, and their bounds."""
 
-    sentences: SentenceScores  #: records of `sentence_records`; empty while parts of other jobs are missing
+    sentences: Sequence[SentenceRecord]  #: records of `sentence_records`; empty while parts of other jobs are missing
     scores: Sequence[Score]
     notes: Sequence[str]  #: sentences on the scope of the numbers
     complete: bool = True  #: False while parts of other jobs are missing
@@ -130,15 +130,18 @@ def exact_bounds(setting: Setting, request: BoundRequest, score: Scoring = sente
     truth, transform = setting.known, setting.transform
     setting, reading = read_unknown(setting)
     request, notes = _possible(request, setting)
-    condition: dict[str, Any] = {"lengths": setting.lengths, "excluded": setting.excluded, "transform": transform}
-    how: dict[str, Any] = {"causal": request.causal, "masked": request.masked, "any_order": request.any_order}
-    records = score(truth, setting.sentences, **how, variant=request.definitions, **condition)
+    lengths, excluded = setting.lengths, setting.excluded
+    how = {"causal": request.causal, "masked": request.masked, "any_order": request.any_order}
+    of_text = partial(score, truth, setting.sentences, lengths=lengths, excluded=excluded, transform=transform)
+    records = of_text(**how, variant=request.definitions)
     if records is None:
         return Bounds(sentences=(), scores=(), notes=(), complete=False)
     scores = bound_records(
         truth,
         records,
-        **condition,
+        lengths=lengths,
+        excluded=excluded,
+        transform=transform,
         seed=setting.seed,
         frame=str(setting.frame),
         vocabulary=request.vocabulary,

@@ -77,7 +77,7 @@ def evaluate(
     """
     evaluator = evaluator_named(name)
     if not evaluator.declared:
-        inputs = {"split": split, "lengths": lengths, "sentences": sentences, "frame": frame}
+        inputs: dict[str, object] = {"split": split, "lengths": lengths, "sentences": sentences, "frame": frame}
         return _call(evaluator, (model, text, oracle), inputs, settings, seed)
     if split is None:
         split = "eval"
@@ -105,8 +105,8 @@ def evaluate(
 def _call(
     evaluator: Evaluator,
     measured: tuple[Any, Any, Truth | str | Path | bool],
-    inputs: dict[str, Any],
-    arguments: dict[str, Any],
+    inputs: dict[str, object],
+    arguments: dict[str, object],
     seed: int,
 ) -> Result:
     """Call an evaluator that takes other inputs than a model and a text.
@@ -181,7 +181,7 @@ def measure(evaluator: Evaluator, model: Any, setting: Setting, settings: Settin
     record = record_of(output)
     title = output.title or f"{record['model']} ({record['objective']})"
     tables: Callable[..., list[ReportTable]] = evaluator.function("tables") or (
-        lambda *_: [measures_table(evaluator, {record["model"]: record}, title)]
+        lambda *_: [measures_table(evaluator, {f"{record['model']}": record}, title)]
     )
     first, *others = tables(record, title)
     return Result(

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from typing_extensions import override
@@ -377,7 +377,7 @@ class ParseScores(ResultRecords):
         """
         return keyed(self._summary(), parser=self.parser)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """Return one row of counts a sentence."""
         return [row._asdict() for row in self.brackets.by_sentence]
 

@@ -111,21 +111,22 @@ The words come from a grammar, not from people; the model knows nothing else and
 
 def _loading(record: dict[str, Any]) -> str:
     """Return the lines of code that read the folder."""
-    travels = code_travels(record)
-    if "code_digest" not in record["model"]:
-        return _with_transformers(record, travels)
-    with_code = _with_code(record)
+    travels, model = code_travels(record), record["model"]
+    with_transformers = _with_transformers(record["objective"] == "causal", travels)
+    if "code_digest" not in model:
+        return with_transformers
+    with_code = _with_code(model["architecture"], model["code_digest"], record.get("code_stays"))
     if not travels:
         return with_code
-    return f"""{_with_transformers(record, travels)}
+    return f"""{with_transformers}
 
 # with truesource, which runs code only where you name it:
 {with_code}"""
 
 
-def _with_transformers(record: dict[str, Any], travels: bool) -> str:
+def _with_transformers(causal: bool, travels: bool) -> str:
     """Return the lines by which `transformers` reads the folder; ``travels``: the code of the network lies in it."""
-    auto = "AutoModelForCausalLM" if record["objective"] == "causal" else "AutoModelForMaskedLM"
+    auto = "AutoModelForCausalLM" if causal else "AutoModelForMaskedLM"
     code = ", trust_remote_code=True" if travels else ""
     return f"""from transformers import {auto}, AutoTokenizer
 
@@ -133,10 +134,8 @@ model = {auto}.from_pretrained("path/to/this/folder"{code})
 tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder"{code})"""
 
 
-def _with_code(record: dict[str, Any]) -> str:
+def _with_code(name: str, digest: str, stays: str | None) -> str:
     """Return the lines by which truesource reads a folder of a custom architecture, with its code named."""
-    model, stays = record["model"], record.get("code_stays")
-    name, digest = model["architecture"], model["code_digest"]
     why = "" if stays is None else f"# the code is not in this folder: its file {one_line(stays)}\n"
     return f"""{why}# needs the code {one_line(name)}, whose file has the SHA-256 {digest}
 from truesource.lmtrain.models import load_model

@@ -103,7 +103,7 @@ class ModelConfig(BaseModel, metaclass=_ExplainedClass):
 
     @model_validator(mode="before")
     @classmethod
-    def _leave_out_settings_of_others(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def _leave_out_settings_of_others(cls, values: dict[str, object]) -> dict[str, object]:
         """Drop the settings of other architectures, which a record holds at their defaults."""
         others = {key for key in values if key in RECORDED and key not in cls.model_fields}
         for key in others:
@@ -128,7 +128,7 @@ class ModelConfig(BaseModel, metaclass=_ExplainedClass):
         return self
 
     @model_serializer(mode="wrap")
-    def _record(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _record(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
         return {**RECORDED, **handler(self)}
 
     def __repr__(self) -> str:

@@ -212,7 +212,8 @@ def _parameters(
     """
     assert isinstance(trained.model, OwnSettings)
     settings = trained.model.settings
-    before = {key: settings[key] for key in names if type(settings.get(key)) is int and settings[key] > 0}
+    values = ((key, settings.get(key)) for key in names)
+    before = {key: size for key, size in values if type(size) is int and size > 0}
     if not before:
         return "no-parameter"
     after = {key: larger(value) for key, value in before.items()}

@@ -12,7 +12,8 @@ import re
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from truesource.grammar.support.atomic_files import write_text
 from truesource.lmtrain import architectures
@@ -72,7 +73,7 @@ def why_code_stays(model: PreTrainedModel) -> dict[str, str]:
     return {} if reason is None else {"code_stays": reason}
 
 
-def _write_own(folder: Path, model: OwnNetwork) -> dict[str, Any]:
+def _write_own(folder: Path, model: OwnNetwork) -> dict[str, ModuleType]:
     """Write the custom file and the file that joins it to ours; return the modules of ours that it needs, by name."""
     copy, ours = model.code_copy, sys.modules[HubNetwork.__module__]
     base = CausalHubNetwork if model.config.objective == "causal" else MaskedHubNetwork

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 #: shape of the networks, which the ``presets`` of each architecture change
-_SHAPES: dict[str, dict[str, Any]] = {
+_SHAPES: dict[str, dict[str, float]] = {
     "tiny": {"layers": 2, "dim": 128, "dropout": 0.0},
     "paper": {"layers": 8, "dim": 256, "min_count": 5},
 }
 #: causal models of the demo start from weights of dim ** -0.5
-_INITIAL: dict[tuple[str, Objective], dict[str, Any]] = {("tiny", "causal"): {"init_std": 0.088}}
+_INITIAL: dict[tuple[str, Objective], dict[str, float]] = {("tiny", "causal"): {"init_std": 0.088}}
 _PAPER = TrainConfig(
     epochs=1.0,
     batch_sentences=512,

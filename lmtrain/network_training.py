@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -26,7 +26,13 @@ from truesource.lmtrain.training_run import TrainingRun
 
 
 def train_network(
-    run: TrainingRun, request: dict[str, Any], record: dict[str, Any], out: Path, *, force: bool, resume: bool
+    run: TrainingRun,
+    request: Mapping[str, object],
+    record: Mapping[str, object],
+    out: Path,
+    *,
+    force: bool,
+    resume: bool,
 ) -> None:
     """Train, or continue a training, until the folder is finished.
 
@@ -63,7 +69,7 @@ def _go(run: TrainingRun, out: Path, checkpoint: Path | None) -> None:
             ) from error
 
 
-def _prepare(out: Path, request: dict[str, Any], *, force: bool, resume: bool) -> Path | None:
+def _prepare(out: Path, request: Mapping[str, object], *, force: bool, resume: bool) -> Path | None:
     """Make or keep the partial folder; return the checkpoint to resume from, if any."""
     partial = place_of(out)
     record = partial / REQUEST
@@ -114,7 +120,7 @@ def _interrupt_flag() -> Iterator[threading.Event]:
         raise KeyboardInterrupt(*came[:1])
 
 
-def _finish(run: TrainingRun, request: dict[str, Any], out: Path) -> None:
+def _finish(run: TrainingRun, request: Mapping[str, object], out: Path) -> None:
     """Write the finished folder, then drop the partial one."""
     partial = place_of(out)
     last = run.watch.rows[-1]

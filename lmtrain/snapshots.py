@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from truesource.generator.abilities import offers, require
 from truesource.generator.foreign_code import code_errors, file_of
@@ -62,8 +63,18 @@ def schedule(config: TrainConfig, n_steps: int) -> frozenset[int]:
     return frozenset({0, n_steps} | {step for step in between if step < n_steps})
 
 
+@dataclass(frozen=True)
+class Progress:
+    """The part of a training that a model has behind it."""
+
+    name: str  #: of the model
+    step: int
+    epoch: float  #: passes over the train split
+    tokens: int  #: that it was trained on
+
+
 def write_snapshot(
-    folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, progress: dict[str, Any]
+    folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, progress: Progress
 ) -> None:
     """Write a snapshot below ``folder``, completely or not at all.
 
@@ -71,15 +82,14 @@ def write_snapshot(
         folder: of the run.
         model: its present state.
         tokenizer: that goes with it.
-        progress: ``name`` of the model, ``step``, ``epoch`` and ``tokens``; kept in ``training.json``.
+        progress: kept in ``training.json``.
     """
     from truesource.lmtrain.saving import save_model  # torch
 
-    step = progress["step"]
-    with atomic_path(folder / FOLDER / f"step-{step:06d}") as target:
+    with atomic_path(folder / FOLDER / f"step-{progress.step:06d}") as target:
         save_model(target, model, tokenizer)
-        record = {**progress, "name": f"{progress['name']}@{step}", "files": file_digests(target)}
-        write_json(target / FILE, record)
+        named = replace(progress, name=f"{progress.name}@{progress.step}")
+        write_json(target / FILE, {**asdict(named), "files": file_digests(target)})
 
 
 def snapshots(folder: str | Path) -> list[tuple[int, Path]]:

@@ -167,7 +167,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         self._path = folder / "metrics.jsonl"
         self._snapshots = snapshots.schedule(run.training, run.batches.n_steps)
         self._note = ""
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[dict[str, object]] = []
         self._times: list[TimesRow] = []  #: of the rows
         self.stopped_early = False
 
@@ -251,7 +251,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
 
     def _keep(self, step: int) -> None:
         epoch, tokens = self._run.batches.progress(step)
-        progress = {"name": self._run.config.label, "step": step, "epoch": round(epoch, 4), "tokens": tokens}
+        progress = snapshots.Progress(self._run.config.label, step, round(epoch, 4), tokens)
         snapshots.write_snapshot(self._folder, self._run.model, self._run.tokenizer, progress)
 
     def _record(self, state: TrainerState, loss: float | None, rate: float | None) -> float | None:

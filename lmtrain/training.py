@@ -18,6 +18,7 @@ import shutil
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
@@ -100,9 +101,9 @@ def train(
     with process_group(), ExitStack() as held:
         from_main_process(lambda: _claim(out, held, force=force))
         train_split, dev_split = splits_of(corpus)
-        how: dict[str, Any] = {"seed": seed, "tokenizer": tokenizer, "weights": weights}
-        how |= {"expected_digest": None if expected is None else expected.digest, "splits": (train_split, dev_split)}
-        request = TrainingRequest.of(corpus, model, training, **how).as_record()
+        ask = partial(TrainingRequest.of, corpus, model, training, seed=seed, tokenizer=tokenizer, weights=weights)
+        digest = None if expected is None else expected.digest
+        request = ask(expected_digest=digest, splits=(train_split, dev_split)).as_record()
         record = {**request, **_condition(corpus), **_about(corpus, license)}  # a partial run need not hold these
         if isinstance(model, NgramSettings):
             if training is not None:
@@ -133,7 +134,7 @@ def _requested(
     Raises:
         InputError: there is no such architecture, preset or setting.
     """
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     if isinstance(model, str):
         try:
             chosen = of_preset(start, model)

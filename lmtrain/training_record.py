@@ -51,7 +51,7 @@ class TrainingRecord(BaseModel):
     step: Count | None = None  #: of a snapshot
     steps: Count | None = None  #: of a finished model, like those below
     planned_steps: Count | None = None
-    training: dict[str, Any] | None = None
+    training: dict[str, object] | None = None
     corpus_lengths: str | None = None
     corpus_digest: str | None = None
     license: str | None = None  #: of the model, for its card
@@ -237,8 +237,8 @@ def remove_used_up(out: Path) -> None:
     """Remove the partial folder of a finished model, which a kill has left; for the holder of the model's lock."""
     partial = place_of(out)
     try:
-        request = read_record(partial / REQUEST, dict[str, Any], remedy="start again")
-        finished = read_record(out / FILE, dict[str, Any], remedy="train it again")
+        request = read_record(partial / REQUEST, dict[str, object], remedy="start again")
+        finished = read_record(out / FILE, dict[str, object], remedy="train it again")
     except InputError:  # one of the two is missing, or damaged
         return
     if all(finished.get(key) == value for key, value in request.items()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from truesource.generator.columns import CodedSentences
 from truesource.grammar.support.errors import InputError
@@ -85,7 +85,7 @@ class TrainingRequest:
             weights_digest=None if weights is None else weights_digest(Path(weights)),
         )
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, object]:
         """Return the request as ``training.json`` has it, without missing digests."""
         digests = ("tokenizer_digest", "expected_digest", "weights_digest")
         return {

@@ -201,8 +201,8 @@ class TrainingRun:
             meter(f"train {self.config.label}", self.batches.n_steps) as bar,
             network_threads(self.model),
         ):
-            options: dict[str, Any] = {"use_cache": False} if self.architecture.objective == "causal" else {}
-            self.trainer.loss = partial(predict.loss, **options)
+            causal = self.architecture.objective == "causal"
+            self.trainer.loss = partial(predict.loss, use_cache=False) if causal else predict.loss
             self.trainer.losses = LossSum() if checkpoint is None else read_losses(checkpoint, rank())
             self.watch = Watch(self, folder, bar, interrupted)
             self.trainer.add_callback(self.watch)
@@ -218,7 +218,7 @@ def _check_precision(training: TrainConfig) -> None:
         raise InputError(f"{torch.cuda.get_device_name()} has no bf16 arithmetic; set training.precision to fp32")
 
 
-def _optimizer(model: PreTrainedModel) -> dict[str, Any]:
+def _optimizer(model: PreTrainedModel) -> dict[str, str]:
     """Return the optimiser: AdamW, but not the fused one for complex weights."""
     return {"optim": "adamw_torch"} if any(parameter.is_complex() for parameter in model.parameters()) else {}
 

@@ -52,7 +52,7 @@ def measure(model: LanguageModel, setting: Setting, settings: BeliefSettings) ->
     require_order(setting.transform, "evaluate beliefs")
     text = BeliefText(model, setting, settings)
     scores: list[Score] = []
-    pictures: dict[str, Any] = {}
+    pictures: dict[str, dict[str, object]] = {}
     for reading in read_beliefs(text):
         target = reading.target
         scores += _read(setting, model, reading, text)
@@ -100,12 +100,12 @@ def _written(setting: Setting, model: LanguageModel, target: str, patched: Patch
     shared = {"unit": "nats/token", "ci": ci_part(patched.pairs, setting.seed, "pair")}
     for name in PATCHED:
         value: Interval = getattr(patched, "other" if name == "own" else name)
-        signed: dict[str, Any] = {"target": target, "layer": patched.layer, "vectors": name, "pairs": patched.pairs}
+        signed = {"target": target, "layer": patched.layer, "vectors": name, "pairs": patched.pairs}
         score = setting.score(model, "patched_kl", value.value, value.low, value.high, **signed, **shared)
         yield score.at(target=target, vectors=name, layer=patched.layer)
 
 
-def _picture(reading: BeliefReading) -> dict[str, Any]:
+def _picture(reading: BeliefReading) -> dict[str, object]:
     test, best = reading.parts.test, reading.best
     plane = picture(reading.beliefs.values[test], best.read[test])
     rounded = {name: np.round(getattr(plane, name), 4).tolist() for name in ("truth", "read", "colour")}
@@ -183,9 +183,9 @@ def tables(record: Record, title: str) -> list[ReportTable]:
     return [table for pair in pairs for table in pair if table is not None]
 
 
-def section(run: MeasuredRun) -> dict[str, Any] | None:
+def section(run: MeasuredRun) -> dict[str, object] | None:
     """Return tables and figures for the template; None if nothing was measured."""
-    records = run.of_models("beliefs", dict[str, Any])
+    records = run.of_models("beliefs")
     if not records:
         return None
     models = [

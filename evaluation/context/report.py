@@ -101,13 +101,13 @@ def tables(record: Record, title: str) -> list[ReportTable]:
     return [context_table({record["model"]: record}, title), lines_table(record, record["model"])]
 
 
-def section(run: MeasuredRun) -> dict[str, Any] | None:
+def section(run: MeasuredRun) -> dict[str, object] | None:
     """Return tables and figures for the template; None if nothing was measured."""
     content = section_of_measures(CONTEXT, run)
     if content is None:
         return None
-    records = run.of_models("context", dict[str, Any])
-    learned = {name: r for name, r in run.of_models("dynamics", dict[str, Any]).items() if name in records}
+    records = run.of_models("context")
+    learned = {name: r for name, r in run.of_models("dynamics").items() if name in records}
     return {
         **content,
         "table": context_table(records),
@@ -142,8 +142,8 @@ def training_figure(records: Mapping[str, Record], learned: Mapping[str, Record]
             if seen != ALL:
                 value = _drawn(line["above_truth"]["value"])
                 axes.axhline(value, color=QUIET, linewidth=1.0, linestyle=(0, (1, 2)))
-                place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 8.5}
-                axes.annotate(seen_label(seen), (1.01, value), **place)
+                at = ("axes fraction", "data")
+                axes.annotate(seen_label(seen), (1.01, value), xycoords=at, va="center", fontsize=8.5)
         axes.set_yscale("log")
         plain_log_axis(axes.yaxis, round_ticks(*axes.get_ylim()))
         step_axis(axes, np.expm1(np.array([last])))

@@ -136,14 +136,14 @@ def tables(record: Record, title: str) -> list[ReportTable]:
     return [*of_events, *([] if estimators is None else [estimators])]
 
 
-def section(run: MeasuredRun) -> dict[str, Any] | None:
+def section(run: MeasuredRun) -> dict[str, object] | None:
     """Return tables and figures for the template; None if nothing was measured."""
     content = section_of_measures(CONTROL, run)
     if content is None:
         return None
     return {
         **content,
-        "tables": {name: tables(record, "") for name, record in run.of_models("control", dict[str, Any]).items()},
+        "tables": {name: tables(record, "") for name, record in run.of_models("control").items()},
     }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score, keyed, no_interval_entry
 from truesource.evaluation.core.setting import Setting, oracle_for
 from truesource.evaluation.core.signature import dependence_part, digest_sentences, frame_parts, signature, unit_part
-from truesource.evaluation.core.token_table import token_columns
+from truesource.evaluation.core.token_table import Column, token_columns
 from truesource.evaluation.core.transformed import require_whole, transform_parts
 from truesource.evaluation.core.vocabulary import CoarsenedModel, adapts, compared_part
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, perplexities, perplexity_interval
@@ -183,7 +183,7 @@ class Comparison(ResultRecords):
         counts = [Score(name, value, signature({**self.parts, **unit_part(name)})) for name, value in counted.items()]
         return keyed(scores + counts, model=self.model, objective=self.objective)
 
-    def token_columns(self) -> dict[str, Any]:
+    def token_columns(self) -> dict[str, Column]:
         """Return a row for each position of both sides, see `truesource.evaluation.core.token_table.token_columns`."""
         paired = self.paired
         at = {"sentence": paired.sentence, "position": paired.position, "impossible": paired.excluded}
@@ -210,9 +210,9 @@ class Comparison(ResultRecords):
             "impossible_oracle": len(paired.impossible_oracle),
         }
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, str | float | None]:
         """Return the comparison as one row, for the report; interval ends are ``<name>_low`` and ``<name>_high``."""
-        record: dict[str, Any] = {"model": self.model, "objective": self.objective}
+        record: dict[str, str | float | None] = {"model": self.model, "objective": self.objective}
         values = dict(self.measures)
         if self.bound_unconditioned is not None:
             values["bound_unconditioned"] = self.bound_unconditioned

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import condition_part
 from truesource.evaluation.core.score import Score
-from truesource.evaluation.core.sentence_records import GIVEN_LENGTH
+from truesource.evaluation.core.sentence_records import GIVEN_LENGTH, SentenceRecord
 from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.core.transformed import of_sentences, require_whole, transform_parts
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
@@ -29,7 +28,7 @@ from truesource.grammar.truth import Truth
 
 def bound_records(
     truth: Truth,
-    records: Sequence[dict[str, Any]],
+    records: Sequence[SentenceRecord],
     *,
     lengths: LengthRange | None,
     seed: int = DEFAULT_SEED,
@@ -105,11 +104,11 @@ def unbounded(bound: Score) -> Score:
     return replace(bound, name=bound.name.replace("bound", "perplexity"))
 
 
-def _causal_row(record: Mapping[str, Any], transform: Transform | None) -> FloatArray:
+def _causal_row(record: SentenceRecord, transform: Transform | None) -> FloatArray:
     """Return ln P of the words of a sentence and of its end, (n+1,) nats; in equal parts if only their sum is known."""
     if of_sentences(transform, "causal"):
         size = len(record["tokens"]) + 1
-        return np.full(size, record["logprob"] / size)
+        return np.full(size, record["logprob"]) / size
     return -np.array([*record["surprisal"], record["stop_surprisal"]])
 
 

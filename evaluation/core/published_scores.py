@@ -108,7 +108,7 @@ def read_words(path: str | Path) -> frozenset[str]:
     content = read_bytes(path, limit=LIMIT, line_limit=None)
     if content.lstrip()[:1] in (b"{", b"["):
         remedy = "expecting a JSON object whose keys are words, a JSON list of words, or a word a line"
-        model: Any = dict[str, Any] | list[str]
+        model: Any = dict[str, object] | list[str]
         words = frozenset(decode_record(content, model, what="this vocabulary", remedy=remedy, path=path))
     else:
         try:

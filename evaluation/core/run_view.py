@@ -132,7 +132,7 @@ class MeasuredRun(Protocol):
             InputError: the record is damaged.
         """
 
-    def of_models(self, folder: str, model: type[Any]) -> dict[str, Mapping[str, Any]]:
+    def of_models(self, folder: str, model: type[Any] = dict[str, object]) -> dict[str, Mapping[str, Any]]:
         """Read the records ``folder/<model>.json``, by model.
 
         Raises:

@@ -110,7 +110,7 @@ class Score(_Keyed):
         Raises:
             KeyError: it has no such entry.
         """
-        return self.as_record()[key]  # type: ignore[no-any-return]
+        return self.as_record()[key]
 
     def without_interval(self, code: str) -> Score:
         """Return the same value without an interval, with the reason in the signature.
@@ -121,9 +121,9 @@ class Score(_Keyed):
         signature = re.sub(r"(^|\|)ci:[^|]+", rf"\1ci:none/{code}", self.signature)
         return replace(self, signature=signature, low=None, high=None)
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, Key]:
         """Return plain values for JSON: the keys, the score, and more."""
-        record = {"name": self.name, "value": self.value, "low": self.low, "high": self.high}
+        record: dict[str, Key] = {"name": self.name, "value": self.value, "low": self.low, "high": self.high}
         why = {} if self.no_interval is None else {"no_interval": self.no_interval}
         signed = {"signature": self.signature} if self.signature else {}
         return {**self.keys, **record, **signed, **why, **self.more}
@@ -153,7 +153,7 @@ class NoScore(_Keyed):
     keys: Mapping[str, Key] = field(default_factory=dict, hash=False)
     more: Mapping[str, Key] = field(default_factory=dict, hash=False)
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, Key]:
         """Return plain values for JSON: the record of a score with the value None."""
         record = {"name": self.name, "value": None, "low": self.low, "high": self.high}
         return {**self.keys, **record, "signature": self.signature, **self.more}

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
-from truesource.evaluation.core.sentence_records import GIVEN_LENGTH, DeviceCharts, sentence_records, token_columns
+from truesource.evaluation.core.sentence_records import (
+    GIVEN_LENGTH,
+    DeviceCharts,
+    GivenLength,
+    SentenceRecord,
+    sentence_records,
+    token_columns,
+)
 from truesource.evaluation.core.signature import digest_sentences
 from truesource.generator.language_model import END
 from truesource.generator.plan import Transform
@@ -43,9 +49,9 @@ class _Part:
 class _Scoring:
     """Settings of the scores of all parts, and of their files."""
 
-    records: Callable[[Sequence[Sequence[str]]], list[dict[str, Any]]]  #: of some sentences
+    records: Callable[[Sequence[Sequence[str]]], list[SentenceRecord]]  #: of some sentences
     causal: str | None  #: column of causal scores, of tokens or of whole sentences
-    given_length: tuple[str, ...]  #: columns of the other scores
+    given_length: tuple[GivenLength, ...]  #: columns of the other scores
 
     def write(self, part: _Part) -> int:
         """Score a part and write it; return the number of sentences."""
@@ -74,7 +80,7 @@ def score_in_parts(
     transform: Transform | None = None,
     device: str | None = None,
     charts: Callable[[PCFG], DeviceCharts] | None = None,
-) -> list[dict[str, Any]] | None:
+) -> list[SentenceRecord] | None:
     """Write ``part-00000.parquet`` and so on into ``folder``, one row a token; existing parts are kept.
 
     Columns: sentence, position (n is the end of a sentence of n tokens), token, and the requested scores of surprisal,
@@ -140,7 +146,7 @@ def _score(
     share: Share,
     workers: Workers | None,
     part_size: int,
-) -> list[dict[str, Any]] | None:
+) -> list[SentenceRecord] | None:
     """Write the missing parts of a job; return all records, or None while parts of other jobs are missing."""
     starts = range(0, len(sentences), part_size)
     paths = [folder / f"part-{k:05d}.parquet" for k in range(len(starts))]
@@ -178,14 +184,14 @@ def _unwritable(folder: Path, error: OSError) -> InputError:
     )
 
 
-def _claim(folder: Path, plan: dict[str, Any]) -> None:
+def _claim(folder: Path, plan: Mapping[str, object]) -> None:
     try:
         _prepare(folder, plan)
     except OSError as error:
         raise _unwritable(folder, error) from error
 
 
-def _prepare(folder: Path, plan: dict[str, Any]) -> None:
+def _prepare(folder: Path, plan: Mapping[str, object]) -> None:
     record = folder / "record.json"
     remove_leftovers(record)
     others = folder.exists() and (not folder.is_dir() or any(not p.name.startswith(".") for p in folder.iterdir()))
@@ -200,23 +206,23 @@ def _prepare(folder: Path, plan: dict[str, Any]) -> None:
 
 
 def _write(
-    path: Path, records: Sequence[dict[str, Any]], first: int, causal: str | None, others: Sequence[str]
+    path: Path, records: Sequence[SentenceRecord], first: int, causal: str | None, others: Sequence[str]
 ) -> None:
     """Write a row for each token; ``causal`` names the column of causal scores, ``others`` the other scores."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     numbers = [*([] if causal is None else [causal]), *others]
-    columns: dict[str, Any] = token_columns(records, first, of=numbers)
-    columns |= {name: pa.array(columns[name], pa.float64()) for name in numbers}
-    columns["token"] = pa.array(columns["token"], pa.string()).dictionary_encode()
+    columns = token_columns(records, first, of=numbers)
+    arrays = {name: pa.array(columns[name], pa.float64()) for name in numbers}
+    arrays["token"] = pa.array(columns["token"], pa.string()).dictionary_encode()
     with atomic_path(path) as temporary:
-        pq.write_table(pa.table(columns), temporary, compression="zstd")
+        pq.write_table(pa.table(columns | arrays), temporary, compression="zstd")
 
 
 def _read(
-    path: Path, sentences: Sequence[Sequence[str]], causal: str | None, others: Sequence[str]
-) -> list[dict[str, Any]]:
+    path: Path, sentences: Sequence[Sequence[str]], causal: str | None, others: Sequence[GivenLength]
+) -> list[SentenceRecord]:
     """Return the records of the sentences of a part."""
     columns: dict[str, Kind] = {"position": "int", "token": "text"}
     numbers = [*([] if causal is None else [causal]), *others]
@@ -232,7 +238,7 @@ def _read(
     start = 0
     for sentence in sentences:
         stop = start + len(sentence) + 1
-        record: dict[str, Any] = {"tokens": list(sentence), "possible": True}
+        record: SentenceRecord = {"tokens": list(sentence), "possible": True}
         if causal is not None:
             row = surprisal[start:stop] if causal == "surprisal" else surprisal[stop - 1 : stop]
             record["possible"] = None not in row
@@ -240,8 +246,8 @@ def _read(
             if causal == "surprisal":
                 record["surprisal"], record["stop_surprisal"] = row[:-1], row[-1]
         for name, values in of_words.items():
-            record[name] = values[start : stop - 1]
-            record["possible"] = record["possible"] and None not in record[name]
+            record[name] = row = values[start : stop - 1]
+            record["possible"] = record["possible"] and None not in row
         records.append(record)
         start = stop
     return records

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Literal, NotRequired, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
+from typing_extensions import TypedDict
 
 from truesource.evaluation.core.any_order import PatternCharts
 from truesource.evaluation.core.exclusion import Exclusion
@@ -28,9 +29,23 @@ from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import Truth
 
+GivenLength = Literal["masked_logprob", "any_order_logprob"]
 MOST_PROBABILITIES = 5_000_000  #: of full distributions in records, which are for small inputs
 #: name in records of the scores of each token, by objective, where the number of words is given
-GIVEN_LENGTH: dict[Objective, str] = {"masked": "masked_logprob", "any-order": "any_order_logprob"}
+GIVEN_LENGTH: dict[Objective, GivenLength] = {"masked": "masked_logprob", "any-order": "any_order_logprob"}
+
+
+class SentenceRecord(TypedDict):
+    """Exact scores of a sentence in nats, see `sentence_records`; infinite values are None."""
+
+    tokens: list[str]
+    possible: bool
+    logprob: NotRequired[float | None]
+    surprisal: NotRequired[list[float | None]]
+    stop_surprisal: NotRequired[float | None]
+    masked_logprob: NotRequired[list[float | None]]
+    any_order_logprob: NotRequired[list[float | None]]
+    next: NotRequired[list[dict[str, dict[str, float] | float] | None]]
 
 
 class DeviceCharts(PatternCharts, Protocol):
@@ -57,7 +72,7 @@ def sentence_records(
     variant: Variant = "default",
     transform: Transform | None = None,
     charts: Callable[[PCFG], DeviceCharts] | None = None,
-) -> list[dict[str, Any]]:
+) -> list[SentenceRecord]:
     """Return one record a sentence: ``tokens``, ``possible`` and, in nats, the requested scores.
 
     Causal scores are ``logprob`` (negative), ``surprisal`` per token (positive) and ``stop_surprisal``, masked scores
@@ -86,7 +101,7 @@ def sentence_records(
         _check_excluding(distributions, variant)
     if distributions:
         require_tokens(transform, "causal", "a distribution over the next word")
-    records: list[dict[str, Any]] = [{"tokens": list(s), "possible": True} for s in sentences]
+    records: list[SentenceRecord] = [{"tokens": list(s), "possible": True} for s in sentences]
     text = sentences
     if transform is not None:
         sentences = [transform.undo(sentence) for sentence in sentences]
@@ -122,7 +137,7 @@ def sentence_records(
     return records
 
 
-def _add_given_length(records: list[dict[str, Any]], rows: Sequence[FloatArray], key: str) -> None:
+def _add_given_length(records: list[SentenceRecord], rows: Sequence[FloatArray], key: GivenLength) -> None:
     """Add scores that are given the length of sentences, and whether the sentences are possible."""
     for record, row in zip(records, rows, strict=True):
         record["possible"] = record["possible"] and bool(np.isfinite(row).all())
@@ -130,7 +145,7 @@ def _add_given_length(records: list[dict[str, Any]], rows: Sequence[FloatArray],
 
 
 def token_columns(
-    records: Sequence[Mapping[str, Any]], first: int = 0, of: Sequence[str] | None = None
+    records: Sequence[SentenceRecord], first: int = 0, of: Sequence[str] | None = None
 ) -> dict[str, list[Any]]:
     """Return a row for each token and each end of a sentence, as columns of one length.
 
@@ -145,7 +160,7 @@ def token_columns(
         in nats; None if the grammar cannot make the sentence, or the number is undefined.
     """
     if of is None:
-        head = records[0] if records else {}
+        head = {*records[0]} if records else set()
         causal = "surprisal" if "surprisal" in head else "sentence_surprisal" if "logprob" in head else None
         of = [name for name in (causal, *GIVEN_LENGTH.values()) if name is not None and name in {causal, *head}]
     return {
@@ -156,12 +171,13 @@ def token_columns(
     }
 
 
-def _of_tokens(record: Mapping[str, Any], name: str) -> list[float | None]:
+def _of_tokens(record: SentenceRecord, name: str) -> list[float | None]:
     """Return a number of each token of a sentence, and of its end, nats."""
     if name == "surprisal":
         return [*record["surprisal"], record["stop_surprisal"]]
-    if name in GIVEN_LENGTH.values():
-        return [*record[name], None]
+    for given_length in GIVEN_LENGTH.values():
+        if name == given_length:
+            return [*record[given_length], None]
     return [*(None for _ in record["tokens"]), None if record["logprob"] is None else -record["logprob"]]
 
 
@@ -181,7 +197,7 @@ def _check_excluding(distributions: bool, variant: Variant) -> None:
 
 def _next(
     truth: Truth, sentences: Sequence[Sequence[str]], lengths: LengthRange | None, dtype: DTypeLike
-) -> list[list[dict[str, Any] | None]]:
+) -> list[list[dict[str, dict[str, float] | float] | None]]:
     """Return full next-token distributions as plain values."""
     size = len(truth.vocabulary) * sum(len(s) + 1 for s in sentences)
     if size > MOST_PROBABILITIES:
@@ -189,13 +205,14 @@ def _next(
             f"full distributions of these sentences are {size:,} probabilities, more than {MOST_PROBABILITIES:,};"
             " ask for fewer sentences, or reduce them in Python with grammar.inference.distributions"
         )
-    entries: list[list[dict[str, Any] | None]] = [[None] * (len(s) + 1) for s in sentences]
+    entries: list[list[dict[str, dict[str, float] | float] | None]] = [[None] * (len(s) + 1) for s in sentences]
 
     def keep(block: Distributions) -> None:
         for row, members, possible in zip(block.probability, block.members, block.possible, strict=True):
             if possible:
                 *probabilities, stop = row.tolist()
-                entry = {"words": dict(zip(truth.vocabulary, probabilities, strict=True)), "stop": stop}
+                of_words = dict(zip(truth.vocabulary, probabilities, strict=True))
+                entry: dict[str, dict[str, float] | float] = {"words": of_words, "stop": stop}
                 for i in members:
                     entries[i][block.position] = entry
 

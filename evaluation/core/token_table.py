@@ -16,6 +16,7 @@ from truesource.grammar.support.parquet import Kind, read_table, read_table_reco
 
 _WHAT, _REMEDY = "this table of scores", "score the model again"
 T = TypeVar("T")
+Column = np.ndarray | Sequence[str | float | None]  #: of a table: a value for each row
 
 
 def token_columns(
@@ -24,7 +25,7 @@ def token_columns(
     truth: TokenScores | None = None,
     *,
     other: str = "truth",
-) -> dict[str, Any]:
+) -> dict[str, Column]:
     """Return a row for each position that a model scored, as columns of one length.
 
     They are ``sentence`` (number in the input, from 0), ``position`` (after the last token, the end of the
@@ -39,7 +40,7 @@ def token_columns(
         other: name of its columns, if it is another reference than the truth.
     """
     places = list(zip(scores.sentence.tolist(), scores.position.tolist(), strict=True))
-    columns: dict[str, Any] = {
+    columns: dict[str, Column] = {
         "sentence": scores.sentence,
         "position": scores.position,
         "token": [sentences[s][p] if p < len(sentences[s]) else END for s, p in places],
@@ -63,22 +64,23 @@ def word_columns(tokens: Mapping[str, Any]) -> dict[str, list[Any]]:
         tokens: as `token_columns` gives them. Sums with an undefined term are None.
     """
     summed = [name for name in tokens if name.endswith(("log_prob", "surprisal"))]
-    rows: dict[tuple[int, int], dict[str, Any]] = {}
+    texts: dict[tuple[int, int], list[str]] = {}
+    sums: dict[tuple[int, int], dict[str, float | None]] = {}
     for values in zip(*tokens.values(), strict=True):
         token = dict(zip(tokens, values, strict=True))
         if token["word"] is None:
             continue
-        row = rows.setdefault(
-            (int(token["sentence"]), token["word"]), {"text": "", "tokens": 0, **dict.fromkeys(summed, 0.0)}
-        )
-        row["text"] += token["token"]
-        row["tokens"] += 1
-        for name in summed:
-            row[name] = None if row[name] is None or token[name] is None else row[name] + float(token[name])
+        place = (int(token["sentence"]), token["word"])
+        texts.setdefault(place, []).append(token["token"])
+        row = sums.setdefault(place, dict.fromkeys(summed, 0.0))
+        for name, total in row.items():
+            row[name] = None if total is None or token[name] is None else total + float(token[name])
     return {
-        "sentence": [sentence for sentence, _ in rows],
-        "word": [word for _, word in rows],
-        **{name: [row[name] for row in rows.values()] for name in ("text", "tokens", *summed)},
+        "sentence": [sentence for sentence, _ in texts],
+        "word": [word for _, word in texts],
+        "text": ["".join(tokens_of_word) for tokens_of_word in texts.values()],
+        "tokens": [*map(len, texts.values())],
+        **{name: [row[name] for row in sums.values()] for name in summed},
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from truesource.evaluation.core.evaluator import EvaluatorOutput
 from truesource.evaluation.core.run_view import MeasuredRun
@@ -88,12 +87,12 @@ def tables(record: Record, title: str) -> list[ReportTable]:
     return [measures, steps_table(record, record["model"])] if samplers_of(record) else [measures]
 
 
-def section(run: MeasuredRun) -> dict[str, Any] | None:
+def section(run: MeasuredRun) -> dict[str, object] | None:
     """Return tables and figures for the template; None if nothing was measured."""
     content = section_of_measures(DIFFUSION, run)
     if content is None:
         return None
-    records = run.of_models("diffusion", dict[str, Any])
+    records = run.of_models("diffusion")
     return {
         **content,
         "steps": {name: steps_table(record, "") for name, record in records.items() if samplers_of(record)},

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ def _mapping(content: bytes, path: Path) -> dict[str, str]:
     what, remedy = "the mapping of classes", "expecting a mapping from tags to classes, both texts in quotes"
     value: Any
     if path.suffix == ".json":
-        value = decode_record(content, dict[str, Any], what=what, remedy=remedy, path=path, unique=True)
+        value = decode_record(content, dict[str, object], what=what, remedy=remedy, path=path, unique=True)
     else:
         value = read_yaml(path, what=what, remedy=remedy)
     if not isinstance(value, dict):
@@ -338,7 +339,7 @@ def next_words(
     setting: Setting,
     *,
     top: int = TOP,
-) -> list[dict[str, Any]]:
+) -> list[dict[str, str | int | float]]:
     """List the most likely words of truth and model at every position, in descending order.
 
     The truth uses the vocabulary of the model. A model without full distributions has no rows.
@@ -360,19 +361,20 @@ def next_words(
     oracle = setting.full_oracle(model)
     events = events_of(model, oracle)
     names = np.array([*events.words, UNKNOWN, *([SENTENCE_END] if events.causal else [])], dtype=object)
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, str | int | float]] = []
     for block, of_model in _blocks(model, oracle, setting.sentences, events):
         possible_rows = np.flatnonzero(block.whole)
         classes = _classes(oracle, events, block)
-        sides: dict[str, Any] = {"truth": block.log_prob} | ({} if of_model is None else {"model": of_model})
+        sides = {"truth": block.log_prob} | ({} if of_model is None else {"model": of_model})
         for side, table in sides.items():
             for row in possible_rows.tolist():
                 for rank, column in enumerate(_most(table[row], top), start=1):
-                    likely = {"side": side, "rank": rank, "word": names[column], "log_prob": float(table[row, column])}
+                    word, log_prob = names[column], float(table[row, column])
+                    likely: dict[str, str | int | float] = {"side": side, "rank": rank, "word": word}
                     for sentence in block.members[row]:
-                        place = {"sentence": sentence, "position": block.position, "class": classes[row]}
-                        rows.append({**place, **likely})
-    return sorted(rows, key=lambda row: (row["sentence"], row["position"], row["side"] != "truth", row["rank"]))
+                        at = {"sentence": sentence, "position": block.position}
+                        rows.append({**at, "class": classes[row], **likely, "log_prob": log_prob})
+    return sorted(rows, key=itemgetter("sentence", "position"))  # of one place they are in order already
 
 
 def _blocks(
@@ -413,7 +415,7 @@ def _classes(oracle: Oracle, events: Events, block: TruthBlock) -> list[str]:
     return [names[at] if word else "" for at, word in zip(best.tolist(), is_word.tolist(), strict=True)]
 
 
-def write_next_words(path: str | Path, rows: Sequence[dict[str, Any]]) -> None:
+def write_next_words(path: str | Path, rows: Sequence[Mapping[str, object]]) -> None:
     """Write rows of `next_words` as Parquet, with full precision."""
     import pyarrow as pa
     import pyarrow.parquet as pq

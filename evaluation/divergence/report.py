@@ -242,7 +242,7 @@ class DivergenceRecord(TypedDict):
     records: list[ScoreRecord]
 
 
-def section(run: MeasuredRun) -> dict[str, Any] | None:
+def section(run: MeasuredRun) -> dict[str, object] | None:
     """Return tables and figures for the template; None if no full distributions were compared."""
     models = run.of_models("divergence", DivergenceRecord)
     if not models:

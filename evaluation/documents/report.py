@@ -163,12 +163,12 @@ def tables(record: Record, title: str) -> list[ReportTable]:
     return [*measures, *(groups_table(record, by, record["model"]) for by in HEADINGS if groups_of(record, by))]
 
 
-def section(run: MeasuredRun) -> dict[str, Any] | None:
+def section(run: MeasuredRun) -> dict[str, object] | None:
     """Return tables and figures for the template; None if nothing was measured."""
     content = section_of_measures(DOCUMENTS, run)
     if content is None:
         return None
-    records = run.of_models("documents", dict[str, Any])
+    records = run.of_models("documents")
     return {**content, "groups": {name: tables(record, "")[1:] for name, record in records.items()}}
 
 

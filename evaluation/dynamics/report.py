@@ -466,7 +466,7 @@ class DynamicsRecord(TypedDict):
     only: NotRequired[list[str]]
 
 
-def section(run: MeasuredRun) -> list[dict[str, Any]]:
+def section(run: MeasuredRun) -> list[dict[str, object]]:
     """Return findings, figures and tables of each model; empty if no snapshots were measured."""
     return [
         {

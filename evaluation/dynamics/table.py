@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import comb
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from typing_extensions import override
 
 from truesource.evaluation.core.oracle import UNKNOWN
-from truesource.evaluation.core.score import NoScore, Score
+from truesource.evaluation.core.score import Key, NoScore, Score
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.core.windows import window_name
 from truesource.evaluation.divergence.blocks import END
@@ -149,7 +149,7 @@ class Line:
     high: float | None
     passed: Milestone  #: the step from which the model stays better
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, object]:
         """Return plain values for JSON."""
         passed = [self.passed.step, self.passed.low, self.passed.high]
         return {"words": self.words, "value": self.log_ratio, "low": self.low, "high": self.high, "passed": passed}
@@ -233,7 +233,7 @@ class Dynamics(ResultRecords):
             return NoScore(name, signed, reached.low, reached.high, keys)
         return Score(name, reached.step, signed, reached.low, reached.high, keys)
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, object]:
         """Return the curves as plain lists, for figures and reports."""
         return {
             "model": self.model,
@@ -251,9 +251,9 @@ class Dynamics(ResultRecords):
             "lines": [line.as_record() for line in self.lines],
         }
 
-    def _head(self, by: By, g: int) -> dict[str, Any]:
+    def _head(self, by: By, g: int) -> dict[str, Key]:
         curves = self.curves[by]
-        place = {"by": by, "group": curves.names[g], "tokens": float(curves.tokens[g])}
+        place: dict[str, Key] = {"by": by, "group": curves.names[g], "tokens": float(curves.tokens[g])}
         return {"model": self.model, "objective": self.objective, **place}
 
     def _signed(self, by: By, g: int) -> dict[str, object]:
@@ -269,7 +269,7 @@ def _known(x: float) -> float | None:
     return None if np.isnan(x) else float(x)
 
 
-def _plain(group_curves: LearningCurves) -> dict[str, Any]:
+def _plain(group_curves: LearningCurves) -> dict[str, object]:
     def column(values: Sequence[Mapping[str, Score]], end: str) -> list[list[float | None]]:
         return [[getattr(row.get(name), end, None) for name in group_curves.names] for row in values]
 

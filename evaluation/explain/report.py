@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from truesource.evaluation.core.windows import window_name
 from truesource.evaluation.explain.where import memory_sentence, places_table
@@ -236,15 +236,15 @@ def lever_figure(record: Record, salt: str) -> str | None:
         return to_svg(canvas, salt, f"What each lever changes for {record['model']}")
 
 
-def section(run: MeasuredRun) -> dict[str, Any] | None:
+def section(run: MeasuredRun) -> dict[str, object] | None:
     """Return what the template shows; None if nothing was explained."""
-    records = run.of_models("explain", dict[str, Any])
+    records = run.of_models("explain")
     if not records:
         return None
     return {**content(records), "opening": [sentence(record) for record in records.values() if record["levers"]]}
 
 
-def content(records: dict[str, Record]) -> dict[str, Any]:
+def content(records: dict[str, Record]) -> dict[str, object]:
     """Return what the template shows of each model."""
     return {
         "models": [

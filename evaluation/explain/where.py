@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from truesource.evaluation.core.score import Key
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence import By
 from truesource.evaluation.divergence.compare import compare_distributions
@@ -27,7 +27,7 @@ TITLES: dict[By, str] = {
 }
 
 
-def places_of(model: LanguageModel, setting: Setting) -> list[dict[str, Any]]:
+def places_of(model: LanguageModel, setting: Setting) -> list[dict[str, object]]:
     """Return the divergence of a model attributed to groups of contexts and words, one record a group.
 
     The parts of each kind of group sum to the divergence. The list is empty for a masked model, a model without full
@@ -53,7 +53,7 @@ def places_of(model: LanguageModel, setting: Setting) -> list[dict[str, Any]]:
     return records
 
 
-def memory_of(model: LanguageModel, setting: Setting, trained: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+def memory_of(model: LanguageModel, setting: Setting, trained: Sequence[Sequence[str]]) -> list[dict[str, Key]]:
     """Return memorisation records, one a number; empty if nothing can be compared."""
     try:
         memorised = memory(model, setting, trained, sentences=MEMBERS)

@@ -99,12 +99,12 @@ def tables(record: Record, title: str) -> list[ReportTable]:
     return [measures_table(MEMORY, {record["model"]: record}, title), groups_table(record, record["model"])]
 
 
-def section(run: MeasuredRun) -> dict[str, Any] | None:
+def section(run: MeasuredRun) -> dict[str, object] | None:
     """Return tables and figures for the template; None if nothing was measured."""
     content = section_of_measures(MEMORY, run)
     if content is None:
         return None
-    records = run.of_models("memory", dict[str, Any])
+    records = run.of_models("memory")
     return {**content, "groups": {name: groups_table(record, "") for name, record in records.items()}}
 
 

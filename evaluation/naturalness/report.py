@@ -93,11 +93,11 @@ class NaturalnessRecord(TypedDict):
 
     reference: str
     sentences: dict[str, Count]
-    figure: dict[str, Any]  #: what is drawn
+    figure: dict[str, object]  #: what is drawn
     records: list[ScoreRecord]
 
 
-def section(run: MeasuredRun) -> dict[str, Any] | None:
+def section(run: MeasuredRun) -> dict[str, object] | None:
     """Return the table and figure for the template; None if the corpus was not compared with trees."""
     comparison = run.record("naturalness/naturalness.json", NaturalnessRecord)
     if comparison is None:
@@ -132,7 +132,7 @@ def _range(record: Mapping[str, Any]) -> str:
     return f"{record['value']:.1%}" + ("" if low is None or high is None else f" ({low:.1%} to {high:.1%} by halves)")
 
 
-def drawn_of(found: Naturalness) -> dict[str, Any]:
+def drawn_of(found: Naturalness) -> dict[str, object]:
     """Return the content of the figure of a comparison: JSON values, by source, the reference first."""
     seen = np.flatnonzero(sum(found.lengths.values()))
     first, last = int(seen[0]), int(seen[-1]) + 1
@@ -156,7 +156,7 @@ def drawn_of(found: Naturalness) -> dict[str, Any]:
     }
 
 
-def _law(found: Naturalness, name: str) -> dict[str, Any]:
+def _law(found: Naturalness, name: str) -> dict[str, list[list[float]] | float]:
     """Return the fitted law of a source: its curve, and its parameters."""
     fit, released = found.fits[name]
     ranks = np.unique(np.geomspace(1, fit.law.types, 200).round())
@@ -186,7 +186,7 @@ def _colour(shown: Drawn, name: str) -> str:
     return QUIET if name == shown["reference"] else COLOURS[(names.index(name) - 1) % len(COLOURS)]
 
 
-def _others(shown: Drawn) -> dict[str, Any]:
+def _others(shown: Drawn) -> dict[str, Drawn]:
     return {name: source for name, source in shown["sources"].items() if name != shown["reference"]}
 
 

@@ -116,7 +116,7 @@ def pairs_of(pcfg: PCFG, settings: PairSettings, *, lengths: LengthRange | None,
     return GeneratedPairs(selected, [])
 
 
-def examples(pairs: Sequence[Pair]) -> list[dict[str, Any]]:
+def examples(pairs: Sequence[Pair]) -> list[dict[str, object]]:
     """Return the first pair of each phenomenon, with two possible sentences if there is one, and the numbers of pairs.
 
     Args:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.special import expit
@@ -92,7 +92,7 @@ class PairEvaluation(ResultRecords):
         head = {"model": self.model, "objective": self.objective}
         return [score.at(**head, **of) for of, score in self.scores()]
 
-    def points(self) -> list[dict[str, Any]]:
+    def points(self) -> list[dict[str, str | float | None]]:
         """Return log odds of every pair that counts, nats, sides as in the pairs; null where infinite or unknown."""
         return [
             {"phenomenon": pair.phenomenon, "truth": _finite(x), "model": _finite(y)}

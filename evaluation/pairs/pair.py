@@ -99,7 +99,7 @@ class Pair:
         sides = [side for side, value in (("a", self.log_p_a), ("b", self.log_p_b)) if value is None]
         return "both" if len(sides) == 2 else sides[0] if sides else None
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, object]:
         """Return plain values for JSON, in the manner of BLiMP (Warstadt et al. 2020): good is ``a``, bad is ``b``."""
         return {
             "sentence_good": " ".join(self.a),
@@ -147,7 +147,7 @@ def read_pairs(path: str | Path, words: Collection[str], lengths: LengthRange | 
     """
     path = Path(path)
     vocabulary = frozenset(words)
-    lines = read_records(path, dict[str, Any], remedy=f"a pair is {_LINE}")
+    lines = read_records(path, dict[str, object], remedy=f"a pair is {_LINE}")
     pairs = [_read(record, number, path, vocabulary, lengths) for number, record in lines]
     if not pairs:
         raise InputError(f"the file holds no pairs; a line is {_LINE}", path)
@@ -221,7 +221,7 @@ def _read(record: dict[str, Any], number: int, path: Path, known: frozenset[str]
 
 
 def _sentence(
-    record: dict[str, Any], key: str, path: Path, number: int, known: frozenset[str], lengths: LengthRange | None
+    record: Mapping[str, object], key: str, path: Path, number: int, known: frozenset[str], lengths: LengthRange | None
 ) -> Words:
     text = record.get(key)
     if not isinstance(text, str) or not text.split():
@@ -270,7 +270,7 @@ class TaskFiles:
         write_text(path, f"{function_line(self.name)}{yaml_text(settings)}")
 
 
-def task_settings(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def task_settings(metadata: Mapping[str, Any]) -> dict[str, object]:
     """Return the settings that all tasks have in common: a choice between two strings, by their probability.
 
     Args:

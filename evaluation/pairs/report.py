@@ -326,7 +326,7 @@ class PairsOfModel(TypedDict):
     records: list[ScoreRecord]
 
 
-def section(run: MeasuredRun) -> dict[str, Any] | None:
+def section(run: MeasuredRun) -> dict[str, object] | None:
     """Return tables and figures for the template; None if no pairs were made."""
     summary = run.record("pairs/summary.json", PairsSummary)
     if summary is None:

@@ -366,7 +366,7 @@ class PpluRecord(TypedDict):
     records: list[ScoreRecord]
 
 
-def section(run: MeasuredRun) -> dict[str, Any] | None:
+def section(run: MeasuredRun) -> dict[str, object] | None:
     """Return tables and figures for the template; None if no model was measured."""
     models = run.of_models("pplu", PpluRecord)
     if not models:

@@ -375,13 +375,13 @@ class ProbingRecord(TypedDict):
 
     model: str
     objective: str
-    missing: dict[str, Any]  #: targets that cannot be measured, with code and reason
+    missing: dict[str, object]  #: targets that cannot be measured, with code and reason
     records: list[Any]
 
 
-def section(run: MeasuredRun) -> dict[str, Any] | None:
+def section(run: MeasuredRun) -> dict[str, object] | None:
     """Return tables and figures for the template; None if no network was probed."""
-    tasks: list[dict[str, Any]] = []
+    tasks: list[dict[str, object]] = []
     missing: dict[str, list[str]] = {}
     for model, record in run.of_models("probing", ProbingRecord).items():
         for target, records in by_target(record).items():

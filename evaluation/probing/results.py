@@ -61,7 +61,7 @@ class Probing(ResultRecords):
         """Layer of the finished model whose probe is best on the dev part."""
         return best_layer(self.final)
 
-    def scores(self) -> Iterator[tuple[dict[str, Any], Score]]:
+    def scores(self) -> Iterator[tuple[dict[str, int | None], Score]]:
         """Yield every value as a `Score`, with its step and layer."""
         for result in self.layers:
             parts = {**self.parts, "step": "last" if result.step is None else result.step, "layer": result.layer}

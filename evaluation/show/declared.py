@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Record = Mapping[str, Any]
 
 
-def record_of(result: EvaluatorOutput, name: str = "") -> dict[str, Any]:
+def record_of(result: EvaluatorOutput, name: str = "") -> dict[str, object]:
     """Return the record of a result in a run.
 
     Args:
@@ -29,7 +29,7 @@ def record_of(result: EvaluatorOutput, name: str = "") -> dict[str, Any]:
     return under_name(record, head["model"], name) if name else record
 
 
-def measured(evaluator: Evaluator, model: Any, setting: Setting, name: str) -> dict[str, Any]:
+def measured(evaluator: Evaluator, model: Any, setting: Setting, name: str) -> dict[str, object]:
     """Return the record of a loaded model, under another name, by an evaluator with its default settings."""
     return record_of(evaluator.measure(model, setting, evaluator.settings()), name)
 
@@ -83,9 +83,9 @@ def section_of(evaluator: Evaluator, run: MeasuredRun) -> Any:
     return section_of_measures(evaluator, run) if section is None else section(run)
 
 
-def section_of_measures(evaluator: Evaluator, run: MeasuredRun) -> dict[str, Any] | None:
+def section_of_measures(evaluator: Evaluator, run: MeasuredRun) -> dict[str, object] | None:
     """Return the content of the template of measures, a table and figures; None if nothing was measured."""
-    records = run.of_models(evaluator.name, dict[str, Any])
+    records = run.of_models(evaluator.name)
     if not records:
         return None
     signed = {name: next((r.get("signature") for r in record["records"]), None) for name, record in records.items()}
@@ -112,7 +112,7 @@ def figures_of(evaluator: Evaluator, records: Mapping[str, Record]) -> dict[str,
     return {name: svg for name, svg in figures.items() if svg is not None}
 
 
-def under_name(record: Any, own: str, name: str) -> Any:
+def under_name(record: Any, own: object, name: str) -> Any:
     """Return the record with ``name`` for a model wherever its ``own`` name is under the key ``model``.
 
     A loaded model has its own name; a run uses the name in the configuration.

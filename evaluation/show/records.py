@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
 from typing import Any, NotRequired
 
-from pydantic import with_config
+from pydantic import BaseModel, with_config
 from typing_extensions import TypedDict
 
 from truesource.generator.objectives import Objective
@@ -113,9 +113,10 @@ class TreebankRecord(TypedDict):
     truth: _TreebankTruth | None
 
 
-@with_config(STRICT)
-class LoadedRecord(TypedDict):
+class LoadedRecord(BaseModel):
     """``loaded/<model>.json``: properties of a loaded model."""
+
+    model_config = STRICT
 
     reference: str
     name: str
@@ -148,7 +149,7 @@ class ConfigRecord(TypedDict):
 
     name: NotRequired[str | None]
     title: NotRequired[str | None]
-    evaluation: NotRequired[dict[str, Any]]
+    evaluation: NotRequired[dict[str, object]]
 
 
 @with_config(STRICT)
@@ -190,7 +191,7 @@ class StageRecord(_StageTimes):
     inputs: str
     output: str
     files: dict[InnerPath, Count]
-    depends: dict[str, Any]  #: of which ``inputs`` is the digest
+    depends: dict[str, object]  #: of which ``inputs`` is the digest
 
 
 @with_config(STRICT)

@@ -107,7 +107,7 @@ def columns_of(tables: Sequence[ReportTable]) -> dict[str, list[Any]]:
     return {**columns, _SIGNATURE: [signature for _, signature in rows]}
 
 
-def _parts(cell: Cell | str | None) -> dict[str, Any]:
+def _parts(cell: Cell | str | None) -> dict[str, str | float | None]:
     """Return the values of a cell for the columns of a file, by the suffix of their names, which is empty for text."""
     if cell is None:
         return {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.against_sample import against_sample
@@ -100,8 +99,10 @@ def compare(
     return parts
 
 
-def record_of(parts: Mapping[str, Tendencies], samples: Sequence[ModelSample], truth: TrueText) -> dict[str, Any]:
-    """Return all but the curves, for JSON."""
+def record_of(
+    parts: Mapping[str, Tendencies], samples: Sequence[ModelSample], truth: TrueText, notes: Sequence[str] = ()
+) -> dict[str, object]:
+    """Return all but the curves, for JSON, with further notes."""
     first = next(iter(parts.values()))
     return {
         "against": first.against,
@@ -120,7 +121,7 @@ def record_of(parts: Mapping[str, Tendencies], samples: Sequence[ModelSample], t
         ],
         "tokens": first.tokens,
         "draws_needed": first.draws_needed,
-        "notes": list(first.notes),
+        "notes": [*first.notes, *notes],
         "records": [
             {"scheme": scheme, **record} for scheme, tendencies in parts.items() for record in tendencies.records()
         ],

@@ -30,7 +30,7 @@ OTHER = "beside"  #: key of the curves of the text or truth that samples are com
 Drawn = Mapping[str, Any]  #: see `drawn_of`
 
 
-def drawn_of(found: Tendencies) -> dict[str, Any]:
+def drawn_of(found: Tendencies) -> dict[str, object]:
     """Return the content of the figure of a comparison: JSON values.
 
     ``samples`` has an entry for each sample, and another entry is for the text or truth that they are compared with:
@@ -47,7 +47,7 @@ def drawn_of(found: Tendencies) -> dict[str, Any]:
     }
 
 
-def _truth(found: Tendencies) -> dict[str, Any]:
+def _truth(found: Tendencies) -> dict[str, object]:
     truth = found.truth
     assert truth is not None
     floor = {kind: np.flatnonzero(np.isfinite(truth.floor[kind][0])) for kind in ("reference", "reference_law")}
@@ -63,7 +63,7 @@ def _truth(found: Tendencies) -> dict[str, Any]:
     }
 
 
-def _text(name: str, base: SampleCurves) -> dict[str, Any]:
+def _text(name: str, base: SampleCurves) -> dict[str, object]:
     means = base.types.means()
     rank = np.unique(np.geomspace(1, len(base.by_rank), 300).round().astype(np.int64))
     there = np.flatnonzero(np.isfinite(means))
@@ -77,7 +77,7 @@ def _text(name: str, base: SampleCurves) -> dict[str, Any]:
     }
 
 
-def _sample(found: Tendencies, name: str, base: SampleCurves | None) -> dict[str, Any]:
+def _sample(found: Tendencies, name: str, base: SampleCurves | None) -> dict[str, object]:
     curves = found.curves[name]
     at = np.flatnonzero(curves.types.sentences >= LEAST)
     every = np.arange(1, len(curves.lengths))
@@ -99,7 +99,7 @@ def _curve(x: Any, y: Any) -> list[list[float]]:
     return [np.asarray(side).tolist() for side in (x, y)]
 
 
-def _box(values: FloatArray, weight: Any) -> dict[str, Any]:
+def _box(values: FloatArray, weight: Any) -> dict[str, list[float] | float]:
     """Return the quantiles `QUANTILES` of a share, smallest values that so much does not exceed, and its mean."""
     weight = weight / weight.sum()
     at = np.searchsorted(np.cumsum(weight), np.array(QUANTILES) - 1e-12)
@@ -128,7 +128,7 @@ def _values(rows: Sequence[LengthDistances], field: str) -> list[list[float]]:
     return [[length for length, _ in there], [value for _, value in there]]
 
 
-def _chance_of(found: Tendencies, name: str) -> dict[str, Any] | None:
+def _chance_of(found: Tendencies, name: str) -> dict[str, list[float] | float | None] | None:
     """Return the draws of chance as a histogram, and the sample's own total variation."""
     null, finding = found.curves[name].null.get("unigram_tv"), found.findings[name].get("unigram_tv")
     if null is None:

@@ -102,15 +102,15 @@ class TendenciesRecord(TypedDict):
     against: Literal["truth", "sample"]
     words: Count
     collapsed: Any
-    samples: list[dict[str, Any]]
+    samples: list[dict[str, object]]
     tokens: NotRequired[Count]  #: in how many different words are counted
     draws_needed: NotRequired[Count | None]  #: of each test, for stars to be possible
     notes: list[str]
-    figures: dict[str, Any]  #: by scheme, what is drawn
+    figures: dict[str, object]  #: by scheme, what is drawn
     records: list[ScoreRecord]
 
 
-def section(run: MeasuredRun) -> dict[str, Any] | None:
+def section(run: MeasuredRun) -> dict[str, object] | None:
     """Return tables, figures and words for the template; None if no text was sampled."""
     record_of_run = run.record("tendencies/tendencies.json", TendenciesRecord)
     if record_of_run is None:
@@ -138,7 +138,7 @@ def section(run: MeasuredRun) -> dict[str, Any] | None:
     }
 
 
-def _table(scheme: str, rows: Mapping[str, Findings], samples: Sequence[Record], other: str) -> dict[str, Any]:
+def _table(scheme: str, rows: Mapping[str, Findings], samples: Sequence[Record], other: str) -> dict[str, object]:
     """Return the table and reading of one decoding scheme."""
     models = [name for name in rows if name not in (ORACLE, "reference")]
     readings = {name: _reading(rows[name], other, rows) for name in models}

@@ -68,11 +68,11 @@ class Measurement(ResultRecords):
         parts = (self.measured, self.tables, self.sets)
         return [score for part in parts if part is not None for score in part.as_scores()]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """Return a row for each document and estimator; of several texts, also the name of the text."""
         return (self.measured if self.sets is None else self.sets).rows()
 
-    def word_rows(self) -> list[dict[str, Any]]:
+    def word_rows(self) -> list[dict[str, object]]:
         """Return a row for each word with its surprisals; empty if they were not requested."""
         return [] if self.tables is None or self.tables.words is None else self.tables.words.rows()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -95,7 +94,7 @@ def equal_cost(
     reference: tuple[FloatArray, str],
     *,
     repeats: int = 10,
-) -> list[dict[str, Any]]:
+) -> list[dict[str, str | float | None]]:
     """Measure error, spread and cost of estimators, each at its setting and with several seeds.
 
     Documents whose reference is not finite are excluded, as are documents that some run excludes. Rank estimators by
@@ -138,7 +137,7 @@ def equal_cost(
 
 def _cost_point(
     model: str, run: EstimatorRun, error: FloatArray, totals: Sequence[Total], reference: str
-) -> dict[str, Any]:
+) -> dict[str, str | float | None]:
     """Build a record from errors of repeats by document, (R, N) nats, and totals of the repeats."""
     with np.errstate(over="ignore"):
         ratio = float(np.exp(error).mean())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -29,7 +29,7 @@ class MarginalGaps:
     pieces: FloatArray  #: (N,) ``|T*|``
     scores: Mapping[str, Score]  #: see `marginal_gaps`
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, str | float]]:
         """Return a row for each document: set, gap, entropy, pieces, and gap and entropy per piece."""
         rows = zip(self.sets, self.gap.tolist(), self.entropy.tolist(), self.pieces.tolist(), strict=True)
         return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from truesource.evaluation.core.score import Key, keyed
 from truesource.grammar.support.errors import InputError
@@ -101,7 +101,7 @@ class Measured(ResultRecords):
         score = Score(name, shortfall.nats, self.evaluation.signed(shortfall.run, below=shortfall.below, unit="nats"))
         return score.at(below=shortfall.below)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """Return a row for each document and run: the estimate, and the entropy of segmentations, nats."""
         rows = self.evaluation.rows()
         if self.gaps is not None:

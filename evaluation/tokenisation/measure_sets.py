@@ -177,7 +177,7 @@ def make_tables(
 
 def compare_costs(
     model: TokenisedModel, documents: Documents, settings: EstimatorSettings, n: int
-) -> list[dict[str, Any]]:
+) -> list[dict[str, str | float | None]]:
     """Compare every estimator at several budgets with exact or best estimates, on the first n documents."""
     from truesource.evaluation.tokenisation.equal_cost import BUDGETS, cost_ladder, equal_cost, reference_log_p
 
@@ -238,7 +238,7 @@ class MeasuredSets(ResultRecords):
             every += keyed(self.pooled_grid.as_scores(), table="sets-grid", set=POOLED)
         return every
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """Return a row for each document and run, with its set; see `evaluation.tokenisation.measure.Measured.rows`."""
         return [{"set": name, **row} for name, measured in self.sets.items() for row in measured.rows()]
 

@@ -383,7 +383,7 @@ class TokenisationRecord(TypedDict):
     gaps: Any
 
 
-def section(run: MeasuredRun) -> dict[str, Any] | None:
+def section(run: MeasuredRun) -> dict[str, object] | None:
     """Return tables and figures for the template; None if nothing was summed."""
     models = run.of_models("tokenisation", TokenisationRecord)
     if not models:
@@ -396,7 +396,7 @@ def section(run: MeasuredRun) -> dict[str, Any] | None:
     }
 
 
-def _model(number: int, results: Record) -> dict[str, Any]:
+def _model(number: int, results: Record) -> dict[str, object]:
     costs = figures.costs_of(results["records"])
     return {
         "name": results["model"],

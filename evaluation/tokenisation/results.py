@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -186,7 +185,7 @@ class Evaluation(ResultRecords):
                 scores[label][0] = Score("log_p", total.log_p, signed, total.low, total.high)
         return scores
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """Return a row for each document and run: fields of `Estimate`, and the number of the document."""
         numbered_documents = enumerate(zip(self.numbers.tolist(), self.documents, strict=True))
         return [

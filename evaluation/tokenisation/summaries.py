@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from typing_extensions import override
@@ -83,7 +83,7 @@ def perplexity(nats: float) -> float | None:
     return math.exp(nats) if nats <= MOST else None
 
 
-def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> list[dict[str, Any]]:
+def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> list[dict[str, str | float | None]]:
     """Compute cumulative sums over N segmentations, in the orders of Q and of P (Cao & Rimell 2021, figure 3).
 
     The segmentations come from ``nbest``: T* is the first in the order of Q, even if Q does not rank it first (scores
@@ -126,7 +126,7 @@ def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> l
 
 def sample_curves(
     model: TokenisedModel, documents: Documents, settings: EstimatorSettings, counts: Sequence[int]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, str | float | None]]:
     """Estimate with increasing numbers of segmentations; ``one-best`` is the first point.
 
     An estimator is missing at numbers of samples that are too small for it. All points are over the same documents.
@@ -148,7 +148,7 @@ def sample_curves(
 
 def temperature_curve(
     model: TokenisedModel, documents: Documents, settings: EstimatorSettings, inverse_temperatures: Sequence[float]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, str | float | None]]:
     """Compute perplexity by inverse temperature b of Q, in percent of n-best (Cao & Rimell 2021, figure 1).
 
     Returns:
@@ -159,24 +159,25 @@ def temperature_curve(
         InputError: see `truesource.evaluation.tokenisation.results.evaluate_runs`.
     """
     runs = {f"{WARMED}/b={b:g}": EstimatorRun(WARMED, replace(settings, b=b)) for b in inverse_temperatures}
-    (_, nbest, *points), words = _points(model, documents, {"nbest": EstimatorRun("nbest", settings), **runs})
-    for point in points:
-        ratio = perplexity((nbest["log_p"] - point["log_p"]) / words)
+    (_, _, *points), evaluation = _points(model, documents, {"nbest": EstimatorRun("nbest", settings), **runs})
+    words, nbest = float(evaluation.words.sum()), evaluation.total("nbest").log_p
+    for point, label in zip(points, runs, strict=True):
+        ratio = perplexity((nbest - evaluation.total(label).log_p) / words)
         point["difference_percent"] = None if ratio is None else 100.0 * (ratio - 1.0)
     return points
 
 
 def _points(
     model: TokenisedModel, documents: Documents, runs: dict[str, EstimatorRun]
-) -> tuple[list[dict[str, Any]], float]:
-    """Build records of T* and of the runs in their order; also return the number of words that count.
+) -> tuple[list[dict[str, str | float | None]], Evaluation]:
+    """Build records of T* and of the runs in their order; also return their evaluation.
 
     ``log_p`` is the sum over documents, nats, with ``standard_error``; ``log_lower`` is certainly at most the truth;
     ``ppl`` is per word, None beyond the largest float; ``steps_per_piece`` token-steps of the model over pieces of T*.
     """
     evaluation = evaluate_runs(model, documents, runs)
     words = float(evaluation.words.sum())
-    points = []
+    points: list[dict[str, str | float | None]] = []
     for label in (ONE_BEST, *runs):
         total, settings = evaluation.total(label), evaluation.runs[label].settings
         points.append(
@@ -195,7 +196,7 @@ def _points(
                 "documents": len(evaluation.documents),
             }
         )
-    return points, words
+    return points, evaluation
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -202,7 +202,7 @@ class WordTable(ResultRecords):
     columns: Mapping[str, Sequence[Any]]
     scores: Mapping[str, Score]  #: see `word_surprisals`
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """Return a row for each word, with all columns."""
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*self.columns.values(), strict=True)]
 

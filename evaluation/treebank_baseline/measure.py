@@ -41,17 +41,17 @@ class TextScores:
 
     kind: Kind
     objective: str
-    records: list[dict[str, Any]]  #: one per number: model, text, choice of sentences and words, and its `Score`
+    records: list[dict[str, Key]]  #: one per number: model, text, choice of sentences and words, and its `Score`
     sentences: int  #: number of input sentences
     impossible: Mapping[str, int]  #: number of sentences with probability 0 under each model and the grammar
     common: int  #: number of sentences possible under the grammar and all models
     lacking: int  #: number of sentences that the grammar can only make with missing words as ``<unk>``
     sides: Mapping[str, TokenScores] = field(repr=False)  #: scores of each model, and of the grammar
 
-    def counts(self) -> dict[str, Any]:
+    def counts(self) -> dict[str, int | dict[str, int]]:
         """Return numbers of sentences: input, impossible for each side, common, and possible only by ``<unk>``."""
-        counts = {"given": self.sentences, "impossible": dict(self.impossible), "common": self.common}
-        return {**counts, "lacking": self.lacking}
+        counts: dict[str, int | dict[str, int]] = {"given": self.sentences, "impossible": dict(self.impossible)}
+        return {**counts, "common": self.common, "lacking": self.lacking}
 
 
 @dataclass(frozen=True)

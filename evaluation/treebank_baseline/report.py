@@ -169,7 +169,7 @@ def training_table(groups: Mapping[str, Mapping[str, Mapping[str, Any]]], names:
     return ReportTable(columns=columns, rows=rows, text=(0, 1))
 
 
-def section(run: MeasuredRun) -> dict[str, Any] | None:
+def section(run: MeasuredRun) -> dict[str, object] | None:
     """Return tables for the template; None if no model was trained on the treebank."""
     results = run.of_models("treebank_baseline", BaselineRecord)
     text = run.record("treebank_baseline/text/text.json", TextRecord)

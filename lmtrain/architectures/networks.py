@@ -78,8 +78,8 @@ _GPT2 = {
     "initializer_range": "init_std",
 }
 _GELU = "gelu_pytorch_tanh"  #: the same function as the default of GPT-2, in one fused operation
-_DEBERTA_V3: dict[str, Any] = {"share_att_key": True, "position_buckets": 256, "norm_rel_ebd": "layer_norm"}
-_DEBERTA: dict[str | None, dict[str, Any]] = {
+_DEBERTA_V3: dict[str, str | int] = {"share_att_key": True, "position_buckets": 256, "norm_rel_ebd": "layer_norm"}
+_DEBERTA: dict[str | None, dict[str, str | int]] = {
     None: {},
     "v3": _DEBERTA_V3,
     "v2": {**_DEBERTA_V3, "conv_kernel_size": 3, "conv_act": "gelu"},

@@ -26,7 +26,7 @@ SPLIT = "samples"  #: the one split of such a folder
 _WHAT, _REMEDY = "the record of these samples", "generate the samples again"
 
 
-def _decoding(settings: dict[str, str | bool | int | float | None]) -> dict[str, Any]:
+def _decoding(settings: dict[str, str | bool | int | float | None]) -> dict[str, str | bool | int | float | None]:
     Decoding.from_record(settings)
     return settings
 
@@ -88,6 +88,8 @@ class SamplesRecord(_SamplesHead):
     model: ModelOfSamples
     device: NotRequired[str]
     versions: NotRequired[dict[str, str]]
+    license: NotRequired[str]
+    language: NotRequired[str]
     counts: Counts
     shards: list[SampleShardEntry]
     digest: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -91,8 +92,8 @@ def make_samples(
     digest = reference_digest(named)
     source = _loaded(named, digest, device)
     decoding = decoding.within(source.alphabet.longest)
-    of_model: dict[str, Any] = {"model": named, "digest": digest, "device": device}
-    drawing = _ShardSampler(**of_model, decoding=decoding, partial=place_of(path), seed=seed, shard_size=shard_size)
+    writer = partial(_ShardSampler, model=named, digest=digest, device=device, decoding=decoding)
+    drawing = writer(partial=place_of(path), seed=seed, shard_size=shard_size)
     record = _call_record(drawing, source, n)
     if record["device"] != "cpu" and workers > 1:
         raise InputError(f"several workers cannot share the {record['device']} device; leave --workers out")
@@ -125,7 +126,7 @@ def _check_call(n: int, decoding: Decoding, path: Path, seed: int, shard_size: i
     check_number(n, decoding)
 
 
-def _call_record(drawing: _ShardSampler, source: StepwiseModel, n: int) -> dict[str, Any]:
+def _call_record(drawing: _ShardSampler, source: StepwiseModel, n: int) -> dict[str, object]:
     condition = {} if drawing.model.folder is None else corpus_condition(drawing.model.folder)
     return {
         "format": FORMAT,
@@ -155,7 +156,7 @@ class _ShardSampler:
     seed: int
     shard_size: int
 
-    def write(self, shard: Shard) -> dict[str, Any]:
+    def write(self, shard: Shard) -> dict[str, object]:
         """Draw a shard, write it and record it."""
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -189,7 +190,7 @@ class _ShardSampler:
         write_json(self._note(shard), entry)
         return entry
 
-    def finished(self, shard: Shard) -> dict[str, Any] | None:
+    def finished(self, shard: Shard) -> dict[str, object] | None:
         """Return the record of a shard, if its file is still the one that was written."""
         try:
             entry = read_record(self._note(shard), SampleShardEntry, remedy="draw it again")
@@ -203,13 +204,13 @@ class _ShardSampler:
         return self.partial / ".work" / f"{shard.name}.json"
 
 
-def _finish(entries: Entries, record: dict[str, Any], path: Path) -> None:
+def _finish(entries: Entries, record: Mapping[str, object], path: Path) -> None:
     """Write the record and the card, and move the folder to its place."""
     digest = digest_json([[entry["file"], entry["sha256"]] for entry in entries])
     counts = {name: sum(entry[name] for entry in entries) for name in _COUNTS}
     growing, full = place_of(path), {**record, "counts": counts, "shards": entries, "digest": digest}
     write_json(growing / "record.json", full)
-    write_text(growing / "README.md", samples_card(path.name, full, SPLIT))
+    write_text(growing / "README.md", samples_card(path.name, growing, SPLIT))
     settle(growing, path, {entry["file"] for entry in entries})
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 from truesource.grammar.support.hub_card import dataset_card
 from truesource.grammar.support.printable import markdown
+from truesource.grammar.support.records import read_record
+from truesource.lmtrain.decoding.folder import SamplesRecord
 from truesource.lmtrain.decoding.settings import Decoding
 
 _LOADING = """
@@ -26,14 +28,18 @@ frame = pandas.read_parquet("path/to/this/folder/data")
 _GROUP = "| `group` | int64 | number of the beam: sentences of one beam are not independent |\n"
 
 
-def samples_card(name: str, record: dict[str, Any], split: str) -> str:
+def samples_card(name: str, folder: Path, split: str) -> str:
     """Return the README of a folder of samples.
 
     Args:
         name: of the folder.
-        record: content of ``record.json``.
+        folder: at present, with ``record.json``.
         split: name that the files begin with.
+
+    Raises:
+        InputError: the record is damaged.
     """
+    record = read_record(folder / "record.json", SamplesRecord, remedy="draw them again")
     call, counts, model = record["call"], record["counts"], record["model"]
     cut = counts["sentences"] - counts["finished"]
     mean = f"{counts['finished_tokens'] / counts['finished']:.4f}" if counts["finished"] else "-"

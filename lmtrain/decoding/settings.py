@@ -30,11 +30,12 @@ _NEEDED = {
 }
 
 
-def _defaults(scheme: object) -> dict[str, Any]:
+def _defaults(scheme: object) -> dict[str, str | float]:
     """Return the default settings of a scheme; for beams as in Meister & Cotterell (2021)."""
     if scheme in SAMPLING:
         return {"temperature": 1.0}
-    return {"beams": 5, "length_penalty": 1.0, "keep": "best"} | ({"dedupe": True} if scheme == "beam_sampling" else {})
+    shared: dict[str, str | float] = {"beams": 5, "length_penalty": 1.0, "keep": "best"}
+    return shared | ({"dedupe": True} if scheme == "beam_sampling" else {})
 
 
 class Decoding(Settings):
@@ -145,7 +146,7 @@ class Decoding(Settings):
             raise InputError(f"max_tokens is {self.max_tokens}, but the model takes 1 to {longest} words")
         return self
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, str | float | None]:
         """Return the settings of the scheme, for a JSON file; `from_record` reads them."""
         return self.model_dump(exclude_none=True)
 

@@ -58,7 +58,7 @@ class OwnSettings(ModelConfig):
 
     @model_validator(mode="before")
     @classmethod
-    def _leave_out_settings_of_others(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def _leave_out_settings_of_others(cls, values: dict[str, object]) -> dict[str, object]:
         """Drop nothing: a key that a built-in architecture has too is a setting of the code."""
         return values
 
@@ -72,11 +72,11 @@ class OwnSettings(ModelConfig):
         return self
 
     @model_serializer(mode="wrap")
-    def _record(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _record(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
         return handler(self)  # type: ignore[no-any-return]
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """The settings of the code."""
         return dict(self.__pydantic_extra__)
 
@@ -178,7 +178,7 @@ class Factory:
         values |= {"max_positions": limit, "code_digest": self.code.digest, "code_base": settings.code_base}
         return OwnSettings(**values)
 
-    def arguments(self, settings: OwnSettings) -> dict[str, Any]:
+    def arguments(self, settings: OwnSettings) -> dict[str, object]:
         """Return the arguments of the code: the settings that differ from its own defaults."""
         ours = {name: getattr(settings, name) for name in OURS if name in self.parameters}
         return changed_settings(self.parameters, {**settings.settings, **ours})

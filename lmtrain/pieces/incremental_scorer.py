@@ -300,7 +300,7 @@ class KeyValues(_StoreMemory):
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
         """See `Memory.read`."""
         device = self._model.device
-        inputs: dict[str, Any] = {"input_ids": torch.from_numpy(tokens)[:, None].to(device)}
+        inputs: dict[str, Tensor] = {"input_ids": torch.from_numpy(tokens)[:, None].to(device)}
         lengths = np.array([len(some) for some in held])
         width = int(lengths.max())
         cache = DynamicCache()

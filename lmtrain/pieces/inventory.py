@@ -292,7 +292,7 @@ class _Config(BaseModel):
 
     tokenizer_class: str | None = None
     do_lower_case: bool | None = None
-    added_tokens_decoder: dict[str, Any] | None = None
+    added_tokens_decoder: dict[str, object] | None = None
     extra_special_tokens: list[str | _SpecialToken] | dict[str, str | _SpecialToken] | None = None
     additional_special_tokens: list[str | _SpecialToken] | None = None
 

@@ -32,6 +32,7 @@ from truesource.terminal.settings import with_options
 if TYPE_CHECKING:
     from truesource.evaluation.bounds import Bounds, Scoring
     from truesource.evaluation.core.score import Score
+    from truesource.evaluation.core.sentence_records import SentenceRecord
     from truesource.evaluation.show.table import ReportTable
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.truth import Truth
@@ -245,7 +246,7 @@ def _scoring(
     return partial(score_in_parts, folder=output, share=share, workers=processes, device=settings.device, **options)
 
 
-def _say_impossible(truth: Truth, records: Sequence[dict[str, Any]], condition: LengthRange | None) -> None:
+def _say_impossible(truth: Truth, records: Sequence[SentenceRecord], condition: LengthRange | None) -> None:
     """Name the sentences with probability 0 on stderr."""
     from truesource.evaluation.measures.paired import unknown_words, words_missing
     from truesource.grammar.support.printable import list_lines

@@ -65,5 +65,6 @@ def _bound(corpus: Corpus, split: str, grammar: Path) -> float:
         raise InputError(
             f"the grammar in the folder gives sentence {wrong[0]} of {split} probability 0; use --no-bound", corpus.path
         )
-    total = float(sum(record["logprob"] for record in records))
+    values = (record["logprob"] for record in records)
+    total = float(sum(value for value in values if value is not None))
     return -total / (corpus.n_tokens(split) + corpus.n_sentences(split))

@@ -30,6 +30,7 @@ from truesource.terminal.options import (
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.setting import Setting
+    from truesource.evaluation.core.token_table import Column
     from truesource.generator.language_model import LanguageModel
 
 
@@ -166,7 +167,7 @@ class _Output(NamedTuple):
     """The output of `truesource score`."""
 
     records: list[dict[str, Any]]
-    tokens: Callable[[], dict[str, Any]]  #: columns, see `truesource.evaluation.core.token_table.token_columns`
+    tokens: Callable[[], dict[str, Column]]  #: columns, see `truesource.evaluation.core.token_table.token_columns`
 
 
 def _with_reference(trained: LanguageModel, setting: Setting) -> _Output:

@@ -184,7 +184,7 @@ class FinishedRun:
         """
         return _optional(self.path / name, model)
 
-    def of_models(self, folder: str, model: type[Any]) -> dict[str, Record]:
+    def of_models(self, folder: str, model: type[Any] = dict[str, object]) -> dict[str, Record]:
         """Return the records that a stage wrote of models, as `record`: the existing files ``folder/<model>.json``."""
         read = {name: self.record(f"{folder}/{name}.json", model) for name in self.names}
         return {name: record for name, record in read.items() if record is not None}

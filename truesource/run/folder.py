@@ -134,7 +134,7 @@ class RunFolder:
         from truesource.grammar.support.records import read_record
 
         path = self.folder / "loaded" / f"{entry.name}.json"
-        return read_record(path, LoadedRecord, remedy=REMEDY)["objective"]
+        return read_record(path, LoadedRecord, remedy=REMEDY).objective
 
     def vocabulary(self, objective: Objective) -> ComparisonVocabulary | None:
         """Return the vocabulary that models of an objective are compared in; None: their own. Only after its stage."""

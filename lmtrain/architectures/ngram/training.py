@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from transformers import PreTrainedTokenizerFast
@@ -36,7 +35,7 @@ def train_ngram(
     model: NgramSettings,
     train_split: CodedSentences,
     dev_split: CodedSentences,
-    request: dict[str, Any],
+    request: Mapping[str, object],
     out: Path,
     monitor: Monitor | None = None,
     shared: PreTrainedTokenizerFast | None = None,
@@ -146,7 +145,7 @@ def _monitored(model: AnyNgramModel, monitor: Monitor | None) -> dict[str, float
     return values
 
 
-def _write(model: AnyNgramModel, settings: NgramSettings, record: dict[str, Any], seconds: float, out: Path) -> None:
+def _write(model: AnyNgramModel, settings: NgramSettings, record: dict[str, object], seconds: float, out: Path) -> None:
     """Write the finished folder."""
     trie = model.estimate.trie
     config = {

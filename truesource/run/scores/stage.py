@@ -153,7 +153,7 @@ def _origin(run: RunFolder, model: ModelEntry) -> dict[str, Any]:
 
     if model.loaded:
         record = read_record(run.folder / "loaded" / f"{model.name}.json", LoadedRecord, remedy=REMEDY)
-        return {"parameters": record["parameters"], "tokenizer": record["tokenizer"], "loaded": record["reference"]}
+        return {"parameters": record.parameters, "tokenizer": record.tokenizer, "loaded": record.reference}
     training = read_finished(run.model_folder(model))
     origin: dict[str, Any] = {"parameters": training.parameters, "tokenizer": training.model.tokenizer}
     if isinstance(model, Replicate):

@@ -111,9 +111,10 @@ def make(run: RunFolder) -> str:
     reference = run.corpus.sentences(run.config.evaluation.split) if settings.reference == "split" else None
     options = engine_settings(settings, [sample.sentences for sample in nonempty], truth.words, run.config.seed)
     parts = compare(nonempty, truth, options, reference)
-    record = record_of(parts, [*nonempty, *(sample for sample in sampled if not sample.sentences)], truth)
+    notes: list[str] = []
     if "stopwords" not in options.classes:
-        record["notes"].append("No word is in the list of stopwords; set another in evaluation.tendencies.stopwords")
+        notes = ["No word is in the list of stopwords; set another in evaluation.tendencies.stopwords"]
+    record = record_of(parts, [*nonempty, *(sample for sample in sampled if not sample.sentences)], truth, notes)
     record["figures"] = {scheme: drawn_of(comparison) for scheme, comparison in parts.items()}
     write_json(run.folder / "tendencies" / "tendencies.json", record)
     return digest_json(record)

@@ -44,10 +44,10 @@ def construction_frequency(folder: Path, config: RunConfig) -> list[RunRecord]:
     for entry, model in models_of(folder, config):
         within = []
         for case in cases:
-            records = {score.name: score.as_record() for score in case.scores_of(model)}
-            within.append(records["kl_within"]["value"])
+            scores = {score.name: score for score in case.scores_of(model)}
+            within.append(scores["kl_within"].value)
             shared = {"event": case.event.spec, "per_100000": PER * case.probability}
-            results += [record_of(entry, {**record, **shared}) for record in records.values()]
+            results += [record_of(entry, {**score.as_record(), **shared}) for score in scores.values()]
         if tilt is None:
             slope, base = np.polyfit(np.log([PER * case.probability for case in cases]), np.log(within), 1)
             results.append(record_of(entry, {"name": "slope", "value": float(slope)}))
