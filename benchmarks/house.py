@@ -14,6 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import networkx as nx
@@ -31,6 +32,11 @@ class Module:
     tree: ast.Module
     lines: int
 
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of the tree, found once."""
+        return tuple(ast.walk(self.tree))
+
     @property
     def kernel(self) -> bool:
         """Whether it holds kernels."""
@@ -38,7 +44,7 @@ class Module:
 
     def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
         """All functions and methods, those inside others too."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield node
 
@@ -193,19 +199,19 @@ def settings(every: list[Module]) -> int:
         and node.func.id == "Field"
         and any(keyword.arg == "description" for keyword in node.keywords)
         for module in every
-        for node in ast.walk(module.tree)
+        for node in module.nodes
     )
 
 
 def untyped(module: Module) -> int:
     """Count the lines that name ``dict[str, Any]``."""
-    nodes = (node for node in ast.walk(module.tree) if isinstance(node, ast.Subscript))
+    nodes = (node for node in module.nodes if isinstance(node, ast.Subscript))
     return len({node.lineno for node in nodes if ast.unparse(node) == "dict[str, Any]"})
 
 
 def typed_dictionaries(module: Module) -> int:
     """Count the classes that derive from ``TypedDict``."""
-    every = (node for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef))
+    every = (node for node in module.nodes if isinstance(node, ast.ClassDef))
     return sum("TypedDict" in map(ast.unparse, node.bases) for node in every)
 
 
@@ -221,7 +227,7 @@ def imports(every: list[Module]) -> nx.DiGraph:
     graph = nx.DiGraph()
     for module in every:
         package = module.name if module.path.name == "__init__.py" else module.name.rpartition(".")[0]
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.Import):
                 wanted = [name.name for name in node.names]
             elif isinstance(node, ast.ImportFrom):

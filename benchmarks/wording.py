@@ -68,7 +68,7 @@ def main() -> None:
 
 def docstrings(module: house.Module) -> Iterator[tuple[int, str]]:
     """Line and text of the docstrings of a module."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)
             if text:
@@ -92,7 +92,7 @@ def vague(every: list[house.Module]) -> list[str]:
         for module in every
         if module.name not in FROZEN
         for keys in [_record_keys(module)]
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in VAGUE and node not in keys
     ]
 
@@ -101,7 +101,7 @@ def _record_keys(module: house.Module) -> set[ast.expr]:
     """Names of the keys of typed dictionaries."""
     return {
         line.target
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.ClassDef) and "TypedDict" in map(ast.unparse, node.bases)
         for line in node.body
         if isinstance(line, ast.AnnAssign)
@@ -137,7 +137,7 @@ def names_there(every: list[house.Module]) -> set[str]:
     names = {*dir(builtins), *keyword.kwlist}
     for module in every:
         names |= {module.name, f"truesource.{module.name}", *module.name.split(".")}
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 names.add(node.name)
             elif isinstance(node, ast.arg):

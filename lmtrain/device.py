@@ -40,7 +40,7 @@ def computing(device: str | None = None, dtype: str | None = None, threads: int 
 
     Raises:
         InputError: there is no such device or precision (codes ``no-device``, ``no-dtype``), or no thread
-            (``bad-threads``).
+            (``bad-setting``).
     """
     if device not in (None, AUTO, "cpu"):
         torch_device(device)

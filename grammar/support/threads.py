@@ -46,7 +46,7 @@ def at_most(most: int | None) -> Iterator[None]:
         InputError: the limit is below 1.
     """
     if most is not None and most < 1:
-        raise InputError(f"the number of threads is {most}, expecting 1 or more", code="bad-threads")
+        raise InputError(f"the number of threads is {most}, expecting 1 or more", code="bad-setting")
     token = _MOST.set(_MOST.get() if most is None else most)
     try:
         yield

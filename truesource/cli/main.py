@@ -131,6 +131,8 @@ def main() -> None:
 
 
 def _run() -> None:
+    # numpy reads it when it is imported: its matrices are small here, and on a busy machine threads wait for each other
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))
     require_environment()
     from truesource.cli.app import app
     from truesource.terminal.output import call_scope
