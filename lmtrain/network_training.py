@@ -17,7 +17,8 @@ from truesource.grammar.support.records import holds
 from truesource.lmtrain.card import folder_card, versions
 from truesource.lmtrain.distributed import wait_for_all
 from truesource.lmtrain.model_code import why_code_stays
-from truesource.lmtrain.processes import from_main_process, is_main_process
+from truesource.lmtrain.process_group import from_main_process
+from truesource.lmtrain.processes import is_main_process
 from truesource.lmtrain.saving import save_model, step_of
 from truesource.lmtrain.snapshots import copy_all
 from truesource.lmtrain.tokenizer import SPECIALS

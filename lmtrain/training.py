@@ -37,7 +37,7 @@ from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.model_registry import completed
 from truesource.lmtrain.model_registry import preset as of_preset
 from truesource.lmtrain.models import load_trained
-from truesource.lmtrain.processes import from_main_process, process_group
+from truesource.lmtrain.process_group import from_main_process, process_group
 from truesource.lmtrain.training_record import FILE, remove_used_up
 from truesource.lmtrain.training_request import SentenceSource, TrainingRequest, splits_of
 

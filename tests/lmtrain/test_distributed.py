@@ -17,7 +17,8 @@ from safetensors.torch import load_file
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.distributed import any_process, sum_of, total
 from truesource.lmtrain.model_registry import model_settings
-from truesource.lmtrain.processes import from_main_process, world_size
+from truesource.lmtrain.process_group import from_main_process
+from truesource.lmtrain.processes import world_size
 from truesource.lmtrain.snapshots import snapshots
 from truesource.lmtrain.trainer import Watch
 from truesource.lmtrain.training import train
