@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -110,7 +110,7 @@ class Diagnosis:
         pairs = zip(self.problems, self.problem_codes, strict=True)
         return tuple(problem for problem, code in pairs if code != "unreachable")
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return values for JSON."""
         return asdict(self)
 
@@ -258,7 +258,7 @@ class Coverage:
     impossible: tuple[int, ...]  #: sentences of probability zero, counted from 1, in order
     mean_log_prob: float | None  #: mean over the other sentences, nats per sentence; None without any
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return values for JSON."""
         return asdict(self)
 

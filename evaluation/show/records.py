@@ -172,6 +172,7 @@ class ProvenanceRecord(TypedDict):
 class NoteRecord(TypedDict):
     """Reason why a stage found nothing to measure."""
 
+    code: NotRequired[str]
     reason: str
 
 

@@ -40,7 +40,7 @@ class DerivationDivergence:
     backward_per_token: float | None  #: KL(Q || P) over the mean length under Q
     backward_reason: str | None  #: reason if it is undefined
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return values for JSON."""
         return asdict(self)
 
@@ -254,7 +254,7 @@ class ChangeResult(NamedTuple):
 
     pcfg: PCFG
     rule_map: RuleMap
-    details: dict[str, Any]  #: JSON values
+    details: Mapping[str, object]  #: JSON values
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +281,7 @@ class Variant:
         before, after = self.original.entropy_per_token, self.measures.entropy_per_token
         return None if before is None or after is None else after - before
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return values for JSON."""
         return {
             "variant": self.name,

@@ -150,7 +150,7 @@ def _check_lines(setting: Setting) -> None:
     require(setting.known, "windows", "--lines")
 
 
-def _lines(setting: Setting, number: int) -> list[dict[str, Any]]:
+def _lines(setting: Setting, number: int) -> list[dict[str, object]]:
     """Print the optimal predictors that see 0, 1, 2, ... words, and return their records."""
     from truesource.evaluation.core.windows import window_lines
     from truesource.evaluation.show.score_tables import lines_table
@@ -165,8 +165,8 @@ def _lines(setting: Setting, number: int) -> list[dict[str, Any]]:
 class _Output(NamedTuple):
     """The output of `truesource score`."""
 
-    records: list[dict[str, Any]]
-    tokens: Callable[[], dict[str, Any]]  #: columns, see `truesource.evaluation.core.token_table.token_columns`
+    records: list[dict[str, object]]
+    tokens: Callable[[], dict[str, object]]  #: columns, see `truesource.evaluation.core.token_table.token_columns`
 
 
 def _with_reference(trained: LanguageModel, setting: Setting) -> _Output:

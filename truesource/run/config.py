@@ -241,7 +241,7 @@ def load_config(
     return checked_config(read_settings(Path(path), overrides), path, evaluators)
 
 
-def checked_config(values: dict[str, Any], path: str | Path, evaluators: Iterable[EvaluatorKey]) -> RunConfig:
+def checked_config(values: dict[str, object], path: str | Path, evaluators: Iterable[EvaluatorKey]) -> RunConfig:
     """Build the configuration from values.
 
     Args:

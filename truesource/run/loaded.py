@@ -59,7 +59,7 @@ def _require_length(run: RunFolder, model: LanguageModel) -> None:
         )
 
 
-def _made_of(model: LanguageModel, reference: ModelReference) -> dict[str, Any]:
+def _made_of(model: LanguageModel, reference: ModelReference) -> dict[str, object]:
     """Number of parameters and kind of tokeniser, if known."""
     from truesource.lmtrain.training_record import FILE, read_finished
 

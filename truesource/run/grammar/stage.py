@@ -42,7 +42,7 @@ def inputs(run: RunFolder) -> Any:
     """Return the inputs: settings, seed, treebank, file or language, and variant."""
     config = run.config.grammar
     settings = config.model_dump(mode="json", exclude={"language", "variant", "tilt"})
-    value: dict[str, Any] = {"grammar": settings, "treebank": run.outputs.get("treebank")}
+    value: dict[str, object] = {"grammar": settings, "treebank": run.outputs.get("treebank")}
     if (source := _grammar_source(run)) is not None:
         value |= _identity(source)
     if config.method == "split_merge":
@@ -62,7 +62,7 @@ def _grammar_source(run: RunFolder) -> str | None:
     return None if config.file is None else grammar_at(config.file, run.resolve)
 
 
-def _identity(given: str) -> dict[str, Any]:
+def _identity(given: str) -> dict[str, object]:
     """Return the identity of an existing grammar: its language or the digests of its files.
 
     Raises:
@@ -143,7 +143,7 @@ def _held_out(run: RunFolder) -> Treebank | None:
     return Treebank.read(path, None) if path.is_file() and run.config.treebank else None
 
 
-def _held_out_fit(run: RunFolder, pcfg: PCFG, held_out: Treebank) -> dict[str, Any]:
+def _held_out_fit(run: RunFolder, pcfg: PCFG, held_out: Treebank) -> dict[str, object]:
     """Log probability of the held-out *sentences* under the grammar, and under the truth if it is known."""
     sentences = held_out.sentences()
     log.info("likelihood of the grammar on %s held-out sentences", f"{len(sentences):,}")

@@ -35,7 +35,7 @@ def inputs(run: RunFolder) -> Any:
     from truesource.grammar.treebank.reader import nltk_digest
 
     config = _config(run)
-    value: dict[str, Any] = {"treebank": config.model_dump(mode="json"), "seed": run.config.seed}
+    value: dict[str, object] = {"treebank": config.model_dump(mode="json"), "seed": run.config.seed}
     if config.embedded:
         value["embedded"] = language(config.embedded).digest
     if config.nltk:
@@ -131,7 +131,7 @@ def _read(run: RunFolder, config: TreebankConfig) -> Treebank:
     )
 
 
-def _truth(config: TreebankConfig) -> dict[str, Any] | None:
+def _truth(config: TreebankConfig) -> dict[str, object] | None:
     """Return the known truth about the source of a sampled treebank."""
     if not config.embedded:
         return None

@@ -61,7 +61,9 @@ def of_sweep(folder: Path) -> list[RunRecord]:
     """Return the records of a sweep: each cell with the seed of its network, and the fitted laws."""
     records = read_sweep(folder).records()
     return [
-        RunRecord({"evaluator": "cells", "of": r.get("model"), **r}, r["seed"] if "cell" in r else None)
+        RunRecord(
+            {"evaluator": "cells", "of": r.get("model"), **r}, seed if isinstance(seed := r.get("seed"), int) else None
+        )
         for r in records
     ]
 
