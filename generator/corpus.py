@@ -109,7 +109,7 @@ class Corpus:
 
     @classmethod
     def replay(
-        cls, record: CorpusRecord | str | Path, truth: Truth, path: str | Path, *, workers: int | Workers = 1
+        cls, record: Mapping[str, object] | str | Path, truth: Truth, path: str | Path, *, workers: int | Workers = 1
     ) -> Corpus:
         """Regenerate the corpus of ``record``, a record or the path of a ``record.json``.
 

@@ -40,12 +40,13 @@ frame = pandas.read_parquet("path/to/this/folder/data", filters=[("split", "==",
 """
 
 
-def corpus_card(name: str, record: CorpusRecord) -> str:
+def corpus_card(name: str, record: CorpusRecord, *, license: str | None = None) -> str:  # noqa: A002
     """Return the card of a corpus.
 
     Args:
         name: name of the folder.
         record: content of ``record.json``.
+        license: an SPDX identifier; None: the licence of the record, if any.
     """
     splits = record["splits"]
     return dataset_card(
@@ -53,7 +54,7 @@ def corpus_card(name: str, record: CorpusRecord) -> str:
         _text(name, record),
         rows=sum(split["sentences"] for split in splits.values()),
         splits=[*splits],
-        license=record.get("license"),
+        license=record.get("license") if license is None else license,
         tasks=["text-generation", "fill-mask"],
         tags=["synthetic", *([] if "process" in record["grammar"] else ["pcfg"])],
         language=record.get("language"),
@@ -68,8 +69,8 @@ def _text(name: str, record: CorpusRecord) -> str:
         for split, n in splits.items()
     ]
     reference = record["overlap_with"]
-    columns = {"split": call["split"], "string_logprob": call["string_logprob"], "ids": call["ids"]}
-    present = {name for name, is_there in columns.items() if is_there} | {f"{call['trees']} trees"}
+    names: tuple[Literal["split", "string_logprob", "ids"], ...] = ("split", "string_logprob", "ids")
+    present = {f"{call['trees']} trees", *(name for name in names if call[name])}
     if "languages" in record["grammar"].get("sizes", {}):
         present.add("language")
     kind = "a process" if "process" in record["grammar"] else "a probabilistic context-free grammar (PCFG)"

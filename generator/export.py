@@ -35,20 +35,6 @@ class ExportedSplit:
     bound: float | None  #: exact cross-entropy, nats a token; None if unknown
 
 
-@dataclass(frozen=True)
-class ExportMeta:
-    """``meta.json``."""
-
-    format: ExportFormat
-    dtype: str | None  #: of ``bin``
-    vocab_size: int
-    end: int  #: number of the end of sentence
-    stoi: dict[str, int]  #: numbers by token
-    itos: list[str]  #: tokens by number
-    splits: dict[str, ExportedSplit]
-    corpus: str  #: digest
-
-
 def export(
     corpus: Corpus,
     folder: str | Path,
@@ -57,7 +43,7 @@ def export(
     splits: Sequence[str] | None = None,
     words: Sequence[str] = (),
     bounds: Mapping[str, float] | None = None,
-) -> ExportMeta:
+) -> dict[str, ExportedSplit]:
     """Write splits of a corpus into a new folder, with ``meta.json``, all or nothing; the same bytes each time.
 
     ``bin``: the numbers of all tokens in one row, each sentence followed by the end, as uint16, or uint32 for more
@@ -73,7 +59,7 @@ def export(
         bounds: exact cross-entropy of tokens and ends of each split, nats a token, for ``meta.json``.
 
     Returns:
-        Content of ``meta.json``.
+        The entries of the splits in ``meta.json``.
 
     Raises:
         InputError: there is no such split, a word is spelled like the end, or contains white space (``jsonl``).
@@ -87,22 +73,22 @@ def export(
         bound = None if bounds is None else bounds.get(name)
         parts[name] = ExportedSplit(f"{name}{ENDINGS[to]}", sentences, tokens + sentences, bound)
     numbers = {word: number for number, word in enumerate(vocabulary)}
-    meta = ExportMeta(
-        format=to,
-        dtype=dtype.name if to == "bin" else None,
-        vocab_size=len(vocabulary),
-        end=numbers[END],
-        stoi=numbers,
-        itos=vocabulary,
-        splits=parts,
-        corpus=corpus.digest,
-    )
+    meta = {
+        "format": to,
+        "dtype": dtype.name if to == "bin" else None,
+        "vocab_size": len(vocabulary),
+        "end": numbers[END],
+        "stoi": numbers,
+        "itos": vocabulary,
+        "splits": {name: asdict(part) for name, part in parts.items()},
+        "corpus": corpus.digest,
+    }
     with atomic_path(folder) as temporary:
         temporary.mkdir()
         for name in names:
             _write_split(corpus.coded(name), temporary / parts[name].file, to, numbers, dtype)
-        write_json(temporary / META, asdict(meta))
-    return meta
+        write_json(temporary / META, meta)
+    return parts
 
 
 def _vocabulary(corpus: Corpus, words: Sequence[str]) -> list[str]:

@@ -174,15 +174,10 @@ class Tilting:
             raise self._never(f"with a length in {error.lengths}", holds) from error
 
     def _tilted(
-        self,
-        rules: Product,
-        scale: float,
-        beta: float | None,
-        description: dict[str, object],
-        lengths: LengthRange | None,
+        self, rules: Product, scale: float, beta: float | None, about: dict[str, object], lengths: LengthRange | None
     ) -> TiltedGrammar:
         constraints = _known_sums(self.pcfg, rules) if scale == 0.0 or not _earns_inside(rules) else None
-        return _tilted_given(self.pcfg, rules, scale, beta, description, lengths, constraints, self.budget)
+        return _tilted_given(self.pcfg, rules, scale, beta, about, lengths, constraints, self.budget)
 
     def event_probability(self, lengths: LengthRange | None = None) -> float:
         """Return the exact probability of the event, given ``lengths`` or not.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -37,14 +37,8 @@ from truesource.lmtrain.training_record import FILE, TIMES, read_about, read_tra
 SHARD_SIZE = 4096  #: sentences
 WHAT = "folder of samples"
 _RECORDS = {"README.md", "metrics.jsonl", TIMES, FILE}  #: files of a model folder that do not affect its distribution
-_COUNTS: tuple[Literal["sentences", "tokens", "finished", "finished_tokens", "special", "contexts"], ...] = (
-    "sentences",
-    "tokens",
-    "finished",
-    "finished_tokens",
-    "special",
-    "contexts",
-)
+_Count = Literal["sentences", "tokens", "finished", "finished_tokens", "special", "contexts"]
+_COUNTS: tuple[_Count, ...] = get_args(_Count)
 
 
 def make_samples(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,7 +78,7 @@ def command(
     _show_grammar(diagnosis)
     show_words(pcfg)
     record: dict[str, object] = {
-        **diagnosis.as_dict(),
+        **asdict(diagnosis),
         "reading": {key: pcfg.meta[key] for key in ("normalised", "empty") if key in pcfg.meta},
         "samples": [] if is_serious(diagnosis) else _show_samples(pcfg, number),
     }
@@ -166,7 +167,7 @@ def _show_coverage(seen: Coverage, lengths: LengthRange | None, text: Path, prob
         echo(f"mean log probability of the others: {seen.mean_log_prob:.4f} nats per sentence")
     if seen.unknown_tokens == seen.tokens:
         problems.append(f"no word of {text} is in the grammar; compare the words above with the words of the text")
-    return seen.as_dict()
+    return asdict(seen)
 
 
 def _show_dependence(pcfg: PCFG, most: int, lengths: LengthRange | None) -> list[float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, stdev
@@ -254,7 +254,7 @@ def read_run(path: Path) -> FinishedRun:
         {name: {**dict.fromkeys(STAGE), **stage} for name, stage in stages.items()},
         _optional(path / "treebank" / "statistics.json", TreebankRecord),
         truth,
-        _optional(diagnosis, DiagnosisRecord) or (diagnose(truth).as_dict() if isinstance(truth, PCFG) else {}),
+        _optional(diagnosis, DiagnosisRecord) or (asdict(diagnose(truth)) if isinstance(truth, PCFG) else {}),
         _lines(path / "grammar" / "trace.jsonl", TraceRow),
         corpus,
         results,

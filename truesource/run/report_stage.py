@@ -10,7 +10,6 @@ from truesource.evaluation.core.token_table import read_token_record
 from truesource.evaluation.show.records import ResultRow
 from truesource.generator.abilities import offers
 from truesource.generator.corpus_card import corpus_card
-from truesource.generator.corpus_record import CorpusRecord
 from truesource.grammar.support.atomic_files import write_json, write_text
 from truesource.grammar.support.files import digest_file
 from truesource.grammar.support.records import read_record
@@ -38,10 +37,8 @@ METRICS = {
 def write_cards(run: RunFolder) -> None:
     """Write ``README.md`` of the corpus, and of every model that the run has trained."""
     licence = {} if run.config.license is None else {"license": run.config.license}
-    record: CorpusRecord = {**run.corpus.record}
-    if run.config.license is not None:
-        record["license"] = run.config.license
-    write_text(run.folder / "corpus" / "README.md", corpus_card("corpus", record))
+    card = corpus_card("corpus", run.corpus.record, license=run.config.license)
+    write_text(run.folder / "corpus" / "README.md", card)
     for entry in run.config.entries:
         if not entry.loaded:
             _write_model_card(run, entry, licence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,9 +110,8 @@ def make(run: RunFolder) -> str:
     (folder / "trace.jsonl").unlink(missing_ok=True)
     if trace and config.method == "split_merge":
         write_json_lines(folder / "trace.jsonl", trace)
-    diagnosis = diagnose(pcfg).as_dict()
-    diagnosis["held_out"] = None if held_out is None else _held_out_fit(run, pcfg, held_out)
-    write_json(folder / "diagnosis.json", diagnosis)
+    fit = None if held_out is None else _held_out_fit(run, pcfg, held_out)
+    write_json(folder / "diagnosis.json", {**asdict(diagnose(pcfg)), "held_out": fit})
     for old in folder.glob("checkpoint-*"):
         shutil.rmtree(old)
     return pcfg.digest

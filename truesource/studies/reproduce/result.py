@@ -121,11 +121,6 @@ def read_result(path: Path) -> RowResult:
     return read_record(path, RowResult, what="the result of this row", remedy="run truesource reproduce again")
 
 
-def as_json(result: RowResult) -> dict[str, object]:
-    """Return a result as JSON values."""
-    return result.model_dump(mode="json")
-
-
 def _claim(claim: TestedClaim) -> ClaimResult:
     differences = [
         DifferenceResult(what=each.what, verdict=str(each.verdict), **NumberResult.of(each.measured).model_dump())

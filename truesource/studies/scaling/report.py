@@ -143,9 +143,7 @@ def curves_figure(sweep: Sweep) -> str | None:
             for i, size in enumerate(sizes):
                 row = next(row for row in rows if row["sentences"] == size)
                 end = (row["cost"]["flops"], row["measures"]["kl"]["value"])
-                points: list[tuple[float, float]] = [
-                    (p["flops"], p["kl"]) for p in row["curve"] if p["flops"] > 0 and p["kl"] > 0.0
-                ]
+                points = [(p["flops"], p["kl"]) for p in row["curve"] if p["flops"] > 0 and p["kl"] > 0.0]
                 if end[1] > 0.0:
                     points.append(end)
                     axes.plot(*end, "o", color=colour, markersize=DOT)
