@@ -454,13 +454,8 @@ def _add_conditions(record: CorpusCall, sampler: TruthSampler, plan: Plan) -> No
         }
     record["condition"] = record["height_cap"] = None
     if lengths is not None:
-        mass = sampler.log_mass
-        record["condition"] = {
-            "low": lengths.low,
-            "high": lengths.high,
-            "probability": math.exp(mass),
-            "log_probability": mass,
-        }
+        low, high, mass = lengths.low, lengths.high, sampler.log_mass
+        record["condition"] = {"low": low, "high": high, "probability": math.exp(mass), "log_probability": mass}
     if plan.max_height is not None:
         record["height_cap"] = {
             "max_height": plan.max_height,

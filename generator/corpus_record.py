@@ -282,14 +282,8 @@ def _completed(record: CorpusRecord, file: Path | None) -> CorpusRecord:
         raise InputError(f"{_WHAT} is damaged: its shards do not add up to its splits; {_REMEDY}", file)
     if len({shard["file"] for shard in record["shards"]}) != len(record["shards"]):
         raise InputError(f"{_WHAT} is damaged: it names a file twice; {_REMEDY}", file)
-    whole: CorpusRecord = {
-        "condition": None,
-        "height_cap": None,
-        "overlap_with": None,
-        "symbols_digest": None,
-        **record,
-    }
-    whole["call"] = {"split": record["call"]["split"], **record["call"]}  # in the order of JSON results
+    full: CorpusRecord = {"condition": None, "height_cap": None, "overlap_with": None, "symbols_digest": None, **record}
+    full["call"] = {"split": record["call"]["split"], **record["call"]}  # in the order of JSON results
     for name, split in record["splits"].items():
-        whole["splits"][name] = {"different": None, "overlap": None, "excluded": None, **split}
-    return whole
+        full["splits"][name] = {"different": None, "overlap": None, "excluded": None, **split}
+    return full

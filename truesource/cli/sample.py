@@ -190,15 +190,7 @@ def _make_variants(
 
     changes = read_changes(variants, heads)
     changed, corpora = sample_variants(
-        pcfg,
-        changes,
-        plan,
-        output,
-        workers=workers,
-        share=share,
-        force=force or keep,
-        keep=keep,
-        license=license,
+        pcfg, changes, plan, output, workers=workers, share=share, force=force or keep, keep=keep, license=license
     )
     if share is None or share.index == 0:
         print_table(changed[0].original, changed)

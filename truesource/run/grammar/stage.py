@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from truesource.evaluation.show.records import HeldOutFit
 from truesource.generator.abilities import require
 from truesource.grammar.diagnostics import diagnose, require_consistent
 from truesource.grammar.formats import source_files
@@ -143,7 +144,7 @@ def _held_out(run: RunFolder) -> Treebank | None:
     return Treebank.read(path, None) if path.is_file() and run.config.treebank else None
 
 
-def _held_out_fit(run: RunFolder, pcfg: PCFG, held_out: Treebank) -> dict[str, object]:
+def _held_out_fit(run: RunFolder, pcfg: PCFG, held_out: Treebank) -> HeldOutFit:
     """Log probability of the held-out *sentences* under the grammar, and under the truth if it is known."""
     sentences = held_out.sentences()
     log.info("likelihood of the grammar on %s held-out sentences", f"{len(sentences):,}")

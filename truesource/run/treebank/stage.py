@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from truesource.evaluation.show.records import TreebankTruth
 from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.files import digest_file
 from truesource.grammar.treebank import Treebank, hold_out
@@ -131,7 +132,7 @@ def _read(run: RunFolder, config: TreebankConfig) -> Treebank:
     )
 
 
-def _truth(config: TreebankConfig) -> dict[str, object] | None:
+def _truth(config: TreebankConfig) -> TreebankTruth | None:
     """Return the known truth about the source of a sampled treebank."""
     if not config.embedded:
         return None

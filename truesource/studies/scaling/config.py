@@ -54,7 +54,7 @@ class BaseModelEntry(Settings):
         self.resolve({})
         return self
 
-    def resolve(self, change: dict[str, object]) -> tuple[ModelConfig, TrainConfig]:
+    def resolve(self, change: Mapping[str, object]) -> tuple[ModelConfig, TrainConfig]:
         """Return the full settings with some of the model changed.
 
         Raises:
