@@ -69,17 +69,17 @@ def _remedy(value: Any) -> str:
     return "load_model(reference) loads one, FunctionModel makes one"
 
 
-def as_models(models: Any) -> dict[str, Any]:
-    """Return models by name: a mapping unchanged, a list by the names of the models; equal names are its seeds.
+def as_models(models: Any) -> dict[str, list[Any]]:
+    """Return the seeds of models by name: of a mapping by its keys, of a list by the names of the models.
 
     Raises:
         InputError: something is no model (code ``not-a-model``), or there is only one (``too-few-models``).
     """
-    result: dict[str, Any] = {}
+    result: dict[str, list[Any]] = {}
     if isinstance(models, Mapping):
         for name, value in models.items():
             many = isinstance(value, Sequence) and not isinstance(value, str)
-            result[name] = [as_model(each) for each in value] if many else as_model(value)
+            result[name] = [as_model(each) for each in (value if many else [value])]
     else:
         for model in models if isinstance(models, (list, tuple)) else [models]:
             result.setdefault(as_model(model).name, []).append(model)

@@ -15,8 +15,11 @@ from truesource.generator.columns import CodedSentences, as_numbers, check_trees
 from truesource.generator.corpus_builder import make_corpus
 from truesource.generator.corpus_record import (
     GRAMMAR,
+    CorpusRecord,
+    ExclusionRecord,
     SymbolKey,
     check_corpus_record,
+    plan_of,
     read_corpus_record,
     read_symbol_key,
 )
@@ -46,7 +49,7 @@ class Corpus:
     """
 
     path: Path  #: the folder
-    record: Mapping[str, Any]  #: ``record.json``: the call, digests, versions, counts
+    record: CorpusRecord  #: ``record.json``: the call, digests, versions, counts
 
     # -- construction ---------------------------------------------------------------------------------
 
@@ -99,13 +102,14 @@ class Corpus:
         truth, lengths = as_truth(truth), as_lengths(lengths)
         plan = Plan(splits, seed, lengths, overlap, max_height, columns, shard_size, transform, stratified)
         at_work = Workers(workers) if isinstance(workers, int) else workers
-        options: dict[str, Any] = {"force": force, "exact_correction": exact_correction, "license": license}
-        make_corpus(truth, plan, Path(path), workers=at_work, **options)
+        make_corpus(
+            truth, plan, Path(path), workers=at_work, force=force, exact_correction=exact_correction, license=license
+        )
         return cls.load(path)
 
     @classmethod
     def replay(
-        cls, record: Mapping[str, Any] | str | Path, truth: Truth, path: str | Path, *, workers: int | Workers = 1
+        cls, record: Mapping[str, object] | str | Path, truth: Truth, path: str | Path, *, workers: int | Workers = 1
     ) -> Corpus:
         """Regenerate the corpus of ``record``, a record or the path of a ``record.json``.
 
@@ -118,7 +122,7 @@ class Corpus:
         if content["drawn_by"] not in (Sampler.__name__, ProcessSampler.__name__):
             raise InputError("this corpus reorders another one for a variant; regenerate both as parallel corpora")
         at_work = Workers(workers) if isinstance(workers, int) else workers
-        plan = Plan.from_record(content["call"])
+        plan = plan_of(content["call"])
         make_corpus(truth, plan, Path(path), workers=at_work, license=content.get("license"))
         corpus = cls.load(path)
         if corpus.digest != content["digest"]:
@@ -245,6 +249,11 @@ class Corpus:
     def n_tokens(self, split: str) -> int:
         """Return the number of words in a split, ends of sentences not counted."""
         return int(self._split(split)["tokens"])
+
+    def excluded(self, split: str) -> ExclusionRecord | None:
+        """Return the sentences that a split excludes, in numbers; None: it excludes none, or there is no such split."""
+        counts = self.record["splits"].get(split)
+        return None if counts is None else counts.get("excluded")
 
     def verify(self) -> None:
         """Compare the digest of every shard with the record.

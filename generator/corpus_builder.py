@@ -17,14 +17,26 @@ from functools import cache
 from importlib import metadata
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
+from typing_extensions import TypedDict
 
 from truesource.generator.abilities import offers, require
 from truesource.generator.corpus_card import corpus_card
-from truesource.generator.corpus_record import FORMAT, FORMAT_VERSION, GRAMMAR
-from truesource.generator.plan import Plan, Shard, Transform, mean_length, plan_shards, require_room, require_text_room
+from truesource.generator.corpus_record import (
+    FORMAT,
+    FORMAT_VERSION,
+    GRAMMAR,
+    CorpusCall,
+    CorpusRecord,
+    ExclusionRecord,
+    ShardEntry,
+    SplitRecord,
+    UniqueRecord,
+    call_of,
+)
+from truesource.generator.plan import Plan, Shard, mean_length, plan_shards, require_room, require_text_room
 from truesource.generator.process_sampler import sampler_of
 from truesource.generator.sampler import TruthSampler
 from truesource.generator.shard_writer import (
@@ -56,17 +68,26 @@ from truesource.grammar.support.printable import meter
 from truesource.grammar.support.records import holds, read_record
 from truesource.grammar.truth import Truth
 
-Entries = list[dict[str, Any]]
+
+class WrittenShard(TypedDict):
+    """The entries that the records of all kinds of shards have."""
+
+    file: str
+    sentences: int
 
 
-class Writer(Protocol):
+E = TypeVar("E", bound=WrittenShard)
+E_co = TypeVar("E_co", bound=WrittenShard, covariant=True)
+
+
+class Writer(Protocol[E_co]):
     """A writer of the shards of one folder, each to ``data/`` of its partial folder."""
 
-    def finished(self, shard: Shard) -> dict[str, Any] | None:
+    def finished(self, shard: Shard) -> E_co | None:
         """Return the record of a shard, if its file is unchanged since it was written."""
 
-    def write(self, shard: Shard) -> dict[str, Any]:
-        """Create a shard, write it and record it; return ``file``, ``sentences`` and other entries of the record."""
+    def write(self, shard: Shard) -> E_co:
+        """Create a shard, write it and record it; return its record."""
 
 
 def place_of(path: Path) -> Path:
@@ -94,16 +115,16 @@ def writing(path: Path, what: str) -> Iterator[None]:
         ) from error
 
 
-def is_made(path: Path, record: Mapping[str, Any]) -> bool:
+def is_made(path: Path, record: Mapping[str, object]) -> bool:
     """Return True if the result of this call is at ``path``."""
     try:
-        there = read_record(path / "record.json", dict[str, Any], remedy="regenerate it")
+        there = read_record(path / "record.json", dict[str, object], remedy="regenerate it")
     except InputError:
         return False
     return all(there.get(name) == value for name, value in record.items())
 
 
-def prepare(partial: Path, plan: Mapping[str, Any], *, what: str, keep_other: bool) -> None:
+def prepare(partial: Path, plan: Mapping[str, object], *, what: str, keep_other: bool) -> None:
     """Keep a partial folder of the same call; otherwise start with an empty one.
 
     Args:
@@ -131,10 +152,10 @@ def prepare(partial: Path, plan: Mapping[str, Any], *, what: str, keep_other: bo
         write_json(plan_file, plan)
 
 
-def differing_keys(file: Path, plan: Mapping[str, Any]) -> list[str]:
+def differing_keys(file: Path, plan: Mapping[str, object]) -> list[str]:
     """Return keys of a plan, or of a call's record, whose value differs in a file; none of a damaged file."""
     try:
-        there = read_record(file, dict[str, Any], remedy="regenerate it")
+        there = read_record(file, dict[str, object], remedy="regenerate it")
     except InputError:
         return []
     return [key for key in plan if there.get(key) != plan[key]]
@@ -142,13 +163,13 @@ def differing_keys(file: Path, plan: Mapping[str, Any]) -> list[str]:
 
 def make_folder(
     path: Path,
-    record: Mapping[str, Any],
+    record: Mapping[str, object],
     *,
     what: str,
     share: Share | None,
     force: bool,
-    write: Callable[[Share], Entries | None],
-    finish: Callable[[Entries], None],
+    write: Callable[[Share], list[E] | None],
+    finish: Callable[[list[E]], None],
     keep: bool = False,
     keep_other: bool = False,
 ) -> bool:
@@ -200,8 +221,8 @@ def make_folder(
 
 
 def write_missing(
-    drawing: Writer, shards: Sequence[Shard], workers: Workers, share: Share, *, doing: str = "sampling sentences"
-) -> Entries:
+    drawing: Writer[E], shards: Sequence[Shard], workers: Workers, share: Share, *, doing: str = "sampling sentences"
+) -> list[E]:
     """Write the missing shards of this job; return the entries of all existing ones, in order.
 
     Args:
@@ -288,7 +309,7 @@ def make_corpus(
         sampler, Spelling.of(truth), plan.columns, place_of(path), plan.seed, plan.shard_size, transform=plan.transform
     )
     record = _call_record(sampler, plan)
-    about = _about(truth, license)
+    described = _described(record, truth, license)
     making = cache(lambda: _CorpusInProgress(drawing, plan, workers, exact_correction))  # after the partial folder
     return make_folder(
         path,
@@ -297,7 +318,7 @@ def make_corpus(
         share=share,
         force=force,
         write=lambda share: making().write(share),
-        finish=lambda entries: _finish(making(), entries, {**record, **about}, path),
+        finish=lambda entries: _finish(making(), entries, described, path),
         keep=keep,
     )
 
@@ -319,22 +340,21 @@ class _CorpusInProgress:
     def __init__(self, drawing: ShardSampler, plan: Plan, workers: Workers, exact_correction: bool) -> None:
         self.drawing, self.plan, self.workers = drawing, plan, workers
         self.exact_correction = exact_correction
-        #: entries of the record: for the whole corpus, and for each split
-        self.found: dict[str, Any] = {}
-        self.corrections: dict[str, Any] = {}
+        self.unique: UniqueRecord | None = None
+        self.corrections: dict[str, ExclusionRecord] = {}  #: of the splits that exclude earlier ones
         shards = plan_shards(plan.splits, plan.shard_size)
         if plan.overlap == "unique":
-            shards, self.found["unique"] = deal(drawing, shards, workers)
+            shards, self.unique = deal(drawing, shards, workers)
         elif plan.stratified:
             self.drawing = replace(drawing, strata=Strata.of(drawing.sampler.truth, plan, shards))
         self.shards = shards
 
-    def write(self, share: Share) -> Entries | None:
+    def write(self, share: Share) -> list[ShardEntry] | None:
         """Write the shards of a job; return the entries of all, or None while some are missing."""
         if self.plan.overlap != "disjoint":
             entries = write_missing(self.drawing, self.shards, self.workers, share)
             return entries if len(entries) == len(self.shards) else None
-        done: Entries = []
+        done: list[ShardEntry] = []
         earlier: Hashes = np.empty(0, dtype=np.uint64)
         mass: float | None = 0.0
         complete = True
@@ -354,22 +374,35 @@ class _CorpusInProgress:
         return done if complete else None
 
     @staticmethod
-    def _correction(entries: Entries, mass: float | None) -> dict[str, Any]:
+    def _correction(entries: Sequence[ShardEntry], mass: float | None) -> ExclusionRecord:
         allowed = sum(entry["sentences"] for entry in entries)
         sampled = sum(entry["drawn"] for entry in entries)
-        exact: dict[str, Any] = {"probability": mass, "interval": None, "exact": True}
-        result = estimated(sampled, allowed) if mass is None else exact
-        excluded = min(result["probability"], 1.0 - 1e-15)
-        return {**result, "drawn": sampled, "log_correction": -math.log1p(-excluded)}
+        probability, interval = estimated(sampled, allowed) if mass is None else (mass, None)
+        return {
+            "probability": probability,
+            "interval": interval,
+            "exact": mass is not None,
+            "drawn": sampled,
+            "log_correction": -math.log1p(-min(probability, 1.0 - 1e-15)),
+        }
 
 
-def _finish(making: _CorpusInProgress, entries: Entries, record: dict[str, Any], path: Path) -> None:
+def _finish(making: _CorpusInProgress, entries: list[ShardEntry], record: CorpusCall, path: Path) -> None:
     """Write the record and the card; move the folder to its place."""
     partial, truth, plan = making.drawing.partial, making.drawing.sampler.truth, making.plan
-    full = {**record, **_conditions(making.drawing.sampler, plan), **making.found}
-    full.update(_summary(making, entries))
+    _add_conditions(record, making.drawing.sampler, plan)
+    if making.unique is not None:
+        record["unique"] = making.unique
     symbols = making.drawing.spelling.key(truth, ids=plan.columns.ids)
-    full["symbols_digest"] = digest_json(symbols)
+    counts, reference = _counts(making, entries)
+    full: CorpusRecord = {
+        **record,
+        "splits": counts,
+        "overlap_with": reference,
+        "shards": entries,
+        "digest": digest_json([[entry["file"], entry["sha256"]] for entry in entries]),
+        "symbols_digest": digest_json(symbols),
+    }
     write_json(partial / "symbols.json", symbols)
     if not isinstance(truth, Process) or truth.has_file:
         truth.save(partial / GRAMMAR, force=True)
@@ -378,9 +411,9 @@ def _finish(making: _CorpusInProgress, entries: Entries, record: dict[str, Any],
     settle(partial, path, {entry["file"] for entry in entries})
 
 
-def _about(truth: Truth, license: str | None) -> dict[str, str]:  # noqa: A002
-    """Return the licence and language of a corpus, as far as known."""
-    result = {}
+def _described(call: CorpusCall, truth: Truth, license: str | None) -> CorpusCall:  # noqa: A002
+    """Return the record of a call with the licence and language of the corpus, as far as known."""
+    result: CorpusCall = {**call}
     if license is not None:
         result["license"] = checked_license(license)
     elif isinstance(truth.meta.get("license"), str):
@@ -390,54 +423,51 @@ def _about(truth: Truth, license: str | None) -> dict[str, str]:  # noqa: A002
     return result
 
 
-def _call_record(sampler: TruthSampler, plan: Plan) -> dict[str, Any]:
+def _call_record(sampler: TruthSampler, plan: Plan) -> CorpusCall:
     truth = sampler.truth
-    start, kind = {}, {}
-    if isinstance(truth, Process):
-        kind["process"] = truth.name
-    else:
-        pcfg = require(truth, "parses", "a start symbol")
-        start["start"] = pcfg.symbols[pcfg.start]
     packages = {name: metadata.version(name) for name in ("truesource", "numpy", "pyarrow")}
-    return {
+    record: CorpusCall = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
-        "call": {**plan.as_record(), **start},
-        "grammar": {"digest": truth.digest, "sizes": truth.sizes(), **kind},
+        "call": call_of(plan),
+        "grammar": {"digest": truth.digest, "sizes": truth.sizes()},
         "drawn_by": type(sampler).__name__,
         "versions": {**packages, "python": platform.python_version()},
     }
+    if isinstance(truth, Process):
+        record["grammar"]["process"] = truth.name
+    else:
+        pcfg = require(truth, "parses", "a start symbol")
+        record["call"]["start"] = pcfg.symbols[pcfg.start]
+    return record
 
 
-def _conditions(sampler: TruthSampler, plan: Plan) -> dict[str, Any]:
-    """Return exact numbers on the conditions on length and height under the grammar."""
+def _add_conditions(record: CorpusCall, sampler: TruthSampler, plan: Plan) -> None:
+    """Add the transform, and exact numbers on the conditions on length and height under the grammar."""
     lengths = plan.lengths
-    condition = None
+    if plan.transform is not None:  # what is exact for the transformed text
+        of_grammar = plan.transform.has_grammar
+        record["transform"] = {
+            "spec": str(plan.transform),
+            "exact": ["sentence", "masked token", "causal token"] if of_grammar else ["sentence", "masked token"],
+            "trees": "original order",
+        }
+    record["condition"] = record["height_cap"] = None
     if lengths is not None:
-        mass = sampler.log_mass
-        condition = {"low": lengths.low, "high": lengths.high, "probability": math.exp(mass), "log_probability": mass}
-    cap = None
+        low, high, mass = lengths.low, lengths.high, sampler.log_mass
+        record["condition"] = {"low": low, "high": high, "probability": math.exp(mass), "log_probability": mass}
     if plan.max_height is not None:
-        cap = {
+        record["height_cap"] = {
             "max_height": plan.max_height,
             "probability": math.exp(sampler.log_height_mass),
             "log_probability": sampler.log_height_mass,
             "mean_tokens": mean_length(sampler.truth, lengths, plan.max_height),
             "mean_tokens_without": mean_length(sampler.truth, lengths, None),
         }
-    return {**_transform_record(plan.transform), "condition": condition, "height_cap": cap}
 
 
-def _transform_record(transform: Transform | None) -> dict[str, Any]:
-    """Return what is exact for a transformed text, for the record; empty for others."""
-    if transform is None:
-        return {}
-    exact = ["sentence", "masked token", *(["causal token"] if transform.has_grammar else [])]
-    return {"transform": {"spec": str(transform), "exact": exact, "trees": "original order"}}
-
-
-def _summary(making: _CorpusInProgress, entries: Entries) -> dict[str, Any]:
-    """Return counts, overlap and digests for the record."""
+def _counts(making: _CorpusInProgress, entries: Sequence[ShardEntry]) -> tuple[dict[str, SplitRecord], str]:
+    """Return the counts of the splits, and the split that the others are compared with."""
     splits = list(making.plan.splits)
     reference = "train" if "train" in splits else splits[0]
     of_split: dict[str, list[Shard]] = {split: [] for split in splits}
@@ -445,7 +475,7 @@ def _summary(making: _CorpusInProgress, entries: Entries) -> dict[str, Any]:
         of_split[shard.split].append(shard)
     hashes = {s: np.concatenate([making.drawing.hashes(shard) for shard in of_split[s]]) for s in splits}
     overlap = shares(hashes, reference)
-    counts: dict[str, Any] = {}
+    counts: dict[str, SplitRecord] = {}
     for split in splits:
         entries_of = [entry for entry in entries if entry["split"] == split]
         counts[split] = {
@@ -457,5 +487,4 @@ def _summary(making: _CorpusInProgress, entries: Entries) -> dict[str, Any]:
         }
         if making.drawing.strata is not None:
             counts[split]["with_event"] = sum(making.drawing.strata.counts[shard.stream] for shard in of_split[split])
-    digest = digest_json([[entry["file"], entry["sha256"]] for entry in entries])
-    return {"splits": counts, "overlap_with": reference, "shards": entries, "digest": digest}
+    return counts, reference

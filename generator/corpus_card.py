@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Literal
 
+from truesource.generator.corpus_record import Call, Condition, CorpusRecord, HeightCap, SplitRecord, TransformRecord
 from truesource.grammar.support.hub_card import dataset_card
 from truesource.grammar.support.printable import markdown, markdown_code
 
@@ -38,12 +40,13 @@ frame = pandas.read_parquet("path/to/this/folder/data", filters=[("split", "==",
 """
 
 
-def corpus_card(name: str, record: dict[str, Any]) -> str:
+def corpus_card(name: str, record: CorpusRecord, *, license: str | None = None) -> str:  # noqa: A002
     """Return the card of a corpus.
 
     Args:
         name: name of the folder.
         record: content of ``record.json``.
+        license: an SPDX identifier; None: the licence of the record, if any.
     """
     splits = record["splits"]
     return dataset_card(
@@ -51,14 +54,14 @@ def corpus_card(name: str, record: dict[str, Any]) -> str:
         _text(name, record),
         rows=sum(split["sentences"] for split in splits.values()),
         splits=[*splits],
-        license=record.get("license"),
+        license=record.get("license") if license is None else license,
         tasks=["text-generation", "fill-mask"],
         tags=["synthetic", *([] if "process" in record["grammar"] else ["pcfg"])],
         language=record.get("language"),
     )
 
 
-def _text(name: str, record: dict[str, Any]) -> str:
+def _text(name: str, record: CorpusRecord) -> str:
     call, splits, condition = record["call"], record["splits"], record["condition"]
     rows = [
         f"| {split} | {n['sentences']:,} | {n['tokens']:,} | {n['different']:,} | {_share(n, 'types')} |"
@@ -66,7 +69,8 @@ def _text(name: str, record: dict[str, Any]) -> str:
         for split, n in splits.items()
     ]
     reference = record["overlap_with"]
-    present = {name for name in ("split", "string_logprob", "ids") if call[name]} | {f"{call['trees']} trees"}
+    names: tuple[Literal["split", "string_logprob", "ids"], ...] = ("split", "string_logprob", "ids")
+    present = {f"{call['trees']} trees", *(name for name in names if call[name])}
     if "languages" in record["grammar"].get("sizes", {}):
         present.add("language")
     kind = "a process" if "process" in record["grammar"] else "a probabilistic context-free grammar (PCFG)"
@@ -105,14 +109,14 @@ corpus = Corpus.load("path/to/this/folder")
 """
 
 
-def _truth(record: dict[str, Any]) -> str:
+def _truth(record: CorpusRecord) -> str:
     grammar = record["grammar"]
     if "process" in grammar:
         return f"process {markdown_code(grammar['process'])}, {_sizes(grammar['sizes'])}"
     return f"grammar: start symbol {markdown_code(record['call']['start'])}, {_sizes(grammar['sizes'])}"
 
 
-def _file(record: dict[str, Any]) -> str:
+def _file(record: CorpusRecord) -> str:
     if "process" in record["grammar"] and "language" not in record:
         return " again.\nThe process is custom code, which is not in this folder."
     if "process" in record["grammar"]:
@@ -120,14 +124,14 @@ def _file(record: dict[str, Any]) -> str:
     return " again. The grammar\nitself is `grammar.npz`."
 
 
-def _loading(call: dict[str, Any], split: str) -> str:
+def _loading(call: Call, split: str) -> str:
     brackets = "" if call["trees"] == "none" else _BRACKETS.format(split=split)
     symbols = _SYMBOLS.format(split=split) if call["trees"] == "ids" else ""
     pandas = _ONE_SPLIT if call["split"] else _ALL_SPLITS
     return brackets + symbols + _DATASETS + pandas.format(split=split)
 
 
-def _condition(condition: dict[str, Any] | None) -> str:
+def _condition(condition: Condition | None) -> str:
     if condition is None:
         return "Sentences have every length of the grammar: the distribution is exactly `P(sentence)`.\n"
     low, high = condition["low"], condition["high"]
@@ -138,7 +142,7 @@ def _condition(condition: dict[str, Any] | None) -> str:
     )
 
 
-def _height_cap(cap: dict[str, Any] | None) -> str:
+def _height_cap(cap: HeightCap | None) -> str:
     if cap is None:
         return ""
     return (
@@ -149,7 +153,7 @@ def _height_cap(cap: dict[str, Any] | None) -> str:
     )
 
 
-def _transform_text(transform: dict[str, Any] | None) -> str:
+def _transform_text(transform: TransformRecord | None) -> str:
     if transform is None:
         return ""
     tokens = (
@@ -167,7 +171,7 @@ def _transform_text(transform: dict[str, Any] | None) -> str:
     )
 
 
-def _overlap(record: dict[str, Any]) -> str:
+def _overlap(record: CorpusRecord) -> str:
     kind = record["call"]["overlap"]
     if kind == "iid":
         return (
@@ -196,9 +200,9 @@ def _overlap(record: dict[str, Any]) -> str:
     return "".join(lines)
 
 
-def _share(split: dict[str, Any], kind: str) -> str:
+def _share(split: SplitRecord, kind: Literal["types", "tokens"]) -> str:
     return f"{split['overlap'][kind]:.2%}" if split["overlap"] else "-"
 
 
-def _sizes(sizes: dict[str, int]) -> str:
+def _sizes(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in sizes.items())

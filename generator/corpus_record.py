@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Literal, NotRequired
 
 from pydantic import AfterValidator, Field, with_config
 from typing_extensions import TypedDict
 
-from truesource.generator.plan import Overlap, Trees, parse_transform
+from truesource.generator.plan import Columns, Overlap, Plan, Trees, parse_transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json
@@ -24,7 +25,7 @@ from truesource.grammar.support.records import (
     read_record,
 )
 
-FORMAT = "truesource corpus"
+FORMAT: Literal["truesource corpus"] = "truesource corpus"
 GRAMMAR = "grammar.npz"  #: grammar file in a corpus folder
 FORMAT_VERSION = 4
 _WHAT, _REMEDY = "the record of this corpus", "sample the corpus again"
@@ -59,6 +60,7 @@ class Call(TypedDict):
     shard_size: Positive
     transform: NotRequired[Transform]
     start: NotRequired[str]
+    stratified: NotRequired[bool]
 
 
 @with_config(STRICT)
@@ -116,9 +118,10 @@ class SplitRecord(TypedDict):
 
     sentences: Positive
     tokens: Count
-    different: NotRequired[Positive]
+    different: NotRequired[Positive | None]
     overlap: NotRequired[Shares | None]
     excluded: NotRequired[ExclusionRecord | None]
+    with_event: NotRequired[Count]
 
 
 @with_config(STRICT)
@@ -160,11 +163,9 @@ class _Head(TypedDict):
 
 
 @with_config(STRICT)
-class CorpusRecord(TypedDict):
-    """``record.json``."""
+class CorpusCall(_Head):
+    """The beginning of the record: the call, and exact numbers on its conditions."""
 
-    format: Literal["truesource corpus"]
-    format_version: int
     call: Call
     grammar: GrammarOfCorpus
     drawn_by: str
@@ -175,11 +176,17 @@ class CorpusRecord(TypedDict):
     condition: NotRequired[Condition | None]
     height_cap: NotRequired[HeightCap | None]
     unique: NotRequired[UniqueRecord]
+
+
+@with_config(STRICT)
+class CorpusRecord(CorpusCall):
+    """``record.json``."""
+
     splits: dict[str, SplitRecord]
-    overlap_with: NotRequired[str]
+    overlap_with: NotRequired[str | None]
     shards: list[ShardEntry]
     digest: str
-    symbols_digest: NotRequired[str]
+    symbols_digest: NotRequired[str | None]
 
 
 @with_config(STRICT)
@@ -193,7 +200,37 @@ class SymbolKey(TypedDict):
     words: NotRequired[list[str]]
 
 
-def read_corpus_record(file: Path) -> dict[str, Any]:
+def call_of(plan: Plan) -> Call:
+    """Return the record of a plan, which `plan_of` reads."""
+    call: Call = {
+        "splits": {name: int(n) for name, n in plan.splits.items()},
+        "seed": plan.seed,
+        "lengths": None if plan.lengths is None else str(plan.lengths),
+        "overlap": plan.overlap,
+        "max_height": plan.max_height,
+        "trees": plan.columns.trees,
+        "string_logprob": plan.columns.string_logprob,
+        "ids": plan.columns.ids,
+        "split": plan.columns.split,
+        "shard_size": plan.shard_size,
+    }
+    if plan.transform is not None:
+        call["transform"] = str(plan.transform)
+    if plan.stratified:
+        call["stratified"] = True
+    return call
+
+
+def plan_of(call: Call) -> Plan:
+    """Return the plan of a record."""
+    lengths = None if call["lengths"] is None else LengthRange.parse(call["lengths"])
+    columns = Columns(call["trees"], call["string_logprob"], call["ids"], call["split"])
+    transform = parse_transform(call["transform"]) if "transform" in call else None
+    plan = Plan(call["splits"], call["seed"], lengths, call["overlap"], call["max_height"], columns, call["shard_size"])
+    return replace(plan, transform=transform, stratified=call.get("stratified", False))
+
+
+def read_corpus_record(file: Path) -> CorpusRecord:
     """Read ``record.json``; optional entries that it lacks are None.
 
     Raises:
@@ -205,7 +242,7 @@ def read_corpus_record(file: Path) -> dict[str, Any]:
     return _completed(read_record(file, CorpusRecord, what=_WHAT, remedy=_REMEDY), file)
 
 
-def check_corpus_record(record: Mapping[str, Any]) -> dict[str, Any]:
+def check_corpus_record(record: Mapping[str, object]) -> CorpusRecord:
     """Check a record in memory, as `read_corpus_record` does."""
     text = json.dumps(dict(record))
     _check_version(decode_record(text, _Head, what=_WHAT, remedy=_REMEDY)["format_version"], None)
@@ -235,7 +272,7 @@ def _check_version(version: int, file: Path | None) -> None:
         raise InputError(f"expecting format version {FORMAT_VERSION} of a corpus, got {version}; {_REMEDY}", file)
 
 
-def _completed(record: CorpusRecord, file: Path | None) -> dict[str, Any]:
+def _completed(record: CorpusRecord, file: Path | None) -> CorpusRecord:
     """Return the record with None for missing entries; its counts must agree."""
     result = dict.fromkeys(record["splits"], (0, 0))
     for shard in record["shards"]:
@@ -245,8 +282,8 @@ def _completed(record: CorpusRecord, file: Path | None) -> dict[str, Any]:
         raise InputError(f"{_WHAT} is damaged: its shards do not add up to its splits; {_REMEDY}", file)
     if len({shard["file"] for shard in record["shards"]}) != len(record["shards"]):
         raise InputError(f"{_WHAT} is damaged: it names a file twice; {_REMEDY}", file)
-    optional = {"different": None, "overlap": None, "excluded": None}
-    splits = {name: {**optional, **split} for name, split in record["splits"].items()}
-    call = {"split": record["call"]["split"], **record["call"]}  # in the order of JSON results
-    absent = {"condition": None, "height_cap": None, "overlap_with": None, "symbols_digest": None}
-    return {**absent, **record, "call": call, "splits": splits}
+    full: CorpusRecord = {"condition": None, "height_cap": None, "overlap_with": None, "symbols_digest": None, **record}
+    full["call"] = {"split": record["call"]["split"], **record["call"]}  # in the order of JSON results
+    for name, split in record["splits"].items():
+        full["splits"][name] = {"different": None, "overlap": None, "excluded": None, **split}
+    return full

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +25,16 @@ META = "meta.json"
 AT_ONCE = 10_000  #: sentences written in one step
 
 
+@dataclass(frozen=True)
+class ExportedSplit:
+    """One split in ``meta.json``."""
+
+    file: str  #: its name in the folder
+    sentences: int
+    tokens: int  #: ends of sentences included
+    bound: float | None  #: exact cross-entropy, nats a token; None if unknown
+
+
 def export(
     corpus: Corpus,
     folder: str | Path,
@@ -32,7 +43,7 @@ def export(
     splits: Sequence[str] | None = None,
     words: Sequence[str] = (),
     bounds: Mapping[str, float] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, ExportedSplit]:
     """Write splits of a corpus into a new folder, with ``meta.json``, all or nothing; the same bytes each time.
 
     ``bin``: the numbers of all tokens in one row, each sentence followed by the end, as uint16, or uint32 for more
@@ -48,7 +59,7 @@ def export(
         bounds: exact cross-entropy of tokens and ends of each split, nats a token, for ``meta.json``.
 
     Returns:
-        Content of ``meta.json``.
+        The entries of the splits in ``meta.json``.
 
     Raises:
         InputError: there is no such split, a word is spelled like the end, or contains white space (``jsonl``).
@@ -56,15 +67,11 @@ def export(
     names = list(corpus.splits if splits is None else splits)
     vocabulary = _vocabulary(corpus, words)
     dtype = np.dtype("<u2" if len(vocabulary) <= 2**16 else "<u4")
-    parts: dict[str, dict[str, Any]] = {}
+    parts = {}
     for name in names:
         sentences, tokens = corpus.n_sentences(name), corpus.n_tokens(name)
-        parts[name] = {
-            "file": f"{name}{ENDINGS[to]}",
-            "sentences": sentences,
-            "tokens": tokens + sentences,
-            "bound": None if bounds is None else bounds.get(name),
-        }
+        bound = None if bounds is None else bounds.get(name)
+        parts[name] = ExportedSplit(f"{name}{ENDINGS[to]}", sentences, tokens + sentences, bound)
     numbers = {word: number for number, word in enumerate(vocabulary)}
     meta = {
         "format": to,
@@ -73,15 +80,15 @@ def export(
         "end": numbers[END],
         "stoi": numbers,
         "itos": vocabulary,
-        "splits": parts,
+        "splits": {name: asdict(part) for name, part in parts.items()},
         "corpus": corpus.digest,
     }
     with atomic_path(folder) as temporary:
         temporary.mkdir()
         for name in names:
-            _write_split(corpus.coded(name), temporary / parts[name]["file"], to, numbers, dtype)
+            _write_split(corpus.coded(name), temporary / parts[name].file, to, numbers, dtype)
         write_json(temporary / META, meta)
-    return meta
+    return parts
 
 
 def _vocabulary(corpus: Corpus, words: Sequence[str]) -> list[str]:

@@ -8,12 +8,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from truesource.grammar.support.errors import InputError
 
 #: prefix of our modules; models of all others are checked, see `truesource.generator.abilities`
 _OURS = "truesource."
+Handling = Literal["ignore", "warn", "raise", "call", "print", "log"]  #: what numpy does about a kind of errors
+_KINDS: tuple[Literal["divide", "over", "under", "invalid"], ...] = ("divide", "over", "under", "invalid")
 
 
 class _Messages:
@@ -27,7 +29,7 @@ class _Messages:
 
 
 @contextmanager
-def contained(numpy_errors: dict[str, Any] | None = None) -> Iterator[None]:
+def contained(numpy_errors: dict[str, Handling] | None = None) -> Iterator[None]:
     """Undo what user code changes for the whole process: streams, working folder, numpy's handling of errors.
 
     Its output goes to standard error, since ``--json -`` may use the standard output.
@@ -43,14 +45,15 @@ def contained(numpy_errors: dict[str, Any] | None = None) -> Iterator[None]:
     stderr, folder = sys.stderr, None
     with suppress(OSError):  # the folder has been removed
         folder = Path.cwd()
-    ours: dict[str, Any] = {**np.geterr()}
+    ours = np.geterr()
     np.seterr(**changes)
     before = np.geterr()
     try:
         with redirect_stdout(_Messages()):
             yield
     finally:
-        changes.update({kind: do for kind, do in np.geterr().items() if do != before[kind]})  # type: ignore[literal-required]
+        after = np.geterr()
+        changes.update({kind: after[kind] for kind in _KINDS if after[kind] != before[kind]})
         np.seterr(**ours)
         sys.stderr = stderr
         if folder is not None:
@@ -70,7 +73,7 @@ def code_errors(
     what: str,
     source: Path | None = None,
     code: str = "code-failed",
-    numpy_errors: dict[str, Any] | None = None,
+    numpy_errors: dict[str, Handling] | None = None,
 ) -> Iterator[None]:
     """Turn an error of user code inside the block into one sentence, with the last line of its traceback.
 

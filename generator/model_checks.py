@@ -10,7 +10,7 @@ import numpy as np
 
 from truesource.generator.abilities import offers
 from truesource.generator.dependence import FEW, Answers, Ask, DependenceCheck, is_due, same_length
-from truesource.generator.foreign_code import code_errors, file_of, is_foreign
+from truesource.generator.foreign_code import Handling, code_errors, file_of, is_foreign
 from truesource.generator.language_model import (
     DistributionModel,
     LanguageModel,
@@ -183,7 +183,7 @@ def _tables(
         columns = len(model.vocabulary or ()) + 1 + causal
     with code_errors(f"{model.name}.distributions", source):
         blocks = iter(model.distributions(sentences))
-    numpy_errors: dict[str, Any] = {}
+    numpy_errors: dict[str, Handling] = {}
     while True:
         with code_errors(f"{model.name}.distributions", source, numpy_errors=numpy_errors):
             block = next(blocks, None)

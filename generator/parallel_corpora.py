@@ -8,8 +8,8 @@ of every sentence, other changes keep as much as possible.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,11 +112,10 @@ def sample_variants(
         else:
             samplers[name] = Sampler(variant.pcfg, plan.lengths, max_height=plan.max_height)
     corpora: dict[str, Corpus | None] = {}
-    options: dict[str, Any] = {"share": share, "force": force, "keep": keep, "license": license}
+    make = partial(make_corpus, workers=workers or Workers(), share=share, force=force, keep=keep, license=license)
     for name, sampler in samplers.items():
         path = folder / name
-        finished = make_corpus(sampler, plan, path, workers=workers or Workers(), **options)
-        corpora[name] = Corpus.load(path) if finished else None
+        corpora[name] = Corpus.load(path) if make(sampler, plan, path) else None
     entries = [
         {"corpus": name, "retold": isinstance(samplers[name], RetoldSampler), **variant.as_dict()}
         for name, variant in zip(names, variants, strict=True)

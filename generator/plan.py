@@ -19,10 +19,10 @@ import math
 import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import Field, ValidationError
 
@@ -299,30 +299,6 @@ class Plan:
         if self.shard_size < 1:
             raise InputError(f"the shard size must be 1 or more, got {self.shard_size}")
         random_state(self.seed)
-
-    def as_record(self) -> dict[str, Any]:
-        """Return the entries for ``record.json``, which `from_record` reads."""
-        return {
-            "splits": {name: int(n) for name, n in self.splits.items()},
-            "seed": self.seed,
-            "lengths": None if self.lengths is None else str(self.lengths),
-            "overlap": self.overlap,
-            "max_height": self.max_height,
-            **asdict(self.columns),
-            "shard_size": self.shard_size,
-            **({} if self.transform is None else {"transform": str(self.transform)}),
-            **({"stratified": True} if self.stratified else {}),
-        }
-
-    @classmethod
-    def from_record(cls, call: Mapping[str, Any]) -> Plan:
-        """Return the plan recorded in ``record.json``."""
-        fields = {name: call[name] for name in ("splits", "seed", "overlap", "max_height", "shard_size")}
-        lengths = None if call["lengths"] is None else LengthRange.parse(call["lengths"])
-        columns = Columns(*(call[name] for name in ("trees", "string_logprob", "ids", "split")))
-        transform = parse_transform(call["transform"]) if "transform" in call else None
-        stratified = call.get("stratified", False)
-        return cls(lengths=lengths, columns=columns, transform=transform, stratified=stratified, **fields)
 
 
 @dataclass(frozen=True)

@@ -274,7 +274,7 @@ class Sampler(TruthSampler):
         bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return Choices(options, bounds, np.asarray(kernels.row_sums_running(bounds, weights[options])))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_rows": None}
 
     def draw(self, n: int, state: NDArray[np.uint64], *, max_nodes: int = MAX_NODES) -> Derivations:

@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truesource.generator._kernels import sentence_hashes, spell_words
 from truesource.generator.columns import as_column, offsets, packed, strings
-from truesource.generator.corpus_record import ShardEntry, SymbolKey
+from truesource.generator.corpus_record import ShardEntry, Shares, SymbolKey, UniqueRecord
 from truesource.generator.plan import Columns, Shard, Transform, text_order
 from truesource.generator.sampler import Derivations, Reading, Sampler, TruthSampler, read_brackets
 from truesource.generator.strata import Strata
@@ -247,7 +247,7 @@ class ShardSampler:
 
     # -- files --------------------------------------------------------------------------------------------
 
-    def write(self, shard: Shard) -> dict[str, Any]:
+    def write(self, shard: Shard) -> ShardEntry:
         """Sample a shard, write it and record it; return its record.
 
         The file appears under its name only when complete. Its bytes depend on the plan and the shard, not on the
@@ -270,7 +270,7 @@ class ShardSampler:
                 use_dictionary=["split"],  # one word a file
                 column_encoding={name: "BYTE_STREAM_SPLIT" for name in plain if name.endswith("logprob")},
             )
-        entry = {
+        entry: ShardEntry = {
             "file": shard.name,
             "split": shard.split,
             "sentences": shard.sentences,
@@ -282,7 +282,7 @@ class ShardSampler:
         write_json(self._work(shard, "json"), entry)
         return entry
 
-    def finished(self, shard: Shard) -> dict[str, Any] | None:
+    def finished(self, shard: Shard) -> ShardEntry | None:
         """Return the record of a shard, if its file is unchanged since it was written."""
         try:
             entry = read_record(self._work(shard, "json"), ShardEntry, remedy="sample it again")
@@ -291,7 +291,7 @@ class ShardSampler:
             return None
         identity = entry["file"], entry["split"], entry["sentences"]
         same = same and identity == (shard.name, shard.split, shard.sentences)
-        return dict(entry) if same and self._work(shard, "hashes").exists() else None
+        return entry if same and self._work(shard, "hashes").exists() else None
 
     def hashes(self, shard: Shard) -> Hashes:
         """Return hashes of the sentences of a shard, in order; recomputed if another job has not written them yet."""
@@ -316,7 +316,7 @@ def _whole(target: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def deal(drawing: ShardSampler, shards: list[Shard], workers: Workers) -> tuple[list[Shard], dict[str, Any]]:
+def deal(drawing: ShardSampler, shards: list[Shard], workers: Workers) -> tuple[list[Shard], UniqueRecord]:
     """Deal sentences to each shard: the first distinct ones of a stream, in random splits, in the stream's order.
 
     Returns:
@@ -391,14 +391,14 @@ def _hash_block(drawing: ShardSampler, block: int) -> tuple[int, Hashes]:
 Task = tuple[Shard, BoolArray]  #: a shard, and which of its sentences occur for the first time in it
 
 
-def shares(hashes: Mapping[str, Hashes], reference: str) -> dict[str, dict[str, float]]:
+def shares(hashes: Mapping[str, Hashes], reference: str) -> dict[str, Shares]:
     """Return the share of every other split that is also in ``reference``.
 
     For each split, ``types`` (share of its distinct sentences) and ``tokens`` (share of all its sentences), both 0 to
     1.
     """
     in_reference = np.unique(hashes[reference])
-    result = {}
+    result: dict[str, Shares] = {}
     for split, in_split in hashes.items():
         if split != reference:
             types = among(np.unique(in_split), in_reference)
@@ -406,17 +406,13 @@ def shares(hashes: Mapping[str, Hashes], reference: str) -> dict[str, dict[str, 
     return result
 
 
-def estimated(drawn: int, kept: int) -> dict[str, Any]:
+def estimated(drawn: int, kept: int) -> tuple[float, tuple[float, float] | None]:
     """Return P(S) from ``drawn`` sentences, ``kept`` of them not in S, with any 95% interval of Wilson (1927)."""
     from scipy.stats import binomtest  # importing it takes half a second
 
     test = binomtest(drawn - kept, drawn)
     result = test.proportion_ci(0.95, method="wilson")
-    return {
-        "probability": float(test.statistic),
-        "interval": None if too_few(drawn) else [float(result.low), float(result.high)],
-        "exact": False,
-    }
+    return float(test.statistic), None if too_few(drawn) else (float(result.low), float(result.high))
 
 
 def new_sentences(drawing: ShardSampler, shards: Sequence[Shard], earlier: Hashes) -> tuple[list[Task], Hashes]:

@@ -67,7 +67,7 @@ class RowScaling:
     divide: bool = False  #: allow any positive weights
     tolerance: float = ROW_TOLERANCE  #: how far probabilities may sum from one
     path: str | Path | None = None  #: named in errors
-    report: dict[str, Any] = field(default_factory=dict)  #: entry ``normalised`` of the grammar's ``meta``
+    report: dict[str, object] = field(default_factory=dict)  #: entry ``normalised`` of the grammar's ``meta``
 
     def apply(
         self, rules: Rules, tables: Tables, empty: Mapping[int, float] | None = None
@@ -157,7 +157,7 @@ def assemble(
         raise InputError(str(error), scaling.path) from error
 
 
-def _report(sums: Mapping[str, float], path: str | Path | None) -> dict[str, Any]:
+def _report(sums: Mapping[str, float], path: str | Path | None) -> dict[str, object]:
     """Report the sums that weights were divided by; sums within 1e-9 of one are rounding and are not reported."""
     worst = max(sums, key=lambda name: abs(sums[name] - 1.0))
     result = {"symbols": len(sums), "lowest": min(sums.values()), "highest": max(sums.values()), "worst": worst}

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -109,10 +109,6 @@ class Diagnosis:
         """Problems other than unreachable symbols, which are harmless."""
         pairs = zip(self.problems, self.problem_codes, strict=True)
         return tuple(problem for problem, code in pairs if code != "unreachable")
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return values for JSON."""
-        return asdict(self)
 
 
 def diagnose(pcfg: PCFG) -> Diagnosis:
@@ -257,10 +253,6 @@ class Coverage:
     unknown: tuple[tuple[str, int], ...]  #: unknown words and how often they occur, most frequent first
     impossible: tuple[int, ...]  #: sentences of probability zero, counted from 1, in order
     mean_log_prob: float | None  #: mean over the other sentences, nats per sentence; None without any
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return values for JSON."""
-        return asdict(self)
 
 
 def coverage(pcfg: PCFG, sentences: Sequence[Sequence[str]], *, lengths: LengthRange | None = None) -> Coverage:

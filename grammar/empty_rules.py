@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -28,7 +27,7 @@ class EmptyRules:
     symbols: tuple[str, ...]  #: symbols that derive the empty string
     mass: float  #: P(the start symbol derives the empty string), 0 to 1
 
-    def as_meta(self) -> dict[str, Any]:
+    def as_meta(self) -> dict[str, object]:
         """Return the entry ``empty`` of the grammar's ``meta``."""
         return {"rules": self.rules, "symbols": list(self.symbols), "mass": self.mass}
 

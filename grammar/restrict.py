@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.inference.nonnegative_matrices import reachable_from
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.arrays import BoolArray, FloatArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
 
 MASS_TOLERANCE = 1e-9  #: probability that may be missing from the sentences of the restricted grammar
@@ -81,11 +81,12 @@ def _rest(pcfg: PCFG, selected: list[BoolArray], reached: BoolArray, sums: Float
     state = np.cumsum(reached) - 1
     produced = np.zeros(len(pcfg.vocabulary), dtype=bool)
     produced[pcfg.lexical[selected[2], 1]] = True
-    arrays: dict[str, Any] = {}
+    tables: dict[str, Int32Array] = {}
+    logps: dict[str, FloatArray] = {}
     for kind, keep, (rules, logp) in zip(("binary", "unary", "lexical"), selected, pcfg.tables(), strict=True):
         child = (np.cumsum(produced) - 1) if kind == "lexical" else state
-        arrays[kind] = np.column_stack([state[rules[keep, 0]], child[rules[keep, 1:]]]).astype(np.int32)
-        arrays[f"{kind}_logp"] = np.minimum(logp[keep] - np.log(sums[rules[keep, 0]]), 0.0)
+        tables[kind] = np.column_stack([state[rules[keep, 0]], child[rules[keep, 1:]]]).astype(np.int32)
+        logps[f"{kind}_logp"] = np.minimum(logp[keep] - np.log(sums[rules[keep, 0]]), 0.0)
     symbols = np.flatnonzero(reached)
     return replace(
         pcfg,
@@ -93,7 +94,11 @@ def _rest(pcfg: PCFG, selected: list[BoolArray], reached: BoolArray, sums: Float
         labels=tuple(pcfg.labels[i] for i in symbols),
         vocabulary=tuple(word for word, ok in zip(pcfg.vocabulary, produced, strict=True) if ok),
         start=int(state[pcfg.start]),
-        **arrays,
+        binary=tables["binary"],
+        unary=tables["unary"],
+        lexical=tables["lexical"],
+        meta=pcfg.meta,
+        **logps,
     )
 
 
@@ -217,12 +222,14 @@ def _with_leaks(pcfg: PCFG, share: FloatArray) -> PCFG:
     while name in pcfg.symbol_ids:
         name += "'"
     log_share = np.log(share)
-    changed: dict[str, Any] = {
-        f"{kind}_logp": logp + log_share[rules[:, 0]]
-        for kind, (rules, logp) in zip(("binary", "unary", "lexical"), pcfg.tables(), strict=True)
-    }
-    changed["unary"] = np.concatenate([pcfg.unary, np.column_stack([leaking, np.full(len(leaking), n)])])
-    changed["unary_logp"] = np.concatenate([changed["unary_logp"], np.log1p(-share[leaking])])
-    changed["binary"] = np.concatenate([pcfg.binary, [[n, n, n]]])
-    changed["binary_logp"] = np.append(changed["binary_logp"], 0.0)
-    return replace(pcfg, symbols=(*pcfg.symbols, name), labels=(*pcfg.labels, name), **changed)
+    binary_logp, unary_logp, lexical_logp = (logp + log_share[rules[:, 0]] for rules, logp in pcfg.tables())
+    return replace(
+        pcfg,
+        symbols=(*pcfg.symbols, name),
+        labels=(*pcfg.labels, name),
+        binary=np.concatenate([pcfg.binary, [[n, n, n]]]),
+        binary_logp=np.append(binary_logp, 0.0),
+        unary=np.concatenate([pcfg.unary, np.column_stack([leaking, np.full(len(leaking), n)])]),
+        unary_logp=np.concatenate([unary_logp, np.log1p(-share[leaking])]),
+        lexical_logp=lexical_logp,
+    )

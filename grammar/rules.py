@@ -125,7 +125,7 @@ class GrammarRules:
         """Return rules and log probabilities of the three kinds: binary, unary, lexical."""
         return ((self.binary, self.binary_logp), (self.unary, self.unary_logp), (self.lexical, self.lexical_logp))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Return the arrays for another process, without cached results."""
         return {part.name: getattr(self, part.name) for part in fields(self)}
 

@@ -72,7 +72,7 @@ def build(read: TextRules, options: ReadOptions = AS_WRITTEN, path: str | Path |
         ids = map(rules.word if number == 2 else rules.symbol, below)
         rules.add(number, (rules.symbol(parent), *ids), weight)
     tables = rules.tables()
-    meta: dict[str, Any] = {"unquoted": unquoted} if unquoted else {}
+    meta: dict[str, object] = {"unquoted": unquoted} if unquoted else {}
     if read.heads:
         heads = HeadRules.parse(read.heads, path)
         heads.require_known(names.labels.values(), path)

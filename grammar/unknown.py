@@ -10,7 +10,6 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
@@ -144,7 +143,7 @@ class RareWordClasses:
         """Return the trees with every word never seen in training replaced by its class."""
         return self._read(trees, self.frequent | self.rare.keys())
 
-    def as_meta(self, rare: int) -> dict[str, Any]:
+    def as_meta(self, rare: int) -> dict[str, object]:
         """Return a record for `truesource.grammar.unknown.read_words`, and on its origin."""
         return {"scheme": SCHEME, "rare": rare, "rare_words": len(self.rare), "classes": sorted(self.names | {ANY})}
 

@@ -71,6 +71,7 @@ class MetricsRow(TypedDict):
     dev_loss: NotRequired[Loss | None]
     dev_ppl: NotRequired[float | None]
     relative_ppl: NotRequired[float | None]
+    kl: NotRequired[float | None]
 
 
 class ModelSettings(BaseModel):

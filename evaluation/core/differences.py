@@ -108,7 +108,7 @@ def of_conditions(corpus: Corpus, split: str, *, corrected: bool = False) -> Ite
         corrected: the oracle excludes what disjoint splits exclude.
     """
     record = corpus.record
-    cap, excluded = record["height_cap"], record["splits"].get(split, {}).get("excluded")
+    cap, excluded = record["height_cap"], corpus.excluded(split)
     if cap is not None:
         yield (
             f"Warning: {corpus.path} has no trees higher than {cap['max_height']}, but the oracle has: it"
@@ -129,7 +129,7 @@ def of_conditions(corpus: Corpus, split: str, *, corrected: bool = False) -> Ite
 
 def disjoint_exactly(corpus: Corpus, split: str) -> bool:
     """Return True if a corpus records exactly what its disjoint splits exclude from this one."""
-    excluded = corpus.record["splits"].get(split, {}).get("excluded")
+    excluded = corpus.excluded(split)
     return excluded is not None and bool(excluded["exact"])
 
 

@@ -68,7 +68,7 @@ class Exclusion:
             lengths: the condition that the split is scored under.
             scored: False: the sentences count as unknown, and nothing is corrected.
         """
-        record = corpus.record["splits"].get(split, {}).get("excluded")
+        record = corpus.excluded(split)
         if record is None:
             return None
         if not scored or not record["exact"]:

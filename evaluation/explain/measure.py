@@ -102,7 +102,7 @@ def em_rung(
         inside_outside(random_start(pcfg, rng), sentences, iterations=ITERATIONS, tolerance=GAIN, prior=SMOOTHING)
         for _ in range(starts)
     ]
-    best = max(learned, key=lambda each: float(each.trace[-1]["objective"]))
+    best = max(learned, key=lambda each: each.trace[-1]["objective"])
     words = model.vocabulary if vocabulary is None else None
     guess = in_vocabulary(Oracle(best.pcfg, "causal", lengths=setting.lengths, vocabulary=words), vocabulary)
     return Rung("em", None, score_both(guess, setting).paired.table())

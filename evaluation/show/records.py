@@ -67,7 +67,9 @@ class ResultRow(TypedDict):
 
 
 @with_config(STRICT)
-class _HeldOutFit(TypedDict):
+class HeldOutFit(TypedDict):
+    """Log probabilities of held-out sentences, nats a token."""
+
     sentences: Count
     impossible: Count
     log_prob_per_token: float | None
@@ -82,7 +84,7 @@ class DiagnosisRecord(TypedDict):
     spectral_radius: float
     mean_length: float | None
     derivational_entropy: float | None
-    held_out: _HeldOutFit | None
+    held_out: HeldOutFit | None
 
 
 @with_config(STRICT)
@@ -97,9 +99,12 @@ class _TreebankReading(TypedDict):
 
 
 @with_config(STRICT)
-class _TreebankTruth(TypedDict):
+class TreebankTruth(TypedDict):
+    """The truth about the source of a sampled treebank."""
+
     grammar: dict[str, Count]
     mean_length: float
+    derivational_entropy: NotRequired[float]
 
 
 @with_config(STRICT)
@@ -110,7 +115,7 @@ class TreebankRecord(TypedDict):
     statistics: _TreebankCounts
     lengths: list[Count]
     reading: _TreebankReading
-    truth: _TreebankTruth | None
+    truth: TreebankTruth | None
 
 
 class LoadedRecord(BaseModel):
@@ -173,6 +178,7 @@ class ProvenanceRecord(TypedDict):
 class NoteRecord(TypedDict):
     """Reason why a stage found nothing to measure."""
 
+    code: NotRequired[str]
     reason: str
 
 

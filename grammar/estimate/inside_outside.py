@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -237,7 +237,7 @@ class EmResult:
     """
 
     pcfg: PCFG
-    trace: tuple[dict[str, Any], ...]
+    trace: tuple[EmIteration, ...]
     converged: bool  #: whether the gain of the last iteration was below the tolerance
 
 
@@ -281,7 +281,7 @@ def inside_outside(
     folder = None if checkpoint is None else Path(checkpoint)
     settings = [iterations, tolerance, prior]
     key = digest_json([start, settings, text.content(), unseen.content() if unseen else None]) if folder else ""
-    done, trace = 0, list[dict[str, Any]]()
+    done, trace = 0, list[EmIteration]()
     if folder is not None and (result := _load(folder, key, pcfg)) is not None:
         done, pcfg, trace = result
     for iteration in range(done, iterations + 1):
@@ -316,9 +316,9 @@ def _check(pcfg: PCFG, iterations: int, tolerance: float, prior: float) -> None:
         )
 
 
-def _fit(text: EncodedText, bracketed: bool, unseen: EncodedText | None, record: Mapping[str, Any]) -> dict[str, Any]:
+def _fit(text: EncodedText, bracketed: bool, unseen: EncodedText | None, record: EmIteration) -> dict[str, object]:
     """Return metadata of the text and its likelihood."""
-    fit: dict[str, Any] = {
+    fit: dict[str, object] = {
         "sentences": text.size,
         "tokens": int(text.lengths.sum()),
         "bracketed": bracketed,
@@ -389,13 +389,13 @@ def _with_rules(pcfg: PCFG, arrays: Sequence[NDArray[Any]]) -> PCFG:
 
 def _record(
     pcfg: PCFG, iteration: int, text: EncodedText, counts: RuleCounts, prior: float, unseen: EncodedText | None
-) -> dict[str, Any]:
+) -> EmIteration:
     """Return one record of the trace."""
     score, tokens = text.score(counts)
     if tokens == 0:
         raise InputError("every sentence has probability 0 (brackets respected); start from another grammar")
     penalty = prior * sum(float(logp.sum()) for _, logp in pcfg.tables())
-    record: dict[str, Any] = {
+    record: EmIteration = {
         "iteration": iteration,
         "log_likelihood": score / tokens,
         "objective": (score + penalty) / tokens,
@@ -407,11 +407,12 @@ def _record(
     if unseen is not None:
         result = unseen.counts(pcfg, "held-out sentences", rules=False)
         score, tokens = unseen.score(result)
-        record |= {"held_out": score / tokens if tokens else None, "held_out_impossible": len(result.impossible)}
+        record["held_out"] = score / tokens if tokens else None
+        record["held_out_impossible"] = len(result.impossible)
     return record
 
 
-def _save(folder: Path, key: str, iteration: int, pcfg: PCFG, trace: Sequence[Mapping[str, Any]]) -> None:
+def _save(folder: Path, key: str, iteration: int, pcfg: PCFG, trace: Sequence[EmIteration]) -> None:
     """Write the grammar that ``iteration`` starts from, atomically."""
     state = json.dumps({"key": key, "iteration": iteration, "trace": list(trace)}, allow_nan=False)
     arrays: dict[str, Any] = dict(zip(_TABLES, (array for table in pcfg.tables() for array in table), strict=True))
@@ -419,7 +420,7 @@ def _save(folder: Path, key: str, iteration: int, pcfg: PCFG, trace: Sequence[Ma
         np.savez(stream, state=np.array(state), **arrays)
 
 
-def _load(folder: Path, key: str, pcfg: PCFG) -> tuple[int, PCFG, list[dict[str, Any]]] | None:
+def _load(folder: Path, key: str, pcfg: PCFG) -> tuple[int, PCFG, list[EmIteration]] | None:
     """Read the checkpoint of an earlier run; return None without one.
 
     Raises:
@@ -437,4 +438,4 @@ def _load(folder: Path, key: str, pcfg: PCFG) -> tuple[int, PCFG, list[dict[str,
         result = _with_rules(pcfg, [arrays[name] for name in _TABLES])
     except InputError as error:
         raise InputError(f"{_WHAT} is damaged: {error.reason}; {_REMEDY}", path) from error
-    return state["iteration"], result, [dict(row) for row in state["trace"]]
+    return state["iteration"], result, state["trace"]

@@ -177,7 +177,7 @@ def from_nltk(grammar: nltk.PCFG, *, normalise: bool = False, cut_words: bool = 
 
 def _names_of_symbols() -> Callable[[Any], str]:
     """Return names of nonterminals, whose symbols may be any objects."""
-    names: dict[str, Any] = {}
+    names: dict[str, object] = {}
 
     def name(nonterminal: Any) -> str:
         symbol = nonterminal.symbol()

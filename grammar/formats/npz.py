@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NotRequired, cast
+from typing import Literal, NotRequired, cast
 
 import numpy as np
 from pydantic import with_config
@@ -88,7 +88,7 @@ def save_npz(pcfg: GrammarRules, path: str | Path) -> None:
     }
     text = json.dumps(head, ensure_ascii=False, allow_nan=False).encode()
     with atomic_path(path) as temporary, temporary.open("wb") as stream:
-        arrays: dict[str, Any] = {name: getattr(pcfg, name) for name in ARRAYS}
+        arrays = {name: getattr(pcfg, name) for name in ARRAYS}
         np.savez_compressed(stream, head=np.frombuffer(text, dtype=np.uint8), **arrays)
 
 

@@ -36,7 +36,7 @@ LICENCE = "apache-2.0"  #: licence of these grammars and of their corpora, in th
 
 
 LARGEST = 2_000_000  #: most rules of a language; building one of this size takes up to 3 GiB
-_WRITTEN: dict[str, Any] = {
+_WRITTEN: dict[str, object] = {
     "anyOf": [
         {"type": "integer"},
         {"type": "string", "pattern": r"^\d+(\+\d+)*$"},
@@ -158,7 +158,7 @@ def _checking(title: str) -> Iterator[None]:
         raise InputError(f"language {title}: {explain(error)}", code="bad-setting") from error
 
 
-def _meta(title: str, settings: LanguageSettings, digest: str) -> dict[str, Any]:
+def _meta(title: str, settings: LanguageSettings, digest: str) -> dict[str, object]:
     record = {"name": title, "reference": reference(title, settings), "digest": digest}
     return {"language": record | {"citation": languages()[title].citation}, "license": LICENCE}
 
@@ -193,7 +193,7 @@ def parse(name: str, settings: Mapping[str, Any] | None = None) -> tuple[str, La
         InputError: there is no such language or setting, or a value is outside its range.
     """
     title, written = split_reference(name)
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     if title in presets():
         values, title = dict(languages()[presets()[title]].presets[title]), presets()[title]
     if title not in languages():

@@ -197,7 +197,7 @@ class Cfg3Settings(LanguageSettings):
         return self
 
     @model_serializer(mode="wrap")
-    def _fixed_rules_have_no_settings(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _fixed_rules_have_no_settings(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
         return {"published": self.published} if self.published else dump(self)
 
     def n_rules(self) -> int:

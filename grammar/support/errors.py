@@ -75,7 +75,7 @@ class InputError(ValueError):
         return _remake, (type(self), self.args, self.__dict__)  # for any arguments of a subclass
 
 
-def _remake(kind: type[InputError], args: tuple[Any, ...], state: dict[str, Any]) -> InputError:
+def _remake(kind: type[InputError], args: tuple[Any, ...], state: dict[str, object]) -> InputError:
     error = kind.__new__(kind)
     error.args = args
     error.__dict__.update(state)

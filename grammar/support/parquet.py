@@ -49,7 +49,7 @@ def read_table(
     import pyarrow as pa
 
     path = Path(path)
-    result: dict[str, Any] = {}
+    result: dict[str, object] = {}
     with _opened(path, columns, what, remedy) as parquet:
         for name, kind in columns.items():
             _check_type(parquet.schema_arrow.field(name), kind)

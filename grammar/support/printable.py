@@ -167,7 +167,7 @@ def no_interval_text(codes: list[str]) -> str:
 class _Recorded(Protocol):
     """A score: see `truesource.evaluation.core.score.Score`."""
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> Mapping[str, object]:
         """Return plain values for JSON."""
 
 
@@ -178,9 +178,9 @@ class ResultRecords:
         """Return every number with its keys; in nats unless its name says otherwise."""
         raise NotImplementedError
 
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[dict[str, object]]:
         """Return one record a number, for JSON: its keys, ``name``, ``value``, ``low``, ``high``, ``signature``."""
-        return [score.as_record() for score in self.as_scores()]
+        return [{**score.as_record()} for score in self.as_scores()]
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the records as a data frame: a row a number, a column a key; missing if a record has no such key."""
@@ -194,9 +194,8 @@ class ResultRecords:
     def _repr_html_(self) -> str:
         frame = self.to_pandas()
         columns = [name for name in frame.columns if name != "signature" and not frame[name].isna().all()]
-        how: dict[str, Any] = {"index": False, "border": 0, "na_rep": "", "float_format": "{:.4f}".format}
-        html: str = frame[columns].to_html(max_rows=ROWS, **how)
-        return html
+        number = "{:.4f}".format
+        return frame[columns].to_html(max_rows=ROWS, index=False, border=0, na_rep="", float_format=number)
 
 
 def line_of(kind: str, records: Sequence[Mapping[str, Any]]) -> str:

@@ -13,7 +13,7 @@ import math
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import cache, lru_cache, partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -212,7 +212,7 @@ def explain(error: ValidationError, section: str = "", *, model: Any = None) -> 
     return "; ".join(_line(each, section, model) for each in named) + rest
 
 
-def made_settings(kind: type[T], what: str, values: dict[str, Any]) -> T:
+def made_settings(kind: type[T], what: str, values: Mapping[str, object]) -> T:
     """Create settings from the arguments of a call.
 
     Args:
@@ -268,7 +268,7 @@ def _adapter(model: Any) -> TypeAdapter[Any]:
     return TypeAdapter(model)
 
 
-def _require_unique(what: str, remedy: str, path: str | Path | None, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _require_unique(what: str, remedy: str, path: str | Path | None, pairs: list[tuple[str, Any]]) -> dict[str, object]:
     result = dict(pairs)
     if len(result) < len(pairs):
         twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)

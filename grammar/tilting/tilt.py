@@ -37,7 +37,7 @@ class TiltedGrammar:
 
     original: PCFG  #: p
     pcfg: PCFG  #: p*; ``meta["tilt"]`` is the `description`
-    description: dict[str, Any]  #: JSON values: kind, reward, beta, digest of the original
+    description: dict[str, object]  #: JSON values: kind, reward, beta, digest of the original
     log_z: float  #: ln of the sum of p(x) exp(r(x) / beta), nats; for an event, its log probability
     beta: float | None  #: None if an event is required, the limit of small beta
     _gain: tuple[FloatArray, FloatArray, FloatArray]  # gain of each rule of p*
@@ -174,10 +174,10 @@ class Tilting:
             raise self._never(f"with a length in {error.lengths}", holds) from error
 
     def _tilted(
-        self, rules: Product, scale: float, beta: float | None, description: dict[str, Any], lengths: LengthRange | None
+        self, rules: Product, scale: float, beta: float | None, about: dict[str, object], lengths: LengthRange | None
     ) -> TiltedGrammar:
         constraints = _known_sums(self.pcfg, rules) if scale == 0.0 or not _earns_inside(rules) else None
-        return _tilted_given(self.pcfg, rules, scale, beta, description, lengths, constraints, self.budget)
+        return _tilted_given(self.pcfg, rules, scale, beta, about, lengths, constraints, self.budget)
 
     def event_probability(self, lengths: LengthRange | None = None) -> float:
         """Return the exact probability of the event, given ``lengths`` or not.
@@ -318,7 +318,7 @@ def _tilted_given(
     rules: Product,
     scale: float,
     beta: float | None,
-    description: dict[str, Any],
+    description: dict[str, object],
     lengths: LengthRange | None,
     constraints: Constraints | None,
     budget: int,
@@ -379,7 +379,7 @@ def _tilted(
     rules: Product,
     scale: float,
     beta: float | None,
-    description: dict[str, Any],
+    description: dict[str, object],
     constraints: Constraints | None,
 ) -> TiltedGrammar:
     """Return the grammar of a product whose rules weigh p exp(scale gain).
@@ -416,7 +416,7 @@ def _normalised(
     logs: list[FloatArray],
     log_mass: FloatArray,
     beta: float | None,
-    description: dict[str, Any],
+    description: dict[str, object],
 ) -> TiltedGrammar:
     """Return the grammar whose rules are weights divided by what their parents make; ``logs`` are changed."""
     a, b, c = rules.binary.T

@@ -159,10 +159,10 @@ def _open(path: Path, column: str) -> Any:
             raise InputError("the folder holds neither a saved dataset nor Parquet files", path)
         return _parquet_rows(files, column)
     remedy = "use a file with a JSON object a line"
-    return (row for _, row in read_records(path, dict[str, Any], remedy=remedy))
+    return (row for _, row in read_records(path, dict[str, object], remedy=remedy))
 
 
-def _parquet_rows(files: list[Path], column: str) -> Iterator[dict[str, Any]]:
+def _parquet_rows(files: list[Path], column: str) -> Iterator[dict[str, object]]:
     for file in files:
         for text in read_texts(file, column, remedy="use a Parquet file of bracketings and their column"):
             yield {column: text}

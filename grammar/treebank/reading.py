@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from truesource.grammar.conventions import SEPARATORS, Ledger, Name, Sign, signs_of_others
 from truesource.grammar.support.printable import counted
@@ -105,7 +104,7 @@ class TreebankReading:
             result.append(f"refused    {more:,} of {total:,} trees for other reasons")
         return result
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return values for JSON."""
         return {
             "summary": self.lines(),

@@ -40,10 +40,6 @@ class DerivationDivergence:
     backward_per_token: float | None  #: KL(Q || P) over the mean length under Q
     backward_reason: str | None  #: reason if it is undefined
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return values for JSON."""
-        return asdict(self)
-
 
 def divergence(
     p: PCFG,
@@ -254,7 +250,7 @@ class ChangeResult(NamedTuple):
 
     pcfg: PCFG
     rule_map: RuleMap
-    details: dict[str, Any]  #: JSON values
+    details: Mapping[str, object]  #: JSON values
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +277,7 @@ class Variant:
         before, after = self.original.entropy_per_token, self.measures.entropy_per_token
         return None if before is None or after is None else after - before
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return values for JSON."""
         return {
             "variant": self.name,
@@ -290,8 +286,8 @@ class Variant:
             "lengths": None if self.measures.lengths is None else str(self.measures.lengths),
             **self.measures.as_dict(),
             "entropy_change_per_token": self.entropy_change_per_token,
-            "divergence": self.divergence.as_dict(),
-            "aligned_divergence": self.aligned.as_dict(),
+            "divergence": asdict(self.divergence),
+            "aligned_divergence": asdict(self.aligned),
             "derivations_one_to_one": self.rule_map.bijective,
             "rules_swapped": int(self.rule_map.swapped.sum()),
             "strings": STRINGS,

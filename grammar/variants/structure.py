@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -273,7 +273,7 @@ class Branching(Change):
         return np.asarray(inside[pcfg.binary[:, 0]])
 
 
-def _named(order: Order, rules: NodeRules, heads: Sequence[int | None], chosen: BoolArray) -> dict[str, Any]:
+def _named(order: Order, rules: NodeRules, heads: Sequence[int | None], chosen: BoolArray) -> dict[str, object]:
     """Return counts and examples of the nodes whose children change places, and of those whose children do not."""
     nodes, of_rule = rules.nodes
     whole = chosen & rules.whole()

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
 from truesource.generator.abilities import require
 from truesource.generator.computing import current
-from truesource.generator.corpus_builder import Entries, make_folder, place_of, settle, write_missing
+from truesource.generator.corpus_builder import make_folder, place_of, settle, write_missing
 from truesource.generator.foreign_code import code_errors, file_of, is_foreign
 from truesource.generator.model_checks import ROUNDING, require_log_probability
 from truesource.generator.plan import Shard, plan_shards, require_room
@@ -39,7 +39,8 @@ from truesource.lmtrain.training_record import FILE, TIMES, read_about, read_tra
 SHARD_SIZE = 4096  #: sentences
 WHAT = "folder of samples"
 _RECORDS = {"README.md", "metrics.jsonl", TIMES, FILE}  #: files of a model folder that do not affect its distribution
-_COUNTS = ("sentences", "tokens", "finished", "finished_tokens", "special", "contexts")
+_Count = Literal["sentences", "tokens", "finished", "finished_tokens", "special", "contexts"]
+_COUNTS: tuple[_Count, ...] = get_args(_Count)
 
 
 def make_samples(
@@ -99,7 +100,7 @@ def make_samples(
         raise InputError(f"several workers cannot share the {record['device']} device; leave --workers out")
     shards, at_work = plan_shards({SPLIT: n}, shard_size), Workers(workers)
 
-    def write(share: Share) -> Entries | None:
+    def write(share: Share) -> list[SampleShardEntry] | None:
         entries = write_missing(drawing, shards, at_work, share)
         return entries if len(entries) == len(shards) else None
 
@@ -156,7 +157,7 @@ class _ShardSampler:
     seed: int
     shard_size: int
 
-    def write(self, shard: Shard) -> dict[str, object]:
+    def write(self, shard: Shard) -> SampleShardEntry:
         """Draw a shard, write it and record it."""
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -176,7 +177,7 @@ class _ShardSampler:
         target = self.partial / "data" / shard.name
         with atomic_path(target) as temporary:
             pq.write_table(pa.table(columns), temporary, compression="zstd", write_page_checksum=True)
-        entry = {
+        entry: SampleShardEntry = {
             "file": shard.name,
             "sentences": shard.sentences,
             "tokens": sum(lengths),
@@ -190,7 +191,7 @@ class _ShardSampler:
         write_json(self._note(shard), entry)
         return entry
 
-    def finished(self, shard: Shard) -> dict[str, object] | None:
+    def finished(self, shard: Shard) -> SampleShardEntry | None:
         """Return the record of a shard, if its file is still the one that was written."""
         try:
             entry = read_record(self._note(shard), SampleShardEntry, remedy="draw it again")
@@ -198,13 +199,13 @@ class _ShardSampler:
         except (OSError, InputError):
             return None
         same = same and (entry["file"], entry["sentences"]) == (shard.name, shard.sentences)
-        return dict(entry) if same else None
+        return entry if same else None
 
     def _note(self, shard: Shard) -> Path:
         return self.partial / ".work" / f"{shard.name}.json"
 
 
-def _finish(entries: Entries, record: Mapping[str, object], path: Path) -> None:
+def _finish(entries: list[SampleShardEntry], record: Mapping[str, object], path: Path) -> None:
     """Write the record and the card, and move the folder to its place."""
     digest = digest_json([[entry["file"], entry["sha256"]] for entry in entries])
     counts = {name: sum(entry[name] for entry in entries) for name in _COUNTS}

@@ -12,6 +12,7 @@ from reference_inference import all_strings, rules_of
 from scipy import stats
 
 from truesource.generator.corpus import Corpus
+from truesource.generator.corpus_record import call_of, plan_of
 from truesource.generator.plan import Plan
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG, language
@@ -91,4 +92,4 @@ def test_truths_without_an_event_and_other_conditions_are_refused(tmp_path: Path
         with pytest.raises(InputError, match="independent splits"):
             Plan({"train": 10}, 1, stratified=True, **changes)  # type: ignore[arg-type]
     plan = Plan({"train": 10}, 1, stratified=True)
-    assert Plan.from_record(plan.as_record()) == plan
+    assert plan_of(call_of(plan)) == plan

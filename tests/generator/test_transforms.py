@@ -15,6 +15,7 @@ from toy_english import TOY
 
 from truesource.generator.corpus import Corpus
 from truesource.generator.corpus_builder import make_corpus
+from truesource.generator.corpus_record import plan_of
 from truesource.generator.plan import (
     TRANSFORMS,
     BlockShuffle,
@@ -22,7 +23,6 @@ from truesource.generator.plan import (
     LengthShuffle,
     OddEven,
     Overlap,
-    Plan,
     Reversal,
     Transform,
     parse_transform,
@@ -162,7 +162,7 @@ def test_workers_jobs_and_replays_write_the_same_bytes(tmp_path: Path) -> None:
     assert corpus(tmp_path / "two", transform, workers=2).digest == one.digest
     again = Corpus.replay(one.path / "record.json", PCFG_TOY, tmp_path / "again")
     assert again.digest == one.digest and again.record["call"] == one.record["call"]
-    plan = Plan.from_record(json.loads((one.path / "record.json").read_text("utf-8"))["call"])
+    plan = plan_of(json.loads((one.path / "record.json").read_text("utf-8"))["call"])
     assert plan.transform == transform
     assert make_corpus(PCFG_TOY, plan, tmp_path / "one", workers=Workers(1), keep=True)
     assert corpus(tmp_path / "three", BlockShuffle(size=4, seed=3)).digest != one.digest

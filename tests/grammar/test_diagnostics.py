@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given
@@ -36,7 +37,7 @@ def test_a_healthy_grammar_has_no_problems() -> None:
 @given(small_pcfgs())
 def test_consistent_grammars_pass_and_their_diagnosis_is_json(pcfg: PCFG) -> None:
     require_consistent(pcfg)
-    json.dumps(diagnose(pcfg).as_dict(), allow_nan=False)
+    json.dumps(asdict(diagnose(pcfg)), allow_nan=False)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +190,7 @@ def test_coverage_adds_up(case: tuple[PCFG, list[list[str]]]) -> None:
         assert seen.mean_log_prob == pytest.approx(sum(logs) / len(logs), abs=1e-10)
     else:
         assert seen.mean_log_prob is None
-    json.dumps(seen.as_dict(), allow_nan=False)
+    json.dumps(asdict(seen), allow_nan=False)
 
 
 def string_prob(pcfg: PCFG, text: list[str]) -> float:

@@ -109,8 +109,9 @@ def test_a_corpus_without_its_grammar_has_no_bound(here: Path, command: Command)
 
 def test_large_vocabularies_have_larger_numbers(here: Path) -> None:
     words = [f"w{i}" for i in range(2**16)]
-    meta = export(Corpus.load(here / "corpus"), here / "large", "bin", words=words, splits=["dev"])
+    parts = export(Corpus.load(here / "corpus"), here / "large", "bin", words=words, splits=["dev"])
+    meta = read(here / "large")
     assert meta["dtype"] == "uint32"
     data = np.fromfile(here / "large" / "dev.bin", dtype=np.uint32)
-    assert len(data) == meta["splits"]["dev"]["tokens"]
+    assert len(data) == meta["splits"]["dev"]["tokens"] == parts["dev"].tokens
     assert data.min() >= 2**16 and data[-1] == meta["end"] == meta["vocab_size"] - 1

@@ -352,7 +352,8 @@ def test_a_law_that_does_not_hold_is_not_reported_as_one() -> None:
     grid = [ScalingCell(f"{n}-{seed}", "a", n, seed, 9, 9, 9.0) for n in (10, 100, 1000, 10_000) for seed in (1, 2, 3)]
     n = np.array([cell.sentences for cell in grid], dtype=np.float64)
     noise = 1.0 + 0.01 * np.random.default_rng(0).normal(size=len(grid))
-    rows = [{"model": "a", "sentences": cell.sentences, "relative_ppl": 2.0} for cell in grid]
+    measures = {"relative_ppl": {"value": 2.0, "low": None, "high": None}}
+    rows: list[Any] = [{"model": "a", "sentences": cell.sentences, "measures": measures} for cell in grid]
     said = "a: twice the sentences give 29% less", "The points are not on a power law over"
     for reducible, start in zip((3.0 * n**-0.5, 1.0 + 9.0 / n), said, strict=True):
         losses = Losses((reducible * noise)[:, None] * np.ones((1, 12)), np.ones(12), np.ones(12))

@@ -5,7 +5,7 @@ import math
 import re
 import shutil
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -94,7 +94,7 @@ def make_run(folder: Path) -> Path:
     }
     write_json(folder / "stages.json", {"stages": {"grammar": stage, "corpus": {**stage, "skipped": True}}})
     diagnosis = {
-        **diagnose(pcfg).as_dict(),
+        **asdict(diagnose(pcfg)),
         "held_out": {"sentences": 50, "impossible": 2, "log_prob_per_token": -1.5, "truth_log_prob_per_token": -1.4},
     }
     write_json(folder / "grammar" / "diagnosis.json", diagnosis)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 import typer
 from pydantic import Field, model_validator
@@ -185,8 +186,8 @@ def _bounds(
     from truesource.grammar.support.printable import no_interval_text
     from truesource.terminal.inputs import announce_long, read_setting, requested_truth, require_truth, warn
 
-    how: dict[str, Any] = {"frame": settings.frame, "seed": seed, "first": settings.sentences, "longest": longest}
-    setting = read_setting(corpus, split, requested_truth(grammar), lengths, **how)
+    read = partial(read_setting, frame=settings.frame, seed=seed, first=settings.sentences, longest=longest)
+    setting = read(corpus, split, requested_truth(grammar), lengths)
     require_truth(setting, corpus)
     if settings.next:
         require_tokens(setting.transform, "causal", "--next")
@@ -222,28 +223,27 @@ def _scoring(
     settings: BoundSettings, output: Path | None, shard: str | None, workers: int, scheduler: str | None
 ) -> Scoring:
     """Return the function that scores sentences: at once, or in parts stored in a folder."""
-    from functools import partial
-
     from truesource.evaluation.core.scores_on_disk import score_in_parts
     from truesource.evaluation.core.sentence_records import sentence_records
     from truesource.grammar.support.parallel import Share
     from truesource.grammar.support.parallel import Workers as Hands
     from truesource.terminal.output import hold
 
-    options: dict[str, Any] = {"dtype": settings.precision}
+    charts = None
     if settings.device is not None:
         from truesource.lmtrain.accelerated import Accelerated
 
-        options["charts"] = partial(Accelerated, device=settings.device, dtype=settings.precision)
+        charts = partial(Accelerated, device=settings.device, dtype=settings.precision)
     if output is None:
         if shard is not None or workers > 1 or scheduler is not None:
             raise InputError("--shard, --workers and --scheduler need -o FOLDER for the parts they write")
-        return partial(sentence_records, distributions=settings.next, **options)
+        return partial(sentence_records, distributions=settings.next, dtype=settings.precision, charts=charts)
     share = None if shard is None else Share.parse(shard)
     processes = Hands(workers, scheduler)
     if share is None:
         hold(output)
-    return partial(score_in_parts, folder=output, share=share, workers=processes, device=settings.device, **options)
+    in_parts = partial(score_in_parts, folder=output, share=share, workers=processes, device=settings.device)
+    return partial(in_parts, dtype=settings.precision, charts=charts)
 
 
 def _say_impossible(truth: Truth, records: Sequence[SentenceRecord], condition: LengthRange | None) -> None:

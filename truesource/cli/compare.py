@@ -177,7 +177,7 @@ def _comparisons(scored: list[ModelScores], *, parallel: bool, own: bool, **how:
     return compared
 
 
-def _further(evaluators: Sequence[Evaluator], models: Sequence[ModelScores]) -> list[dict[str, Any]]:
+def _further(evaluators: Sequence[Evaluator], models: Sequence[ModelScores]) -> list[dict[str, object]]:
     """Return the records of further evaluators, and print a table for each."""
     from truesource.evaluation.calls import with_extent
     from truesource.evaluation.show.declared import measures_table

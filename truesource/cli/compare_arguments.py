@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,10 +127,8 @@ def models_on_real_text(
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
     from truesource.terminal.inputs import read_setting
 
-    more: dict[str, Any] = {"first": scored.first, "longest": scored.longest, "drawn": drawn}
-    setting = read_setting(
-        Path(texts[-1]), scored.split, oracle or False, scored.lengths, frame=scored.frame, seed=scored.seed, **more
-    )
+    read = partial(read_setting, frame=scored.frame, seed=scored.seed, first=scored.first, longest=scored.longest)
+    setting = read(Path(texts[-1]), scored.split, oracle or False, scored.lengths, drawn=drawn)
     first = baseline or models[0].name
     models.sort(key=lambda model: model.name != first)
     return {model.name: load_model(model.seeds[0].text) for model in models}, setting

@@ -34,11 +34,11 @@ def export_corpus(source: Path, target: Path, to: ExportFormat, split: str | Non
         echo(f"{source} contains no grammar, so the export has no bound.", err=True)
     bounds = {name: _bound(corpus, name, grammar) for name in names} if bound and grammar is not None else {}
     words = () if grammar is None else load_truth(grammar).vocabulary
-    meta = export(corpus, target, to, splits=names, words=words, bounds=bounds)
-    for name, part in meta["splits"].items():
-        bound_text = "" if part["bound"] is None else f", exact bound {part['bound']:.4f} nats per token"
-        echo(f"{name}: {part['sentences']:,} sentences, {part['tokens']:,} tokens with their ends{bound_text}")
-    echo(f"Wrote {target}. Next: train on {target / meta['splits'][names[0]]['file']}; meta.json has the vocabulary")
+    parts = export(corpus, target, to, splits=names, words=words, bounds=bounds)
+    for name, part in parts.items():
+        bound_text = "" if part.bound is None else f", exact bound {part.bound:.4f} nats per token"
+        echo(f"{name}: {part.sentences:,} sentences, {part.tokens:,} tokens with their ends{bound_text}")
+    echo(f"Wrote {target}. Next: train on {target / parts[names[0]].file}; meta.json has the vocabulary")
 
 
 def _bound(corpus: Corpus, split: str, grammar: Path) -> float:

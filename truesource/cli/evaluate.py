@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,9 +69,8 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
         files = OutputFiles(json=json, figure=figure, force=force)
         uncorrected = evaluator.beside_settings("uncorrected")
         numbers = "" if uncorrected is None else uncorrected(settings, frame)
-        selection: dict[str, Any] = {"frame": frame, "seed": seed, "first": sentences, "uncorrected": numbers}
-        truth = requested_truth(oracle, no_oracle)
-        setting = read_setting(corpus, split, truth, lengths, **selection, scores=evaluator.corrected)
+        read = partial(read_setting, frame=frame, seed=seed, first=sentences, scores=evaluator.corrected)
+        setting = read(corpus, split, requested_truth(oracle, no_oracle), lengths, uncorrected=numbers)
         if evaluator.needs_truth(settings):
             require_truth(setting, corpus)
         trained = loaded(evaluator, model, settings)

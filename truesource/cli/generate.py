@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -49,8 +49,9 @@ def command(
     files = OutputFiles(json=json, shared=share is not None, force=force)
     from truesource.lmtrain.decoding.sample_builder import make_samples  # torch, after the quick checks
 
-    call: dict[str, Any] = {"workers": workers, "share": share, "license": license, "force": force}
-    samples = make_samples(model, number, settings, output, seed=seed, **call)
+    samples = make_samples(
+        model, number, settings, output, seed=seed, workers=workers, share=share, license=license, force=force
+    )
     if samples is None:
         echo(f"Wrote this job's shards of {output}. Next: run the other jobs; the last one completes the samples.")
     else:

@@ -19,7 +19,7 @@ from truesource.terminal.output import OutputFiles, json_of
 from truesource.terminal.treebanks import normalisation, show_reading
 
 if TYPE_CHECKING:
-    from truesource.grammar.estimate.inside_outside import Brackets
+    from truesource.grammar.estimate.inside_outside import Brackets, EmIteration
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.treebank import Normalisation
     from truesource.run.grammar.config import GrammarConfig
@@ -131,7 +131,7 @@ def _config(
     from truesource.run.reading import override
 
     split_merge = {"cycles": cycles, "lexicon": lexicon}
-    values: dict[str, Any] = {"split_merge": {key: value for key, value in split_merge.items() if value is not None}}
+    values: dict[str, object] = {"split_merge": {key: value for key, value in split_merge.items() if value is not None}}
     if method is not None:
         values["method"] = "split_merge" if method is Method.SPLIT_MERGE else "relative_frequency"
     if method is Method.PARENT:
@@ -189,7 +189,7 @@ def _from_trees(
     echo(f"Wrote {' and '.join(wrote)}: {pcfg!r}. Next: truesource {_next(config.split_merge.lexicon, output)}")
 
 
-def record_of(output: Path, pcfg: PCFG, **more: Any) -> dict[str, Any]:
+def record_of(output: Path, pcfg: PCFG, **more: Any) -> dict[str, object]:
     """Return the result of the training for JSON."""
     reported = ("log_likelihood_per_token", "impossible_trees", "held_out", "filter", "stopped")
     results = {name: pcfg.meta[name] for name in reported if name in pcfg.meta}
@@ -329,7 +329,7 @@ def _read_brackets(
     return bank.sentences(), [tree_brackets(tree) for tree in bank], others
 
 
-def _report(trace: tuple[dict[str, Any], ...], sentences: int, held_out: int | None) -> None:
+def _report(trace: tuple[EmIteration, ...], sentences: int, held_out: int | None) -> None:
     for record in trace:
         echo(f"iteration {record['iteration']}: {record['log_likelihood']:.6f} nats per token")
     last = trace[-1]

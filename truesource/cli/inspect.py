@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -76,8 +77,8 @@ def command(
         echo(f"language {pcfg.identity}; cite {language['citation']}")
     _show_grammar(diagnosis)
     show_words(pcfg)
-    record: dict[str, Any] = {
-        **diagnosis.as_dict(),
+    record: dict[str, object] = {
+        **asdict(diagnosis),
         "reading": {key: pcfg.meta[key] for key in ("normalised", "empty") if key in pcfg.meta},
         "samples": [] if is_serious(diagnosis) else _show_samples(pcfg, number),
     }
@@ -100,11 +101,12 @@ def command(
     echo(f"{wrote}Next: {f'correct {grammar}, then inspect it again' if is_serious(diagnosis) else sample}")
 
 
-def _table(record: dict[str, Any]) -> ReportTable:
+def _table(record: Mapping[str, object]) -> ReportTable:
     """Return a table with a row for each number of a record."""
     from truesource.evaluation.show.table import ReportTable, TableRow, number_cell
 
-    numbers = {**record, **record.get("coverage", {})}
+    seen = record.get("coverage")
+    numbers = {**record, **(seen if isinstance(seen, dict) else {})}
     return ReportTable(
         columns=("measure", "value"),
         rows=[
@@ -147,7 +149,7 @@ def _cycles(what: str, symbols: int, groups: int, example: tuple[str, ...]) -> s
     return f"{what}: {some}, such as {' -> '.join(example)}"
 
 
-def _show_coverage(seen: Coverage, lengths: LengthRange | None, text: Path, problems: list[str]) -> dict[str, Any]:
+def _show_coverage(seen: Coverage, lengths: LengthRange | None, text: Path, problems: list[str]) -> dict[str, object]:
     """Print and return the coverage of a text by a grammar. A text without any word of the grammar is a problem."""
     from truesource.grammar.support.printable import list_lines
 
@@ -165,7 +167,7 @@ def _show_coverage(seen: Coverage, lengths: LengthRange | None, text: Path, prob
         echo(f"mean log probability of the others: {seen.mean_log_prob:.4f} nats per sentence")
     if seen.unknown_tokens == seen.tokens:
         problems.append(f"no word of {text} is in the grammar; compare the words above with the words of the text")
-    return seen.as_dict()
+    return asdict(seen)
 
 
 def _show_dependence(pcfg: PCFG, most: int, lengths: LengthRange | None) -> list[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -97,7 +97,7 @@ def command(
     echo(f"{wrote}Next: truesource sample {reference(title, settings)} -n 100000 -o corpus/")
 
 
-def _described(truth: Truth, number: int, seed: int) -> tuple[dict[str, Any], list[str]]:
+def _described(truth: Truth, number: int, seed: int) -> tuple[dict[str, object], list[str]]:
     """Print numbers and samples of a grammar or a process, and return them for JSON."""
     from truesource.generator.abilities import require
     from truesource.grammar.process import Process
@@ -184,7 +184,7 @@ def _show_parameters(settings: LanguageSettings) -> None:
     show(ReportTable(columns=("parameter", "value", "range", "meaning"), text=(0, 1, 2, 3), rows=rows), WIDTH)
 
 
-def _show_figures(pcfg: PCFG) -> dict[str, Any]:
+def _show_figures(pcfg: PCFG) -> dict[str, object]:
     """Print sizes, mean length and entropy, and return them for JSON."""
     from truesource.grammar.inference.expected import derivational_entropy
 
@@ -198,7 +198,7 @@ def _show_figures(pcfg: PCFG) -> dict[str, Any]:
     return {"digest": pcfg.digest, "sizes": sizes, "mean_length": length, "derivational_entropy": entropy}
 
 
-def _show_process(process: Process) -> dict[str, Any]:
+def _show_process(process: Process) -> dict[str, object]:
     """Print the numbers of a process, and return them for JSON."""
     length = process.exact.mean_length
     echo(f"process    {len(process.vocabulary):,} words; no rules, but exact next-word distributions")

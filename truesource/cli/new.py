@@ -160,7 +160,7 @@ def schema_text(of: Of = Of.RUN) -> str:
     return json.dumps(json_schema(of), indent=1, ensure_ascii=False) + "\n"
 
 
-def json_schema(of: Of = Of.RUN) -> dict[str, Any]:
+def json_schema(of: Of = Of.RUN) -> dict[str, object]:
     """Return the schema as JSON values."""
     from pydantic.json_schema import GenerateJsonSchema
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -77,6 +77,7 @@ def command(
         following = f"evaluate pairs MODEL --oracle {oracle} --file {output}"
     files.finish(
         f"truesource {following}",
+        folder=None,
         **_writers(output, result.detail.pairs),
         json=json_of(result.records()),
         figure=figure_of(result.drawn),
@@ -93,7 +94,7 @@ def _of_task(output: Path | None) -> tuple[Path | None, Path | None]:
     return task.settings, task.reader
 
 
-def _writers(output: Path | None, pairs: Sequence[Pair]) -> dict[str, Any]:
+def _writers(output: Path | None, pairs: Sequence[Pair]) -> dict[str, Callable[[Path], None]]:
     """Return the functions that write the pairs and their task; empty if they are not requested."""
     from truesource.evaluation.pairs.pair import TaskFiles, write_pairs, write_reader
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -117,7 +117,7 @@ def command(
     gold_trees = None if gold is None else _read_gold(gold, convention, corpus, parsing.held.sentences)
     if as_file:
         with parts_of_file(parsing, output, force=force) as parts:
-            record = _report(parsing, parts, gold_trees)
+            record, counts = _report(parsing, parts, gold_trees), parts.counts
             written = files.write(trees=lambda path: write_joined(parts, path), json=json_of(record))
         following = f"bound {grammar} {corpus}"
     else:
@@ -125,12 +125,12 @@ def command(
         if parsed is None:
             echo(f"Wrote this job's shards of {output}. Next: run the other jobs; the last one completes the folder.")
             return
-        record = _report(parsing, parsed, gold_trees)
+        record, counts = _report(parsing, parsed, gold_trees), parsed.counts
         if share is not None:
             files = OutputFiles(json=json, force=force)
         written = [str(output), *files.write(json=json_of(record))]
         following = f"induce {output} -o grammar.npz"
-    trees = record["counts"]["outcomes"][ParseOutcome.PARSED]
+    trees = counts["outcomes"][ParseOutcome.PARSED]
     if not trees:
         following = f"inspect {grammar} {corpus}"
     echo(f"Wrote {' and '.join(written)}: {trees:,} trees. Next: truesource {following}")
@@ -193,7 +193,7 @@ def _raw(text: Path, pcfg: PCFG, settings: ParseSettings) -> RawSource:
     return RawSource(text.absolute(), pcfg.word_ids, splitting, language)
 
 
-def _report(parsing: Parsing, parsed: ParsedCorpus, gold: list[Tree] | None) -> dict[str, Any]:
+def _report(parsing: Parsing, parsed: ParsedCorpus, gold: list[Tree] | None) -> dict[str, object]:
     """Print sentences without a tree and the quality of the other trees; return both for JSON."""
     from truesource.studies.parsing.report import call_record, compare_with_gold, missing_lines
     from truesource.terminal.tables import show

@@ -61,10 +61,8 @@ def command(
         _show_stages(rows, set_, runs, files)
         return
     results_of_rows = [_reproduce(row, set_, runs, results) for row in by_configuration(rows)]
-    from truesource.studies.reproduce.result import as_json
-
     places = [str(results)] if results is not None else []
-    written = [*places, *files.write(json=json_of([as_json(each) for each in results_of_rows]))]
+    written = [*places, *files.write(json=json_of([each.model_dump(mode="json") for each in results_of_rows]))]
     wrote = f"Wrote {' and '.join(written)}. " if written else ""
     echo(f"{wrote}Next: truesource reproduce --list")
 
@@ -108,7 +106,7 @@ def list_rows(files: OutputFiles) -> None:
 def _reproduce(row: Row, set_: list[str] | None, runs: Path, results: Path | None) -> RowResult:
     from truesource.grammar.support.atomic_files import write_json
     from truesource.studies.reproduce.reproduction import reproduce
-    from truesource.studies.reproduce.result import as_json, claims_table, quantities_table
+    from truesource.studies.reproduce.result import claims_table, quantities_table
     from truesource.terminal.tables import show
 
     result = reproduce(row, runs=runs, overrides=set_)
@@ -121,7 +119,7 @@ def _reproduce(row: Row, set_: list[str] | None, runs: Path, results: Path | Non
         echo(f"The correction: {row.correction}")
     if results is not None:
         results.mkdir(parents=True, exist_ok=True)
-        write_json(results / f"{row.name}.json", as_json(result))
+        write_json(results / f"{row.name}.json", result.model_dump(mode="json"))
     return result
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -74,13 +75,16 @@ def command(
     files = OutputFiles(json=json, folder=output if alone and variant else None, shared=not alone, force=force)
     truth, plan = _plan(grammar, settings, number, tokens, lengths, split, seed)
     at_work = AtWork(workers, scheduler)
-    call: dict[str, Any] = {"workers": at_work, "share": share, "force": force, "license": license}
     if variant:
-        call["resumed"] = alone and files.resumed
-        pcfg = require(truth, "parses", "--variant")
-        corpus, output, variants = _make_variants(pcfg, variant, heads, plan, output, **call)
+        pcfg, keep = require(truth, "parses", "--variant"), alone and files.resumed
+        corpus, output, variants = _make_variants(
+            pcfg, variant, heads, plan, output, workers=at_work, share=share, force=force, license=license, keep=keep
+        )
     else:
-        complete = make_corpus(truth, plan, output, exact_correction=settings.exact_correction, **call)
+        exact = settings.exact_correction
+        complete = make_corpus(
+            truth, plan, output, workers=at_work, share=share, force=force, exact_correction=exact, license=license
+        )
         corpus, variants = Corpus.load(output) if complete else None, []
     if corpus is None:
         echo(f"Wrote this job's shards of {output}. Next: run the other jobs; the last one completes the corpus.")
@@ -89,7 +93,7 @@ def command(
     _finish(corpus, output, variants, files)
 
 
-def _finish(corpus: Corpus, output: Path, variants: list[dict[str, Any]], files: OutputFiles) -> None:
+def _finish(corpus: Corpus, output: Path, variants: Sequence[Mapping[str, object]], files: OutputFiles) -> None:
     """Write the numbers of a complete corpus, and print its size."""
     from truesource.terminal.output import json_of
 
@@ -178,23 +182,15 @@ def _make_variants(
     share: Share | None,
     force: bool,
     license: str | None,  # noqa: A002
-    resumed: bool,
-) -> tuple[Corpus | None, Path, list[dict[str, Any]]]:
+    keep: bool,
+) -> tuple[Corpus | None, Path, list[dict[str, object]]]:
     """Return the corpus of the original, its folder, and the measures of the variants."""
     from truesource.cli.vary import print_table, read_changes
     from truesource.generator.parallel_corpora import sample_variants
 
     changes = read_changes(variants, heads)
     changed, corpora = sample_variants(
-        pcfg,
-        changes,
-        plan,
-        output,
-        workers=workers,
-        share=share,
-        force=force or resumed,
-        keep=resumed,
-        license=license,
+        pcfg, changes, plan, output, workers=workers, share=share, force=force or keep, keep=keep, license=license
     )
     if share is None or share.index == 0:
         print_table(changed[0].original, changed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -151,7 +151,7 @@ def _check_lines(setting: Setting) -> None:
     require(setting.known, "windows", "--lines")
 
 
-def _lines(setting: Setting, number: int) -> list[dict[str, Any]]:
+def _lines(setting: Setting, number: int) -> Sequence[Mapping[str, object]]:
     """Print the optimal predictors that see 0, 1, 2, ... words, and return their records."""
     from truesource.evaluation.core.windows import window_lines
     from truesource.evaluation.show.score_tables import lines_table
@@ -166,7 +166,7 @@ def _lines(setting: Setting, number: int) -> list[dict[str, Any]]:
 class _Output(NamedTuple):
     """The output of `truesource score`."""
 
-    records: list[dict[str, Any]]
+    records: Sequence[Mapping[str, object]]
     tokens: Callable[[], dict[str, Column]]  #: columns, see `truesource.evaluation.core.token_table.token_columns`
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 from pydantic import Field, model_validator
@@ -21,7 +22,6 @@ from truesource.terminal.settings import with_options
 if TYPE_CHECKING:
     from truesource.evaluation.show.table import ReportTable
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.pcfg import PCFG
     from truesource.grammar.tilting.rewards import Reward
     from truesource.grammar.tilting.tilt import FrontierPoint, TiltedGrammar, Tilting
 
@@ -126,18 +126,16 @@ def command(
     else:
         tilting = Tilting(pcfg, target)
         tilted, frontier = settings.tilted(tilting, condition), [] if figure is None else tilting.frontier(condition)
-    record = _record(grammar, output, tilted, condition, frontier)
-    show(_table(record))
+    numbers = _Numbers.of(tilted, condition)
+    record = _record(grammar, output, numbers, frontier)
+    show(_table(numbers))
 
     def save() -> None:
         for file in grammar_files:
             tilted.pcfg.save(file, force=True)
 
-    written = files.write_with(
-        save,
-        grammar_files,
-        {"json": json_of(record), "figure": figure_of(lambda: frontier_figure(record))},
-    )
+    contents = {"json": json_of(record), "figure": figure_of(lambda: frontier_figure(numbers, frontier))}
+    written = files.write_with(save, grammar_files, contents)
     within = "" if condition is None else f" --lengths {condition}"
     names = [*map(str, grammar_files), *written]
     done = f"Wrote {', '.join(names)}" if names else "Nothing written; -o FILE saves it"
@@ -157,69 +155,83 @@ def rewards_of(regex: Sequence[str], count: Sequence[str], files: Sequence[Path]
     return reduce(lambda one, other: Sum((one, other)), rewards) if rewards else None
 
 
+@dataclass(frozen=True)
+class _Numbers:
+    """Numbers of a tilted grammar, conditional on ``lengths``, if given."""
+
+    tilted: TiltedGrammar
+    lengths: LengthRange | None
+    log_z: float  #: nats
+    expected_reward: float
+    kl: float  #: from the grammar, nats a sentence
+    before: float  #: mean length, tokens
+    after: float  #: mean length after the tilt, tokens
+
+    @classmethod
+    def of(cls, tilted: TiltedGrammar, lengths: LengthRange | None) -> _Numbers:
+        """Compute them."""
+        from truesource.grammar.inference.expected import expected_counts
+
+        numbers = tilted.log_partition(lengths), tilted.expected_reward(lengths), tilted.kl(lengths)
+        before = expected_counts(tilted.original, lengths).length
+        return cls(tilted, lengths, *numbers, before, expected_counts(tilted.pcfg, tilted.condition(lengths)).length)
+
+
 def _record(
-    grammar: Path,
-    output: Path | None,
-    tilted: TiltedGrammar,
-    lengths: LengthRange | None,
-    frontier: list[FrontierPoint],
-) -> dict[str, Any]:
+    grammar: Path, output: Path | None, numbers: _Numbers, frontier: Sequence[FrontierPoint]
+) -> dict[str, object]:
     """Return all numbers for JSON."""
-    from truesource.grammar.inference.expected import expected_counts
-
-    def sizes(pcfg: PCFG, condition: LengthRange | None) -> dict[str, Any]:
-        return {**pcfg.sizes(), "digest": pcfg.digest, "mean_length": expected_counts(pcfg, condition).length}
-
+    tilted, lengths = numbers.tilted, numbers.lengths
     return {
         "grammar": str(grammar),
         "file": None if output is None else str(output),
         "lengths": None if lengths is None else str(lengths),
         **tilted.description,
-        "log_z": tilted.log_partition(lengths),
-        "expected_reward": tilted.expected_reward(lengths),
-        "kl": tilted.kl(lengths),
-        "before": sizes(tilted.original, lengths),
-        "after": sizes(tilted.pcfg, tilted.condition(lengths)),
+        "log_z": numbers.log_z,
+        "expected_reward": numbers.expected_reward,
+        "kl": numbers.kl,
+        "before": {**tilted.original.sizes(), "digest": tilted.original.digest, "mean_length": numbers.before},
+        "after": {**tilted.pcfg.sizes(), "digest": tilted.pcfg.digest, "mean_length": numbers.after},
         "frontier": [point._asdict() for point in frontier],
     }
 
 
-def _table(record: dict[str, Any]) -> ReportTable:
+def _table(numbers: _Numbers) -> ReportTable:
     from truesource.evaluation.show.table import ReportTable, TableRow, number_cell
 
     def row(name: str, before: float | None, after: float, digits: str) -> TableRow:
         return TableRow((name, None if before is None else number_cell(before, digits), number_cell(after, digits)))
 
-    before, after = record["before"], record["after"]
+    tilted = numbers.tilted
+    before, after, kind = tilted.original.sizes(), tilted.pcfg.sizes(), str(tilted.description["kind"])
     rules = ("binary", "unary", "lexical")
     rows = [
-        row("ln Z", None, record["log_z"], ".4f"),
-        row("KL from the grammar", 0.0, record["kl"], ".4f"),
-        row(EARNED[record["kind"]], None, record["expected_reward"], ".4f"),
-        row("mean length", before["mean_length"], after["mean_length"], ".3f"),
+        row("ln Z", None, numbers.log_z, ".4f"),
+        row("KL from the grammar", 0.0, numbers.kl, ".4f"),
+        row(EARNED[kind], None, numbers.expected_reward, ".4f"),
+        row("mean length", numbers.before, numbers.after, ".3f"),
         row("symbols", before["symbols"], after["symbols"], ","),
         row("rules", sum(before[k] for k in rules), sum(after[k] for k in rules), ","),
         row("words", before["words"], after["words"], ","),
     ]
-    if record["kind"] == "event":
-        rows.insert(0, row("probability", math.exp(record["log_z"]), 1.0, ".4g"))
-    beta = f"beta {record['beta']:.4g}; " if record.get("beta") is not None else ""
-    note = f"{beta}ln Z and KL in nats a sentence" + (
-        f", given lengths {record['lengths']}" if record["lengths"] else ""
-    )
+    if kind == "event":
+        rows.insert(0, row("probability", math.exp(numbers.log_z), 1.0, ".4g"))
+    beta = "" if kind == "power" or tilted.beta is None else f"beta {tilted.beta:.4g}; "
+    lengths = tilted.description.get("lengths", numbers.lengths)
+    within = "" if lengths is None else f", given lengths {lengths}"
+    note = f"{beta}ln Z and KL in nats a sentence{within}"
     return ReportTable(columns=("", "grammar", "tilted"), rows=rows, note=note)
 
 
-def frontier_figure(record: dict[str, Any]) -> str:
+def frontier_figure(numbers: _Numbers, frontier: Sequence[FrontierPoint]) -> str:
     """Draw the frontier of reward and KL, and the tilted grammar on it."""
     from truesource.evaluation.show.figures import MODEL, TRUTH, figure, to_svg
 
-    salt = record["after"]["digest"]
+    salt = numbers.tilted.pcfg.digest
     with figure(5.4, 3.6, salt) as canvas:
         axes = canvas.subplots()
-        points = record["frontier"]
-        axes.plot([p["kl"] for p in points], [p["reward"] for p in points], color=TRUTH, label="exact frontier")
-        axes.plot([record["kl"]], [record["expected_reward"]], "o", color=MODEL, label="the tilted grammar")
+        axes.plot([p.kl for p in frontier], [p.reward for p in frontier], color=TRUTH, label="exact frontier")
+        axes.plot([numbers.kl], [numbers.expected_reward], "o", color=MODEL, label="the tilted grammar")
         axes.set_xlabel("KL from the grammar, nats a sentence")
         axes.set_ylabel("expected reward")
         axes.legend(loc="lower right")

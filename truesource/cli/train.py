@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -103,8 +104,8 @@ def command(
         from truesource.lmtrain.trained_models import shared_tokenizer
 
         shared = shared_tokenizer(tokenizer, shape)
-    about: dict[str, Any] = {"monitor": monitor, "tokenizer": shared, "license": license, "weights": weights}
-    trained = train(source, shape, training, output, seed=seed, force=force, **about)
+    make = partial(train, seed=seed, force=force, license=license, weights=weights)
+    trained = make(source, shape, training, output, monitor=monitor, tokenizer=shared)
     if is_main_process():
         reference = shlex.quote(f"{model}@{output}" if isinstance(shape, OwnSettings) else str(output))
         also = files.also(json=json_of(_record(output)))
@@ -112,12 +113,12 @@ def command(
         echo(f"Wrote {output}{also}: {trained.name}. Next: truesource score {reference} {then}")
 
 
-def _record(folder: Path) -> dict[str, Any]:
+def _record(folder: Path) -> dict[str, object]:
     """Return the settings and the result of the training for JSON."""
     from truesource.grammar.support.records import read_record
     from truesource.lmtrain.training_record import FILE, REMEDY
 
-    record = read_record(folder / FILE, dict[str, Any], remedy=REMEDY)
+    record = read_record(folder / FILE, dict[str, object], remedy=REMEDY)
     return {"folder": str(folder)} | {name: value for name, value in record.items() if name != "files"}
 
 
@@ -142,7 +143,7 @@ def _entry(output: Path, architecture: str, preset: str, overrides: list[str], w
     from truesource.grammar.support.records import explain
     from truesource.run.models import ModelEntry, given_settings, plain_name
 
-    values: dict[str, Any] = {**given_settings(architecture, overrides)}
+    values: dict[str, object] = {**given_settings(architecture, overrides)}
     if weights is not None:
         if not weights.is_dir():
             raise InputError("there is no such model folder to take weights from", weights, code="missing")

@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 
 INDUCES = "--induces"  #: for the process that compiles during a run
 #: settings of a small run that calls the kernels of every run
-RUN: dict[str, Any] = {
-    "name": "warm",
+NAME = "warm"  #: of the small run
+RUN: dict[str, object] = {
+    "name": NAME,
     "treebank": {"embedded": "english:size=small", "sentences": 200, "held_out": 0.05},
     "grammar": {"method": "relative_frequency"},
     "corpus": {"lengths": "6..12", "splits": {"train": 100, "dev": 10, "test": 10, "eval": 10}},
     "models": [],
 }
-ITERATIONS: dict[str, Any] = {"cycles": 1, "em_split": 2, "em_merge": 1, "em_smooth": 1}
+ITERATIONS = {"cycles": 1, "em_split": 2, "em_merge": 1, "em_smooth": 1}
 SPLIT_MERGE = {"method": "split_merge", "split_merge": ITERATIONS}
 TREES = 20 * "(S (NP (D the) (N dog)) (VP (V sees) (NP (N cats))))\n(S (NP (N cats)) (VP (V sleep)))\n"
 
@@ -47,7 +48,7 @@ def compile_all() -> None:
     logging.getLogger("truesource").setLevel(logging.WARNING)  # the messages of the small run
     with tempfile.TemporaryDirectory() as folder:
         _compile_for_runs(Path(folder), {**RUN, "grammar": SPLIT_MERGE})
-        _compile_for_verbs(PCFG.load(Path(folder) / RUN["name"] / "grammar" / "grammar.npz"))
+        _compile_for_verbs(PCFG.load(Path(folder) / NAME / "grammar" / "grammar.npz"))
     _stamp().touch()
     echo("The kernels are compiled. Next: truesource run demo")
 
@@ -64,9 +65,9 @@ def warm_beside(*, induces: bool = False) -> Iterator[None]:
     if threads() == 1 or _stamp().exists():
         yield
         return
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
     command = [sys.executable, "-m", __name__, *([INDUCES] if induces else [])]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, **quiet)
+    none = subprocess.DEVNULL
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=none, stderr=none, start_new_session=True)
     try:
         yield
     finally:
@@ -106,9 +107,10 @@ def _compile_for_induction() -> None:
     """Compile the kernels of split-merge training on fixed trees."""
     from truesource.grammar.estimate.split_merge import SplitMerge
     from truesource.grammar.estimate.split_merge.train import split_merge
+    from truesource.grammar.support.records import made_settings
     from truesource.grammar.treebank.brackets import read_text
 
-    split_merge([tree for _, tree in read_text(TREES)], SplitMerge(**ITERATIONS), seed=1)
+    split_merge([tree for _, tree in read_text(TREES)], made_settings(SplitMerge, "the small run", ITERATIONS), seed=1)
 
 
 def _compile_for_runs(folder: Path, settings: Mapping[str, Any]) -> None:

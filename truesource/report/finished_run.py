@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, stdev
@@ -30,7 +30,7 @@ from truesource.evaluation.show.records import (
 from truesource.generator.abilities import offers
 from truesource.generator.corpus import Corpus
 from truesource.grammar.diagnostics import diagnose
-from truesource.grammar.estimate.split_merge.train import TraceRow
+from truesource.grammar.estimate.split_merge.result import TraceRow
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.folders import require_run
@@ -93,7 +93,7 @@ def _replicated(rows: Sequence[Record], by_measure: Mapping[tuple[str, str], Rec
 
 def _summary(rows: Sequence[Record], by_measure: Mapping[tuple[str, str], Record]) -> Record:
     name = rows[0]["replicate_of"]
-    summary: dict[str, Any] = {**dict.fromkeys(rows[0]), "model": name, "objective": rows[0]["objective"]}
+    summary: dict[str, object] = {**dict.fromkeys(rows[0]), "model": name, "objective": rows[0]["objective"]}
     summary |= {key: rows[0].get(key) for key in SAME if len({row.get(key) for row in rows}) == 1}
     summary["tokens"] = rows[0]["tokens"]
     sd: dict[str, float | None] = {}
@@ -254,7 +254,7 @@ def read_run(path: Path) -> FinishedRun:
         {name: {**dict.fromkeys(STAGE), **stage} for name, stage in stages.items()},
         _optional(path / "treebank" / "statistics.json", TreebankRecord),
         truth,
-        _optional(diagnosis, DiagnosisRecord) or (diagnose(truth).as_dict() if isinstance(truth, PCFG) else {}),
+        _optional(diagnosis, DiagnosisRecord) or (asdict(diagnose(truth)) if isinstance(truth, PCFG) else {}),
         _lines(path / "grammar" / "trace.jsonl", TraceRow),
         corpus,
         results,

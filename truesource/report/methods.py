@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from truesource.evaluation.core.signature import parts_of
+from truesource.evaluation.show.records import ProvenanceRecord, ResultRow
 from truesource.evaluation.show.words import count
 from truesource.grammar.support.printable import listed
 from truesource.grammar.support.records import read_record
@@ -49,8 +50,8 @@ def methods(folder: Path) -> str:
         InputError: the folder has no results, or a record is damaged.
     """
     config = read_record(folder / "config.json", dict[str, Any], remedy=REMEDY)
-    provenance = read_record(folder / "provenance.json", dict[str, Any], remedy=REMEDY)
-    results = read_record(folder / "results.json", list[dict[str, Any]], remedy=REMEDY)
+    provenance = read_record(folder / "provenance.json", ProvenanceRecord, remedy=REMEDY)
+    results = read_record(folder / "results.json", list[ResultRow], remedy=REMEDY)
     parts = [
         _truth(config),
         _corpus(config, results),
@@ -79,7 +80,7 @@ def _truth(config: Mapping[str, Any]) -> str:
     return f"The truth is {what}, induced from {source}, read by the convention {bank['normalise']['convention']}."
 
 
-def _corpus(config: Mapping[str, Any], results: list[dict[str, Any]]) -> str:
+def _corpus(config: Mapping[str, Any], results: list[ResultRow]) -> str:
     corpus = config["corpus"]
     sizes = listed([f"{n:,} ({name})" for name, n in corpus["splits"].items()])
     lengths = f", conditioned on {corpus['lengths']} words" if corpus.get("lengths") else ""
@@ -114,7 +115,7 @@ def _model(entry: Mapping[str, Any], folder: Path, config: Mapping[str, Any]) ->
     return f"{entry['name']} is a {model['architecture']} ({order}; {size}, {vocabulary}){steps}{seeds}."
 
 
-def _measured(config: Mapping[str, Any], results: list[dict[str, Any]]) -> str:
+def _measured(config: Mapping[str, Any], results: list[ResultRow]) -> str:
     evaluation = config["evaluation"]
     rows = [row for row in results if row["model"] != "oracle"]
     used = [text for name, text in MEASURED.items() if evaluation.get(name) is not None]
@@ -132,7 +133,7 @@ def _measured(config: Mapping[str, Any], results: list[dict[str, Any]]) -> str:
     )
 
 
-def _tested(results: list[dict[str, Any]], *, of_seeds: bool) -> str:
+def _tested(results: list[ResultRow], *, of_seeds: bool) -> str:
     """Return the tests between models, and how they are corrected."""
     groups: dict[str, set[str]] = {}
     for row in results:

@@ -40,7 +40,7 @@ STYLE = FOLDER / "explore.css"  #: of what the scripts make
 FRAME = FOLDER / "frame.html.j2"  #: of pages with these scripts
 
 
-def files_and_works(run: FinishedRun) -> dict[str, Any]:
+def files_and_works(run: FinishedRun) -> dict[str, object]:
     """Return links, relative to the page, to existing files; and BibTeX entries of the works that the run used."""
     names = [*run.names, *(f"oracle-{objective}" for objective in OBJECTIVES)]
     files = []
@@ -61,7 +61,7 @@ def _bibtex(run: FinishedRun) -> str:
 
 
 def render_explorable(
-    template: Path, place: Path, *, data: dict[str, Any], templates: Mapping[str, Path] | None = None, **context: Any
+    template: Path, place: Path, *, data: dict[str, object], templates: Mapping[str, Path] | None = None, **context: Any
 ) -> tuple[str, ShownFigures]:
     """Fill the template of a page with these scripts; return the page and its figures.
 
@@ -181,7 +181,7 @@ def figure_of(
     return standalone(without_marks(file.svg)).encode("utf-8")
 
 
-def _models(run: FinishedRun) -> list[dict[str, Any]]:
+def _models(run: FinishedRun) -> list[dict[str, object]]:
     """Return the models that the page may show or hide, each with the names of its seeds."""
     rows = [*run.models, *run.unscored]
     return [

@@ -113,7 +113,7 @@ def topics_of(path: Path, grammar: Mapping[str, Any] | None) -> list[str]:
         topics |= {"control"} if "tilt" in grammar else set()
     for name in ("config.json", "record.json", "training.json"):
         if (path / name).is_file():
-            topics |= set(_used(read_record(path / name, dict[str, Any], remedy="make it again")))
+            topics |= set(_used(read_record(path / name, dict[str, object], remedy="make it again")))
     return [topic for topic in TOPICS if topic in topics]
 
 

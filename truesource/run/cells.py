@@ -118,7 +118,7 @@ def is_trained(place: Path, request: Mapping[str, Any]) -> bool:
     """
     if not place.exists():
         return False
-    record = read_record(place / FILE, dict[str, Any], what=WHAT, remedy=REMEDY)
+    record = read_record(place / FILE, dict[str, object], what=WHAT, remedy=REMEDY)
     wrong = [key for key, value in request.items() if record.get(key) != value]
     if wrong:
         raise InputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol, Self, TypeVar
@@ -244,7 +244,7 @@ def load_config(
     return checked_config(read_settings(Path(path), overrides), path, evaluators)
 
 
-def checked_config(values: dict[str, Any], path: str | Path, evaluators: Iterable[EvaluatorKey]) -> RunConfig:
+def checked_config(values: Mapping[str, object], path: str | Path, evaluators: Iterable[EvaluatorKey]) -> RunConfig:
     """Build the configuration from values.
 
     Args:

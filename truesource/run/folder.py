@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.core.setting import Setting
     from truesource.evaluation.core.text import Text
     from truesource.evaluation.core.vocabulary import ComparisonVocabulary
+    from truesource.evaluation.show.records import NoteRecord
     from truesource.generator.corpus import Corpus
     from truesource.generator.language_model import LanguageModel
     from truesource.generator.objectives import Objective
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 
 S = TypeVar("S", bound=Settings)
-Note = dict[str, str]  #: reason why nothing was measured: ``code``, and ``reason``, a sentence
 
 
 @dataclass
@@ -42,7 +42,7 @@ class RunFolder:
     folder: Path
     base: Path  #: folder that relative paths of the configuration start from
     outputs: dict[str, str] = field(default_factory=dict)  #: digest of the output of each stage
-    unmeasured: dict[str, Note] = field(default_factory=dict)  #: stages without anything to measure
+    unmeasured: dict[str, NoteRecord] = field(default_factory=dict)  #: stages without anything to measure
     _settings: dict[tuple[int | None, bool, bool], Setting] = field(default_factory=dict, init=False, repr=False)
 
     @property

@@ -37,7 +37,8 @@ def make(run: RunFolder, model: ModelEntry) -> str:
         loaded = run.model(model)
         _require_length(run, loaded)
         head = {"reference": model.load, "name": loaded.name, "objective": loaded.objective}
-        record = {**head, **_made_of(loaded, reference)}
+        parameters, tokenizer = _made_of(loaded, reference)
+        record = {**head, "parameters": parameters, "tokenizer": tokenizer}
     write_json(run.folder / "loaded" / f"{model.name}.json", record)
     return _digest(run, model)
 
@@ -59,13 +60,13 @@ def _require_length(run: RunFolder, model: LanguageModel) -> None:
         )
 
 
-def _made_of(model: LanguageModel, reference: ModelReference) -> dict[str, Any]:
+def _made_of(model: LanguageModel, reference: ModelReference) -> tuple[int | None, str | None]:
     """Number of parameters and kind of tokeniser, if known."""
     from truesource.lmtrain.training_record import FILE, read_finished
 
     if reference.folder is not None and (reference.folder / FILE).is_file():
         training = read_finished(reference.folder)
-        return {"parameters": training.parameters, "tokenizer": training.model.tokenizer}
+        return training.parameters, training.model.tokenizer
     network = getattr(model, "model", None)
     count = getattr(network, "num_parameters", None)
-    return {"parameters": count() if callable(count) else None, "tokenizer": None}
+    return count() if callable(count) else None, None

@@ -42,7 +42,7 @@ def parse_value(written: str, text: str) -> Any:
     return parse_yaml(text, what=f"the value of the override {written!r}", remedy="close brackets and quotes")
 
 
-def override(values: dict[str, Any], written: str) -> None:
+def override(values: dict[str, object], written: str) -> None:
     """Change one of the values as in ``key.subkey=value``; entries of lists are numbered from 0.
 
     Raises:

@@ -37,7 +37,8 @@ METRICS = {
 def write_cards(run: RunFolder) -> None:
     """Write ``README.md`` of the corpus, and of every model that the run has trained."""
     licence = {} if run.config.license is None else {"license": run.config.license}
-    write_text(run.folder / "corpus" / "README.md", corpus_card("corpus", {**run.corpus.record, **licence}))
+    card = corpus_card("corpus", run.corpus.record, license=run.config.license)
+    write_text(run.folder / "corpus" / "README.md", card)
     for entry in run.config.entries:
         if not entry.loaded:
             _write_model_card(run, entry, licence)
@@ -48,7 +49,7 @@ def _write_model_card(run: RunFolder, entry: ModelEntry, licence: dict[str, str]
     from truesource.lmtrain.training_record import FILE, REMEDY, WHAT
 
     folder = run.model_folder(entry)
-    record = read_record(folder / FILE, dict[str, Any], what=WHAT, remedy=REMEDY)
+    record = read_record(folder / FILE, dict[str, object], what=WHAT, remedy=REMEDY)
     write_text(folder / "README.md", folder_card({**record, **licence}, results_of(run, entry)))
 
 
@@ -57,21 +58,21 @@ def results_of(run: RunFolder, entry: ModelEntry) -> list[EvalResult]:
     from huggingface_hub import EvalResult
 
     row: Any = _result(run, entry.name)
-    where: dict[str, Any] = {
-        "task_type": "text-generation" if row["objective"] == "causal" else "fill-mask",
-        "dataset_type": f"{run.config.name}-corpus",
-        "dataset_name": f"corpus of the run {run.config.name}",
-        "dataset_split": run.config.evaluation.split,
-        "dataset_revision": run.corpus.digest,
-    }
+    result = partial(
+        EvalResult,
+        task_type="text-generation" if row["objective"] == "causal" else "fill-mask",
+        dataset_type=f"{run.config.name}-corpus",
+        dataset_name=f"corpus of the run {run.config.name}",
+        dataset_split=run.config.evaluation.split,
+        dataset_revision=run.corpus.digest,
+    )
     results = []
     for key, (kind, name) in METRICS.items():
         if row[key] is None:
             continue
         interval = [row.get(f"{key}_low"), row.get(f"{key}_high")]
         about = {"signature": row["signature"], **({} if None in interval else {"interval_95": interval})}
-        metric = {"metric_type": kind, "metric_name": name, "metric_value": row[key], "metric_args": about}
-        results.append(EvalResult(**where, **metric))
+        results.append(result(metric_type=kind, metric_name=name, metric_value=row[key], metric_args=about))
     return results
 
 
@@ -109,7 +110,7 @@ def make(run: RunFolder, evaluators: Sequence[Evaluator]) -> str:
     return digest_file(write_page(run.folder, partial(contents, evaluators=evaluators)))
 
 
-def compared(run: RunFolder) -> list[dict[str, Any]]:
+def compared(run: RunFolder) -> list[dict[str, object]]:
     """Compute means over seeds, and paired differences to the first model of the configuration."""
     from truesource.evaluation.comparing import compare_models, grouped
     from truesource.run.model_scores import read_runs

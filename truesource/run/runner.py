@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from truesource.evaluation.core.evaluator import Evaluator
+from truesource.evaluation.show.records import NoteRecord, StageRecord
 from truesource.generator.computing import DTYPE
 from truesource.generator.plan import require_room as require_corpus_room
 from truesource.grammar.support.atomic_files import remove_leftovers_in, write_json
@@ -74,7 +75,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def provenance(seed: int, started: str, seeds: Sequence[int] | None = None) -> dict[str, Any]:
+def provenance(seed: int, started: str, seeds: Sequence[int] | None = None) -> dict[str, object]:
     """Return versions, machine, command and seeds of this process; ``seeds``: separate seeds of networks."""
     return {
         "truesource": version(DISTRIBUTION),
@@ -216,7 +217,7 @@ def check_extras(run: RunFolder) -> None:
     require_extras(f"the run {run.config.name}", *(["lm"] if networks else []), "report")
 
 
-def state_of(run: RunFolder, *, force: bool) -> dict[str, Any]:
+def state_of(run: RunFolder, *, force: bool) -> dict[str, StageRecord]:
     """Return the state of the finished stages of a run, by name; empty if all run again.
 
     Raises:
@@ -225,21 +226,21 @@ def state_of(run: RunFolder, *, force: bool) -> dict[str, Any]:
     return {} if force else _read_state(run.folder / STATE)
 
 
-def depends_on(run: RunFolder, stage: Stage) -> dict[str, Any]:
+def depends_on(run: RunFolder, stage: Stage) -> dict[str, object]:
     """Return the inputs of a stage: version, settings, and digests."""
     dtype = run.config.dtype
     measured = {} if dtype in (None, DTYPE) or stage.kind in WITHOUT_DTYPE else {"networks": dtype}
     return {"version": version("truesource"), "inputs": stage.inputs(run), **measured}
 
 
-def is_up_to_date(folder: Path, record: dict[str, Any], depends: dict[str, Any]) -> bool:
+def is_up_to_date(folder: Path, record: StageRecord, depends: Mapping[str, object]) -> bool:
     """Return True if the inputs of a finished stage are unchanged and all its files exist."""
     return bool(
         record["inputs"] == digest_json(depends) and ("unmeasured" in record or _is_whole(folder, record["files"]))
     )
 
 
-def _run_stages(run: RunFolder, stages: Sequence[Stage], state: dict[str, Any], state_file: Path) -> None:
+def _run_stages(run: RunFolder, stages: Sequence[Stage], state: dict[str, StageRecord], state_file: Path) -> None:
     started = now()
     for number, stage in enumerate(stages, start=1):
         depends = depends_on(run, stage)
@@ -254,33 +255,36 @@ def _run_stages(run: RunFolder, stages: Sequence[Stage], state: dict[str, Any], 
             if stage.name == "report":
                 write_json(run.folder / "provenance.json", provenance(run.config.seed, started, run.config.seeds))
             begun = time.perf_counter()
-            output = _make(run, stage)
+            output, note = _make(run, stage)
             seconds = time.perf_counter() - begun
             log.info("[%d/%d] %s: done in %.1f s", number, len(stages), stage.name, seconds)
             state[stage.name] = {
                 "inputs": digest_json(depends),
                 "depends": depends,
-                **output,
+                "output": output,
+                "unmeasured": note,
                 "seconds": round(seconds, 2),
                 "skipped": False,
                 "finished": now(),
                 "files": _sizes(run.folder, stage.files),
             }
+            if note is None:
+                del state[stage.name]["unmeasured"]
         run.outputs[stage.name] = state[stage.name]["output"]
-        if "unmeasured" in state[stage.name]:
-            run.unmeasured[stage.name] = state[stage.name]["unmeasured"]
+        if (reason := state[stage.name].get("unmeasured")) is not None:
+            run.unmeasured[stage.name] = reason
         write_json(state_file, {"stages": state})
 
 
-def _make(run: RunFolder, stage: Stage) -> dict[str, Any]:
-    """Run a stage; return the digest of its ``output``, and why it is ``unmeasured`` if nothing was measured.
+def _make(run: RunFolder, stage: Stage) -> tuple[str, NoteRecord | None]:
+    """Run a stage; return the digest of its output, and the reason if nothing was measured.
 
     A stage of a model is skipped if the shared stage of the same kind measured nothing.
     """
     note = run.unmeasured.get(stage.kind)
     if note is None:
         try:
-            return {"output": stage.make(run)}
+            return stage.make(run), None
         except InputError as error:
             if not stage.optional or not (isinstance(error, NothingToMeasureError) or error.code == MISSING):
                 raise
@@ -288,7 +292,7 @@ def _make(run: RunFolder, stage: Stage) -> dict[str, Any]:
             log.warning("%s: nothing to measure: %s", stage.name, error.reason)
     for path in [path for pattern in stage.files for path in run.folder.glob(pattern)]:
         path.unlink()  # file of an earlier configuration
-    return {"output": digest_json(note), "unmeasured": note}
+    return digest_json(note), note
 
 
 def _sizes(folder: Path, patterns: tuple[str, ...]) -> dict[str, int]:
@@ -304,7 +308,7 @@ def _is_whole(folder: Path, files: dict[str, int]) -> bool:
     )
 
 
-def _read_state(path: Path) -> dict[str, Any]:
+def _read_state(path: Path) -> dict[str, StageRecord]:
     if not path.is_file():
         return {}
     from truesource.evaluation.show.records import StagesRecord
@@ -362,7 +366,7 @@ def dry_run(
     return planned_stages
 
 
-def _because(name: str, recorded: dict[str, Any], depends: dict[str, Any]) -> PlannedStage:
+def _because(name: str, recorded: StageRecord, depends: Mapping[str, object]) -> PlannedStage:
     """Return the reason why a finished stage would run again."""
     changed = list(_changes(recorded["depends"], depends, ""))
     waits = [text.removeprefix(_PENDING) for text in changed if text.startswith(_PENDING)]

@@ -47,14 +47,14 @@ class Stage:
         return cls(f"{kind}:{model.name}", files, partial(inputs, model=model), partial(make, model=model))
 
 
-def of_settings(run: RunFolder, kind: type[Settings]) -> dict[str, Any]:
+def of_settings(run: RunFolder, kind: type[Settings]) -> dict[str, object]:
     """Return the settings of an evaluator, with the contents of the files in them."""
     settings = run.config.evaluation.of(kind).model_dump(mode="json")
     files = {name: digest_file(file) for name, file in run.settings(kind).named_files().items()}
     return {"settings": settings, "files": files}
 
 
-def of_model(run: RunFolder, model: ModelEntry, kind: type[Settings] | None = None) -> dict[str, Any]:
+def of_model(run: RunFolder, model: ModelEntry, kind: type[Settings] | None = None) -> dict[str, object]:
     """Return split, seed, corpus, grammar, the trained model, and the settings of an evaluator."""
     return {
         **({} if kind is None else of_settings(run, kind)),

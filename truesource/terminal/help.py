@@ -167,7 +167,7 @@ def _described(command: Any) -> Iterator[OptionHelp]:
         yield OptionHelp(names, " ".join(_sentences(each, kind, default)), panel)
 
 
-def _declared(callback: Callable[..., Any]) -> tuple[dict[str, inspect.Parameter], dict[str, Any]]:
+def _declared(callback: Callable[..., Any]) -> tuple[dict[str, inspect.Parameter], dict[str, object]]:
     """Return parameters of a verb's function, by name, and their types without annotations."""
     parameters = dict(inspect.signature(callback).parameters)
     return parameters, typing.get_type_hints(inspect.unwrap(callback, stop=_has_options))

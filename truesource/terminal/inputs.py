@@ -73,8 +73,7 @@ def read_setting(
         text = replace(text, lengths=drawn)
     text = text.at_most(longest)
     warn(text.notes)
-    options: dict[str, Any] = {"lengths": lengths, "frame": frame, "seed": seed, "scored": scores}
-    return setting_of(text, oracle, uncorrected=uncorrected, **options)
+    return setting_of(text, oracle, uncorrected=uncorrected, lengths=lengths, frame=frame, seed=seed, scored=scores)
 
 
 def setting_of(text: Text, oracle: Truth | Path | bool, *, uncorrected: str = "", **how: Any) -> Setting:

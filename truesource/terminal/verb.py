@@ -25,7 +25,7 @@ log = logging.getLogger("truesource")
 #: verbs that show no table
 WITHOUT_TABLES = frozenset({"new", "report", "cite", "split", "induce", "train", "generate", "convert"})
 
-_HIDDEN: dict[str, Any] = {"hidden": True, "expose_value": False, "help": "Same as before the verb."}
+_HIDDEN: dict[str, object] = {"hidden": True, "expose_value": False, "help": "Same as before the verb."}
 
 
 class Verb(TyperCommand):

@@ -10,7 +10,7 @@ import numpy as np
 from truesource.grammar.estimate.split_merge.parameters import SplitTree
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
 
@@ -60,7 +60,8 @@ def projection(pcfg: PCFG, level: int) -> Projection:
         raise InputError(f"this grammar has levels 0 to {deepest}, got {level!r}")
     counts = expected_counts(pcfg)
     symbol_of, names, labels = _coarse_symbols(pcfg, trees, level, counts.symbols > 0.0)
-    arrays: dict[str, Any] = {}
+    tables: dict[str, Int32Array] = {}
+    weights: dict[str, FloatArray] = {}
     totals = np.zeros(len(names))
     for kind, (rules, _) in zip(("binary", "unary", "lexical"), pcfg.tables(), strict=True):
         used = np.flatnonzero(counts.symbols[rules[:, 0]] > 0.0)
@@ -69,16 +70,26 @@ def projection(pcfg: PCFG, level: int) -> Projection:
         sizes = tuple(coarse.max(axis=0, initial=0) + 1)
         keys, place = np.unique(np.ravel_multi_index(tuple(coarse.T), sizes), return_inverse=True)
         distinct = np.stack(np.unravel_index(keys, sizes), axis=1)
-        weight = np.bincount(place, weights=getattr(counts, kind)[used], minlength=len(distinct))
+        sums = np.bincount(place, weights=getattr(counts, kind)[used], minlength=len(distinct))
+        weight = np.asarray(sums, dtype=np.float64)
         positive = weight > 0.0
-        arrays[kind], arrays[f"{kind}_logp"] = distinct[positive].astype(np.int32), weight[positive]
-        np.add.at(totals, arrays[kind][:, 0], arrays[f"{kind}_logp"])
-    for kind in ("binary", "unary", "lexical"):
-        share = arrays[f"{kind}_logp"] / totals[arrays[kind][:, 0]]
-        arrays[f"{kind}_logp"] = np.log(np.minimum(share, 1.0))
+        tables[kind], weights[kind] = distinct[positive].astype(np.int32), weight[positive]
+        np.add.at(totals, tables[kind][:, 0], weights[kind])
+    logps = {
+        f"{kind}_logp": np.log(np.minimum(weight / totals[tables[kind][:, 0]], 1.0)) for kind, weight in weights.items()
+    }
     meta = {**pcfg.meta, "split_trees": {name: _cut(tree, level) for name, tree in trees.items()}, "level": level}
     coarse_pcfg = replace(
-        pcfg, symbols=tuple(names), labels=tuple(labels), start=int(symbol_of[pcfg.start]), meta=meta, **arrays
+        pcfg,
+        symbols=tuple(names),
+        labels=tuple(labels),
+        vocabulary=pcfg.vocabulary,
+        start=int(symbol_of[pcfg.start]),
+        binary=tables["binary"],
+        unary=tables["unary"],
+        lexical=tables["lexical"],
+        meta=meta,
+        **logps,
     )
     return Projection(coarse_pcfg, symbol_of)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NotRequired
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import with_config
+from typing_extensions import TypedDict
 
 from truesource.grammar.estimate.split_merge.parameters import TINY, Layout, SparseRules
 from truesource.grammar.inference.nonnegative_matrices import perron
@@ -15,6 +17,22 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.restrict import pruning_cost
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import STRICT, Count
+
+
+@with_config(STRICT)
+class TraceRow(TypedDict):
+    """One iteration, also a line of the trace that `truesource induce --trace` writes."""
+
+    cycle: Count
+    phase: str
+    iteration: Count
+    log_likelihood: float | None
+    unsmoothed: NotRequired[float | None]
+    held_out: NotRequired[float | None]
+    held_out_impossible: NotRequired[Count | None]
+    substates: NotRequired[Count]
+    rules: NotRequired[Count]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +49,7 @@ class InducedGrammar:
     """
 
     pcfg: PCFG
-    trace: tuple[dict[str, Any], ...]
+    trace: tuple[TraceRow, ...]
 
 
 def filtered(rules: SparseRules, threshold: float) -> SparseRules:
@@ -42,7 +60,7 @@ def filtered(rules: SparseRules, threshold: float) -> SparseRules:
     return rules.awake().maximised(np.where(rules.prob >= threshold, rules.prob, 0.0), TINY).awake()
 
 
-def filter_cost(pcfg: PCFG, whole: SparseRules, threshold: float) -> dict[str, Any]:
+def filter_cost(pcfg: PCFG, whole: SparseRules, threshold: float) -> dict[str, object]:
     """Measure the effect of the filter on a grammar, before rows were normalised again, as JSON values.
 
     Args:

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NotRequired
+from typing import Any
 
 import numpy as np
 from pydantic import with_config
@@ -29,7 +29,7 @@ from truesource.grammar.estimate.split_merge.estep import (
     likelihood,
 )
 from truesource.grammar.estimate.split_merge.parameters import Layout, SparseRules, SplitTree
-from truesource.grammar.estimate.split_merge.result import InducedGrammar, filter_cost, filtered, to_pcfg
+from truesource.grammar.estimate.split_merge.result import InducedGrammar, TraceRow, filter_cost, filtered, to_pcfg
 from truesource.grammar.estimate.split_merge.trainer import PHASES, SplitMergeTrainer, Validation
 from truesource.grammar.support.archives import FLOATS, TEXT, integers, read_arrays
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
@@ -193,21 +193,6 @@ def _leaning(counts: FloatArray, source: IntArray, unseen: BoolArray, n_sources:
 
 
 @with_config(STRICT)
-class TraceRow(TypedDict):
-    """One iteration, also a line of the trace that `truesource induce --trace` writes."""
-
-    cycle: Count
-    phase: str
-    iteration: Count
-    log_likelihood: float | None
-    unsmoothed: NotRequired[float | None]
-    held_out: NotRequired[float | None]
-    held_out_impossible: NotRequired[Count | None]
-    substates: NotRequired[Count]
-    rules: NotRequired[Count]
-
-
-@with_config(STRICT)
 class State(TypedDict):
     """Content of the file in addition to the probabilities, as JSON."""
 
@@ -215,10 +200,10 @@ class State(TypedDict):
     phases: Count
     substates: tuple[Positive, ...]  # of each symbol
     trees: tuple[Any, ...]  # a `SplitTree` for each symbol
-    trace: list[dict[str, Any]]
+    trace: list[TraceRow]
 
 
-def save(folder: Path, key: str, phases: int, rules: SparseRules, trace: Sequence[dict[str, Any]]) -> None:
+def save(folder: Path, key: str, phases: int, rules: SparseRules, trace: Sequence[TraceRow]) -> None:
     """Write the state after ``phases`` finished phases, atomically."""
     state: State = {
         "key": key,
@@ -231,7 +216,7 @@ def save(folder: Path, key: str, phases: int, rules: SparseRules, trace: Sequenc
         np.savez(stream, place=rules.place, prob=rules.prob, state=np.array(json.dumps(state, allow_nan=False)))
 
 
-def load(folder: Path, key: str, table: RuleTable) -> tuple[int, SparseRules, list[dict[str, Any]]] | None:
+def load(folder: Path, key: str, table: RuleTable) -> tuple[int, SparseRules, list[TraceRow]] | None:
     """Return finished phases, grammar and trace of an earlier run; None without one.
 
     Raises:
@@ -273,7 +258,7 @@ def split_merge(
     seed: int,
     held_out: Iterable[Tree] | None = None,
     checkpoint: str | Path | None = None,
-    on_phase: Callable[[Sequence[dict[str, Any]]], None] | None = None,
+    on_phase: Callable[[Sequence[TraceRow]], None] | None = None,
 ) -> InducedGrammar:
     """Induce a grammar with substates from a treebank (Petrov, Barrett, Thibaux and Klein 2006).
 
@@ -333,7 +318,7 @@ def split_merge(
     final = filtered(whole, config.filter)
     fit = _fit(likelihood(forests, final), validation.score(final), len(held_out_trees))
     del forests  # large
-    meta: dict[str, Any] = {"estimator": "split_merge", "config": asdict(config), "seed": seed}
+    meta: dict[str, object] = {"estimator": "split_merge", "config": asdict(config), "seed": seed}
     meta |= {"trees": table.n_trees, "tokens": table.n_tokens, "binarised_trees": binarised.changed, **fit}
     for name, values in (("substates", final.layout.substates), ("split_trees", final.trees)):
         meta[name] = dict(zip(table.symbols, values, strict=True))
@@ -346,16 +331,16 @@ def split_merge(
     return InducedGrammar(replace(pcfg, meta=round_floats({**pcfg.meta, "filter": cost})), tuple(trace))
 
 
-def _fit(training: Likelihood, held_out: Likelihood, held_out_trees: int) -> dict[str, Any]:
+def _fit(training: Likelihood, held_out: Likelihood, held_out_trees: int) -> dict[str, object]:
     """Return how well a grammar fits its trees and any held-out trees."""
-    result: dict[str, Any] = {"log_likelihood_per_token": training.per_token, "impossible_trees": training.impossible}
+    fit: dict[str, object] = {"log_likelihood_per_token": training.per_token, "impossible_trees": training.impossible}
     if held_out_trees:
-        result["held_out"] = {
+        fit["held_out"] = {
             "trees": held_out_trees,
             "impossible_trees": held_out.impossible,
             "log_likelihood_per_token": held_out.per_token,
         }
-    return result
+    return fit
 
 
 def _run_phases(
@@ -365,7 +350,7 @@ def _run_phases(
     done: int,
     folder: Path | None,
     key: str,
-    on_phase: Callable[[Sequence[dict[str, Any]]], None] | None,
+    on_phase: Callable[[Sequence[TraceRow]], None] | None,
 ) -> str:
     """Train from phase ``done`` on; return why training stopped early, if it did."""
     for i in range(done, config.cycles * len(PHASES)):

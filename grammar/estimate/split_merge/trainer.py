@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from truesource.grammar.estimate.split_merge.estep import (
     occurrences,
 )
 from truesource.grammar.estimate.split_merge.parameters import Layout, SparseRules, SplitTree, Weight
+from truesource.grammar.estimate.split_merge.result import TraceRow
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.printable import Meter
 
@@ -195,7 +195,7 @@ class SplitMergeTrainer:
         progress: Meter,
     ) -> None:
         self.rules = rules  #: grammar after the last phase, or at the start
-        self.trace: list[dict[str, Any]] = []
+        self.trace: list[TraceRow] = []
         self._config = config
         self._forests = forests
         self._validation = validation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -82,7 +82,7 @@ class CorpusConfig(CorpusSettings):
             stratified=bool(self.stratified),
         )
 
-    def as_inputs(self) -> dict[str, Any]:
+    def as_inputs(self) -> dict[str, object]:
         """Return the settings that decide the text, for ids; newer settings only if they differ from their default."""
         settings = self.model_dump(mode="json", exclude={"workers"})
         if settings["transform"] is None:

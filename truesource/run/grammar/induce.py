@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.estimate.relative_frequency import relative_frequency
+from truesource.grammar.estimate.split_merge.result import TraceRow
 from truesource.grammar.estimate.split_merge.train import split_merge
 from truesource.grammar.support.errors import InputError
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from truesource.grammar.treebank import Treebank
     from truesource.run.grammar.config import GrammarConfig
 
-Trace = Sequence[dict[str, Any]]
+Trace = Sequence[TraceRow]
 GAIN = 0.01  #: nats per token of held-out trees; minimum gain of later cycles that helps
 ALIKE = 0.01  #: maximum share of held-out trees that are possible at only one of two steps, for comparable means
 

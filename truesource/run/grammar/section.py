@@ -42,7 +42,7 @@ GAP = 16.0  #: points between neighbouring words
 CHARACTER = 7.6  #: width of a character of a word, points
 LABEL = 8.2  #: width of a character of a label, points
 #: fonts of words, of labels above one word, of other labels
-FONTS: dict[str, dict[str, Any]] = {
+FONTS = {
     "word": {"fontsize": 14, "fontstyle": "italic"},
     "tag": {"fontsize": 12.5, "color": MODEL},
     "label": {"fontsize": 13, "fontweight": "bold"},

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from truesource.evaluation.show.records import HeldOutFit
 from truesource.generator.abilities import require
 from truesource.grammar.diagnostics import diagnose, require_consistent
 from truesource.grammar.formats import source_files
@@ -42,7 +44,7 @@ def inputs(run: RunFolder) -> Any:
     """Return the inputs: settings, seed, treebank, file or language, and variant."""
     config = run.config.grammar
     settings = config.model_dump(mode="json", exclude={"language", "variant", "tilt"})
-    value: dict[str, Any] = {"grammar": settings, "treebank": run.outputs.get("treebank")}
+    value: dict[str, object] = {"grammar": settings, "treebank": run.outputs.get("treebank")}
     if (source := _grammar_source(run)) is not None:
         value |= _identity(source)
     if config.method == "split_merge":
@@ -62,7 +64,7 @@ def _grammar_source(run: RunFolder) -> str | None:
     return None if config.file is None else grammar_at(config.file, run.resolve)
 
 
-def _identity(given: str) -> dict[str, Any]:
+def _identity(given: str) -> dict[str, object]:
     """Return the identity of an existing grammar: its language or the digests of its files.
 
     Raises:
@@ -109,9 +111,8 @@ def make(run: RunFolder) -> str:
     (folder / "trace.jsonl").unlink(missing_ok=True)
     if trace and config.method == "split_merge":
         write_json_lines(folder / "trace.jsonl", trace)
-    diagnosis = diagnose(pcfg).as_dict()
-    diagnosis["held_out"] = None if held_out is None else _held_out_fit(run, pcfg, held_out)
-    write_json(folder / "diagnosis.json", diagnosis)
+    fit = None if held_out is None else _held_out_fit(run, pcfg, held_out)
+    write_json(folder / "diagnosis.json", {**asdict(diagnose(pcfg)), "held_out": fit})
     for old in folder.glob("checkpoint-*"):
         shutil.rmtree(old)
     return pcfg.digest
@@ -143,7 +144,7 @@ def _held_out(run: RunFolder) -> Treebank | None:
     return Treebank.read(path, None) if path.is_file() and run.config.treebank else None
 
 
-def _held_out_fit(run: RunFolder, pcfg: PCFG, held_out: Treebank) -> dict[str, Any]:
+def _held_out_fit(run: RunFolder, pcfg: PCFG, held_out: Treebank) -> HeldOutFit:
     """Log probability of the held-out *sentences* under the grammar, and under the truth if it is known."""
     sentences = held_out.sentences()
     log.info("likelihood of the grammar on %s held-out sentences", f"{len(sentences):,}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -59,10 +59,10 @@ class ModelEntry(Settings):
     preset: str | None = Field(
         None, description="Settings to start from: tiny (minutes on a CPU), or paper (Jumelet and Zuidema 2023)."
     )
-    model: Annotated[dict[str, Any], ARCHITECTURE] = Field(
+    model: Annotated[dict[str, object], ARCHITECTURE] = Field(
         {}, description="Architecture, size and vocabulary; overrides the preset."
     )
-    training: Annotated[dict[str, Any], TRAINING] = Field(
+    training: Annotated[dict[str, object], TRAINING] = Field(
         {}, description="Duration, optimiser and batches; overrides the preset."
     )
     weights: str | None = Field(None, min_length=1, description=WEIGHTS)
@@ -193,7 +193,7 @@ class Replicate(ModelEntry):
     replicate_of: str = Field(description="Name of the model in the configuration.")
 
 
-def given_settings(architecture: str, overrides: Sequence[str]) -> dict[str, dict[str, Any]]:
+def given_settings(architecture: str, overrides: Sequence[str]) -> dict[str, dict[str, object]]:
     """Return the keys ``model`` and ``training`` of a model entry.
 
     Args:
@@ -203,7 +203,7 @@ def given_settings(architecture: str, overrides: Sequence[str]) -> dict[str, dic
     Raises:
         InputError: an override has another form, or changes the architecture; the code cannot be imported.
     """
-    values: dict[str, dict[str, Any]] = {"model": {"architecture": architecture}, "training": {}}
+    values: dict[str, dict[str, object]] = {"model": {"architecture": architecture}, "training": {}}
     for override in overrides:
         key, _, text = override.partition("=")
         section, _, name = key.partition(".")

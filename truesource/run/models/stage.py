@@ -63,7 +63,7 @@ def check_code(config: RunConfig, base: Path) -> None:
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
     """Return the inputs: full settings, seed, corpus."""
     shape, training = resolved(run, model)
-    compared: dict[str, Any] = {}
+    compared: dict[str, object] = {}
     if model.oracle_monitor:  # the key of finished stages is unchanged, so they do not run again
         compared = {"oracle_monitor_sentences": model.oracle_monitor_sentences, "grammar": run.outputs["grammar"]}
     return {
@@ -86,7 +86,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     monitor = None
     if model.oracle_monitor:
         monitor = OracleMonitor.on_corpus(run.truth, run.corpus, sentences=model.oracle_monitor_sentences)
-    how: dict[str, Any] = {"seed": run.seed_of(model), "monitor": monitor, "weights": run.weights_of(model)}
-    train(run.corpus, shape, training, out, **how, force=True)
+    start = run.weights_of(model)
+    train(run.corpus, shape, training, out, seed=run.seed_of(model), monitor=monitor, weights=start, force=True)
     weights = sorted(path for path in out.rglob("*") if path.suffix in (".safetensors", ".npz"))  # including snapshots
     return digest_json({path.relative_to(out).as_posix(): digest_file(path) for path in weights})

@@ -94,7 +94,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     vocabulary = run.vocabulary(run.objective(model))
     target = COMPARED.format(model.name)
     (run.folder / target).unlink(missing_ok=True)  # file of an earlier configuration
-    record: dict[str, Any] = {"compared": None, "digest": None}
+    record: dict[str, object] = {"compared": None, "digest": None}
     if vocabulary is not None:
         adapted = vocabulary.adapt(run.model(model))
         record = {"compared": adapted.compared, "digest": scored(run, adapted, target, {}, model)}

@@ -33,7 +33,7 @@ def curve_figure(number: int, seeds: Sequence[Sequence[Record]], result: Record,
         axes, *below = canvas.subplots(
             1 + bool(relative), sharex=True, squeeze=False, height_ratios=[3, 1.6][: 1 + bool(relative)]
         )[:, 0]
-        of_training: dict[str, Any] = {"color": MODEL, "alpha": 0.55, "linewidth": 1.4 * thin}
+        of_training: dict[str, object] = {"color": MODEL, "alpha": 0.55, "linewidth": 1.4 * thin}
         for curves, style, label in (
             (train, of_training, "training batches"),
             (dev, {"color": SECOND, "linewidth": 1.8 * thin}, "dev sentences"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from truesource.evaluation.show.figures import MODEL, QUIET, TRUTH, figure, ratio_axis, to_svg
 from truesource.evaluation.show.records import Record
@@ -30,12 +29,8 @@ def forest_figure(results: Sequence[Record], marks: Mapping[str, float] | None =
         axes.axvline(1.0, color=TRUTH, linewidth=1.5)
         for name, at in lines.items():
             axes.axvline(at, color=QUIET, linewidth=1.0, linestyle=":")
-            place: dict[str, Any] = {
-                "xycoords": axes.get_xaxis_transform(),
-                "textcoords": "offset points",
-                "ha": "center",
-            }
-            axes.annotate(name, (at, 1.0), (0, 3), fontsize=8, color=QUIET, **place)
+            of_axis = axes.get_xaxis_transform()
+            axes.annotate(name, (at, 1.0), (0, 3), of_axis, "offset points", fontsize=8, color=QUIET, ha="center")
         for y, row in enumerate(rows):
             oracle = row["model"] == "oracle"
             value = row["relative_ppl"]

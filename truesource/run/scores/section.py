@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -162,7 +161,7 @@ def own_table(run: FinishedRun) -> ReportTable | None:
     )
 
 
-def _ends(row: Record, name: str) -> dict[str, Any]:
+def _ends(row: Record, name: str) -> dict[str, object]:
     return {"low": row.get(f"{name}_low"), "high": row.get(f"{name}_high")}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.comparison import compare_in
@@ -113,7 +113,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
 
 
 def scored(
-    run: RunFolder, model: LanguageModel, file: str, origin: dict[str, Any], entry: ModelEntry | None = None
+    run: RunFolder, model: LanguageModel, file: str, origin: Mapping[str, object], entry: ModelEntry | None = None
 ) -> str:
     """Compare a model with the truth, and write a table of its tokens.
 
@@ -147,7 +147,7 @@ def scored(
     return _write(run, file, {**result.as_record(), **origin, **name}, result)
 
 
-def _origin(run: RunFolder, model: ModelEntry) -> dict[str, Any]:
+def _origin(run: RunFolder, model: ModelEntry) -> dict[str, str | int | None]:
     """Return the origin of a model: size, source of a loaded model, and seed of a replicate."""
     from truesource.lmtrain.training_record import read_finished
 
@@ -155,7 +155,7 @@ def _origin(run: RunFolder, model: ModelEntry) -> dict[str, Any]:
         record = read_record(run.folder / "loaded" / f"{model.name}.json", LoadedRecord, remedy=REMEDY)
         return {"parameters": record.parameters, "tokenizer": record.tokenizer, "loaded": record.reference}
     training = read_finished(run.model_folder(model))
-    origin: dict[str, Any] = {"parameters": training.parameters, "tokenizer": training.model.tokenizer}
+    origin: dict[str, str | int | None] = {"parameters": training.parameters, "tokenizer": training.model.tokenizer}
     if isinstance(model, Replicate):
         origin |= {"replicate_of": model.replicate_of, "seed": model.seed}
     return origin
@@ -184,7 +184,7 @@ def make_oracle(run: RunFolder) -> str:
     return digest_json(digests)
 
 
-def _write(run: RunFolder, file: str, record: dict[str, Any], result: Comparison | None = None) -> str:
+def _write(run: RunFolder, file: str, record: Mapping[str, object], result: Comparison | None = None) -> str:
     """Write a record, the parts of its signature, and the tokens if they have a truth."""
     paired = None if result is None or result.of_sentences else result.paired
     sentences = [] if result is None else result.sentences

@@ -54,7 +54,7 @@ def token_view(run: FinishedRun) -> Markup | None:
     models = [model for model in models if model.scores]
     if not models:
         return None
-    words, sentence_views, size = _WordNumbers(), list[dict[str, Any]](), 0
+    words, sentence_views, size = _WordNumbers(), list[dict[str, object]](), 0
     limit = run.config.get("evaluation", {}).get("sentences") or LIKELY_SENTENCES
     for number, sentence in enumerate(some_sentences(run.corpus, shown_split(run), min(LIKELY_SENTENCES, limit))):
         sentence_view = _sentence(number, sentence, models, words)
@@ -89,7 +89,7 @@ def _read(run: FinishedRun, row: Mapping[str, Any]) -> _Model:
     return model
 
 
-def _sentence(number: int, sentence: Sequence[str], models: Sequence[_Model], words: _WordNumbers) -> dict[str, Any]:
+def _sentence(number: int, sentence: Sequence[str], models: Sequence[_Model], words: _WordNumbers) -> dict[str, object]:
     """Return words, classes, and for each model its scores, likely words, and number of its truth."""
     texts = [*sentence, END] if any(model.objective == "causal" for model in models) else list(sentence)
     truths: list[Any] = []
@@ -101,7 +101,7 @@ def _sentence(number: int, sentence: Sequence[str], models: Sequence[_Model], wo
             truths.append(truth)
         likely_words = [_flat(model.likely.get(place, {}).get("model"), words) for place in places]
         scores = [[round(v, 3) for v in model.scores[place]] if place in model.scores else None for place in places]
-        entry: dict[str, Any] = {"scores": scores, "truth": truths.index(truth)}
+        entry: dict[str, object] = {"scores": scores, "truth": truths.index(truth)}
         of_models.append({**entry, "likely": likely_words} if any(likely_words) else entry)
     class_of = {place: name for model in models for place, name in model.classes.items() if name}
     classes = [class_of.get((number, at), "") for at in range(len(texts))]

@@ -100,7 +100,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     return digest_json(record)
 
 
-def _record(run: RunFolder, name: str, model: LanguageModel, pairs: Sequence[Pair]) -> dict[str, Any]:
+def _record(run: RunFolder, name: str, model: LanguageModel, pairs: Sequence[Pair]) -> dict[str, object]:
     result = evaluate_pairs(model, pairs, run.pcfg, lengths=run.config.corpus.lengths, seed=run.config.seed)
     for reason, number in result.left_out.items():
         remedy = "; a lower model.min_count keeps more words" if reason == OUTSIDE else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -81,7 +82,7 @@ def measure(
     }
 
 
-def records_of(text_scores: Mapping[Kind, TextScores]) -> list[dict[str, Any]]:
+def records_of(text_scores: Mapping[Kind, TextScores]) -> list[Mapping[str, object]]:
     """Return the records of all texts."""
     return [record for scores in text_scores.values() for record in scores.records]
 
@@ -333,8 +334,8 @@ class Twins(TrainingCells[Twin]):
     def train(self, cell: Twin) -> None:
         from truesource.lmtrain.training import train
 
-        how: dict[str, Any] = {"tokenizer": self._tokenizer, "weights": self._run.weights_of(self._entry)}
-        train(cell.source, cell.shape, cell.training, self.place(cell), seed=cell.seed, force=True, **how)
+        make = partial(train, tokenizer=self._tokenizer, weights=self._run.weights_of(self._entry), force=True)
+        make(cell.source, cell.shape, cell.training, self.place(cell), seed=cell.seed)
 
     @override
     def score(self, cell: Twin) -> None:

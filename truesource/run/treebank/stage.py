@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from truesource.evaluation.show.records import TreebankTruth
 from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.files import digest_file
 from truesource.grammar.treebank import Treebank, hold_out
@@ -35,7 +36,7 @@ def inputs(run: RunFolder) -> Any:
     from truesource.grammar.treebank.reader import nltk_digest
 
     config = _config(run)
-    value: dict[str, Any] = {"treebank": config.model_dump(mode="json"), "seed": run.config.seed}
+    value: dict[str, object] = {"treebank": config.model_dump(mode="json"), "seed": run.config.seed}
     if config.embedded:
         value["embedded"] = language(config.embedded).digest
     if config.nltk:
@@ -131,7 +132,7 @@ def _read(run: RunFolder, config: TreebankConfig) -> Treebank:
     )
 
 
-def _truth(config: TreebankConfig) -> dict[str, Any] | None:
+def _truth(config: TreebankConfig) -> TreebankTruth | None:
     """Return the known truth about the source of a sampled treebank."""
     if not config.embedded:
         return None

@@ -50,11 +50,9 @@ def network_curve(folder: Path) -> tuple[list[tuple[int, float]], int, int]:
     from truesource.lmtrain.training_record import MetricsRow
 
     remedy = "delete the folder of the model and it will be trained again"
-    rows: list[dict[str, Any]] = [
-        dict(row) for _, row in read_records(folder / "metrics.jsonl", MetricsRow, remedy=remedy)
-    ]
-    curve = [(int(row.get("tokens") or 0), float(row["kl"])) for row in rows if row.get("kl") is not None]
-    return curve, int(rows[-1]["step"]), int(rows[-1].get("tokens") or 0)
+    rows = [row for _, row in read_records(folder / "metrics.jsonl", MetricsRow, remedy=remedy)]
+    curve = [(row.get("tokens") or 0, float(kl)) for row in rows if (kl := row.get("kl")) is not None]
+    return curve, rows[-1]["step"], rows[-1].get("tokens") or 0
 
 
 def counted_curve(

@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ class CheckedCell:
     difference: float  #: largest relative difference of the sums of KL in blocks
     spread: float | None  #: standard deviation of the share over the seeds of the file; None: there is one seed
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, object]:
         """Return the comparison as JSON values; for each measure, the value of the file and the new one."""
         return {
             "model": self.model,
@@ -132,7 +131,7 @@ def checked_table(checked: CheckedCell) -> ReportTable:
     return ReportTable(columns=("measure", "in the file", "computed here", "difference"), rows=rows)
 
 
-def _section(model: BenchmarkModel, name: str) -> dict[str, Any]:
+def _section(model: BenchmarkModel, name: str) -> dict[str, object]:
     section = model["settings"].get(name, {})
     if not isinstance(section, dict):
         raise InputError(f"the settings of {model['name']} are not a mapping, so it cannot be trained again")

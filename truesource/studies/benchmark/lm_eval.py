@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from truesource.evaluation.pairs import PHENOMENA, PairSettings
 from truesource.evaluation.pairs.edits import MARGIN, common_words, edited_pairs, with_reasons
@@ -107,13 +106,13 @@ def language_pairs(language: SuiteLanguage, number: int, seed: int, *, rarest: f
     return [*grammatical, *edited_pairs(pcfg, language.range, number=left, seed=seed, rarest=rarest)]
 
 
-def pair_record(pair: Pair) -> dict[str, Any]:
+def pair_record(pair: Pair) -> dict[str, object]:
     """Return a line of a task's file, which ``truesource evaluate pairs --file`` reads too.
 
     ``kind`` is the edit or the phenomenon; ``impossible`` is true where the bad string has probability 0, and then
     ``log_odds`` (nats) is null.
     """
-    record: dict[str, Any] = round_floats({**pair.as_record(), "kind": pair.phenomenon})
+    record: dict[str, object] = round_floats({**pair.as_record(), "kind": pair.phenomenon})
     return record | {"impossible": pair.impossible is not None}
 
 

@@ -50,7 +50,7 @@ COLUMN, NAMES = 0.56, 1.9  #: inches that a language and the names of models nee
 UPRIGHT = 10  #: maximum number of languages with upright names
 PANELS = 4  #: of learning curves in a row
 DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)))
-FREQUENCIES: dict[str, Any] = {"linestyle": (0, (6, 4)), "linewidth": 1.0}  #: the line of the word frequencies
+LONG_DASHES = (0, (6, 4))  #: of the line of the word frequencies
 PLACES = 3  #: of shares, which are coloured as they are written
 SECTIONS = {
     "standings": "Standings",
@@ -265,7 +265,7 @@ def _bounds(axes: Any, results: BenchmarkResults, language: str, standings: Stan
     information = sum(truth["test"]["information"]) / sum(truth["test"]["contexts"])
     low, high = axes.get_ylim()
     axes.set_ylim(low, max(high, information * 1.2))
-    axes.axhline(information, color=INK, **FREQUENCIES)
+    axes.axhline(information, color=INK, linestyle=LONG_DASHES, linewidth=1.0)
     axes.grid(axis="y")
     axes.text(0.03, 0.03, "\N{DOWNWARDS ARROW} the truth: 0", color=TRUTH, fontsize=8, transform=axes.transAxes)
 
@@ -279,7 +279,7 @@ def _line_legend(fig: Any, models: Sequence[Standing], standings: Standings, lin
         )
         for row in models
     ]
-    handles.append(Line2D([], [], color=INK, **FREQUENCIES))
+    handles.append(Line2D([], [], color=INK, linestyle=LONG_DASHES, linewidth=1.0))
     names = [*(_label(row, standings, own) for row in models), "word frequencies of the truth"]
     legend = fig.legend(
         handles, [str(i) for i in range(len(names))], loc="outside upper center", ncols=min(6, len(names))
@@ -393,7 +393,7 @@ def write_page(
     write_text(path, page)
 
 
-def _objective(results: BenchmarkResults, found: Standings, suite: Suite, own: Sequence[str]) -> dict[str, Any]:
+def _objective(results: BenchmarkResults, found: Standings, suite: Suite, own: Sequence[str]) -> dict[str, object]:
     return {
         "title": f"{found.objective.capitalize()} models",
         "headline": _unsigned(headline_table(found, suite, own=own)),
@@ -408,7 +408,7 @@ def _objective(results: BenchmarkResults, found: Standings, suite: Suite, own: S
 
 def _language(
     results: BenchmarkResults, found: Sequence[Standings], suite: Suite, name: str, own: Sequence[str]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     tables = [
         replace(language_table(each, suite, name, own=own), title=f"{each.objective.capitalize()} models")
         for each in found

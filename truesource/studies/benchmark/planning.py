@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -114,7 +114,7 @@ class SuitePlan(ResultRecords):
     flops_per_second: float | None  #: peak of the GPU that is planned for; None: none is
     utilisation: float  #: assumed share of that peak
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """Return one row a model: parameters, trainings, tokens, operations, hours."""
         rate = self.gpu_rate
         return [

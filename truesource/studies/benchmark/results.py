@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
@@ -115,7 +115,7 @@ class BenchmarkModel(TypedDict):
     name: str
     objective: Objective
     architecture: str  #: name, or reference to custom code
-    settings: dict[str, Any]  #: what was chosen: keys ``model`` and ``training``
+    settings: dict[str, object]  #: what was chosen: keys ``model`` and ``training``
     parameters: dict[str, Count]  #: by language, without word and position vectors
     cells: list[BenchmarkCell]
 
@@ -130,7 +130,7 @@ class BenchmarkResults(TypedDict):
     truesource: str  #: version
     languages: dict[str, LanguageRecord]
     models: list[BenchmarkModel]
-    provenance: dict[str, Any]  #: versions and machine, see `truesource.studies.benchmark.run.made_with`
+    provenance: dict[str, object]  #: versions and machine, see `truesource.studies.benchmark.run.made_with`
 
 
 def read_results(path: Path) -> BenchmarkResults:

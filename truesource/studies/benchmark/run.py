@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from truesource.generator.computing import current
 from truesource.generator.objectives import OBJECTIVES
@@ -200,7 +199,7 @@ def _language(suite: Suite, name: str, folder: Path) -> LanguageRecord:
     }
 
 
-def made_with() -> dict[str, Any]:
+def made_with() -> dict[str, object]:
     """Return the versions and the machine, without times: the same call on the same machine writes the same file."""
     return {
         "python": platform.python_version(),

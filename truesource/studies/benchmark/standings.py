@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from typing_extensions import override
@@ -379,7 +379,7 @@ def _pair(
 
 def standing_records(
     found: Sequence[Standings], compared: Sequence[Sequence[ShareDifference]], *, own: Sequence[str] = ()
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, list[dict[str, object]]]:
     """Return the numbers of the tables and of each language: ``standings`` and ``differences``.
 
     Args:
@@ -404,7 +404,7 @@ def standing_records(
     }
 
 
-def _of_model(row: Standing, *, own: bool) -> dict[str, Any]:
+def _of_model(row: Standing, *, own: bool) -> dict[str, object]:
     return {
         "model": row.name,
         "architecture": row.model["architecture"],
@@ -415,7 +415,7 @@ def _of_model(row: Standing, *, own: bool) -> dict[str, Any]:
     }
 
 
-def _of_language(each: LanguageStanding) -> dict[str, Any]:
+def _of_language(each: LanguageStanding) -> dict[str, object]:
     return {
         "seeds": each.seeds,
         "share": contrast_record(each.share),

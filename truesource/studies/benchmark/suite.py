@@ -185,7 +185,7 @@ class Candidate:
         return self.architecture not in REFERENCES and self.folder is None
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """The settings that were chosen, for the file of results."""
         return {"model": dict(self.model), "training": dict(self.training)}
 

@@ -77,13 +77,14 @@ def compare(
         InputError: a model, the text or the truth cannot be used, or the truth of the text is not known.
         NothingToCompareError: a model, or all models together, can make no sentence.
     """
-    how: dict[str, Any] = {"split": split, "sentences": sentences, "longest": longest, "lengths": lengths}
     if isinstance(models, list | tuple) and len(models) == 1:
         models = models[0]
     several = isinstance(models, Mapping | list | tuple) and not is_pair(models)
     seeds = _named(models) if several else {}
     single = None if several else as_loaded(models)
-    setting = as_setting(text, oracle, frame=frame, seed=seed, **how)
+    setting = as_setting(
+        text, oracle, split=split, sentences=sentences, longest=longest, lengths=lengths, frame=frame, seed=seed
+    )
     if counts is not None:
         setting = replace(setting, counts=counts)
     notes = notes_on(setting)
@@ -152,4 +153,4 @@ def _named(models: Any) -> dict[str, list[LanguageModel]]:
         }
     else:
         models = [*map(as_loaded, models)]
-    return {name: each if isinstance(each, list) else [each] for name, each in as_models(models).items()}
+    return as_models(models)

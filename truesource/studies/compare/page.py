@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from truesource.evaluation.comparing import ModelComparison
@@ -74,7 +73,7 @@ def _answer(comparison: ModelComparison) -> str:
     return f"Of the {comparison.objective} models, {rows[0].name} is nearest to the truth: {value}; {after}."
 
 
-def _run(run: Path, target: Path) -> dict[str, Any]:
+def _run(run: Path, target: Path) -> dict[str, object]:
     place = Path(os.path.relpath(run.resolve(), target.resolve().parent)).as_posix()
     links = [(name, quote(f"{place}/{name}")) for name in ("report.html", "results.json") if (run / name).is_file()]
     return {"name": run.resolve().name, "links": links}

@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from truesource.generator.corpus_builder import (
-    Entries,
     differing_keys,
     is_made,
     make_folder,
@@ -33,7 +31,16 @@ from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.printable import markdown
 from truesource.grammar.treebank.files import is_tree_name
-from truesource.studies.parsing.record import FORMAT, FORMAT_VERSION, ParsedCorpus, add_up, files_of
+from truesource.studies.parsing.record import (
+    FORMAT,
+    FORMAT_VERSION,
+    ParsedCorpus,
+    TreesCall,
+    TreeShardEntry,
+    TreesRecord,
+    add_up,
+    files_of,
+)
 from truesource.studies.parsing.settings import ParseOutcome, ParseSettings
 from truesource.studies.parsing.shard_parser import ShardParser, text_file
 from truesource.studies.parsing.source import ParserInput, Survey, changed, survey
@@ -68,7 +75,7 @@ WHAT = "folder of trees"
 FILE_SHARD = 100  #: sentences that are kept at a time while one file is made
 
 
-def trees_card(name: str, record: dict[str, Any]) -> str:
+def trees_card(name: str, record: TreesRecord) -> str:
     """Return the README of a folder of trees.
 
     Args:
@@ -133,7 +140,7 @@ class Parsing:
     worker_seconds: float = field(default=0.0, init=False)  #: of all workers together, on those sentences
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> TreesCall:
         """The record of all that two calls must have in common to make the same trees."""
         packages = {name: metadata.version(name) for name in ("truesource", "numpy", "pyarrow")}
         return {
@@ -150,7 +157,7 @@ class Parsing:
         """The files of rows, which do not depend on who parses."""
         return plan_shards({"rows": self.held.sentences}, self.settings.shard_size)
 
-    def write(self, partial: Path, share: Share, *, packed: bool) -> Entries | None:
+    def write(self, partial: Path, share: Share, *, packed: bool) -> list[TreeShardEntry] | None:
         """Write the shards of a job; return the entries of all, or None while some are missing."""
         parser = ShardParser(pcfg=self.pcfg, settings=self.settings, source=self.source, partial=partial, packed=packed)
         shards, start = self.shards, perf_counter()
@@ -207,11 +214,11 @@ def make_trees(
     if path.name in ("", ".."):
         raise InputError("name the folder to make", path)
 
-    about = {} if license is None else {"license": checked_license(license)}
+    spdx = None if license is None else checked_license(license)
 
-    def finish(entries: Entries) -> None:
+    def finish(entries: list[TreeShardEntry]) -> None:
         parsing.require_unchanged()
-        _finish(parsing, entries, path, about)
+        _finish(parsing, entries, path, spdx)
 
     if not force:
         _refuse_others(path, parsing.record)
@@ -229,18 +236,21 @@ def make_trees(
     return ParsedCorpus.load(path) if done else None
 
 
-def _finish(parsing: Parsing, entries: Entries, path: Path, about: dict[str, str]) -> None:
+def _finish(parsing: Parsing, entries: list[TreeShardEntry], path: Path, spdx: str | None) -> None:
     """Write the record and the card, and move the folder to its place."""
     files = [file for entry in entries for file in files_of(entry)]
     digest = digest_json([[file["file"], file["sha256"]] for file in files])
-    full = {**parsing.record, **about, "counts": add_up(entries), "shards": entries, "digest": digest}
+    call = parsing.record
+    if spdx is not None:
+        call["license"] = spdx
+    full: TreesRecord = {**call, "counts": add_up(entries), "shards": entries, "digest": digest}
     growing = place_of(path)
     write_json(growing / "record.json", full)
     write_text(growing / "README.md", trees_card(path.name, full))
     settle(growing, path, {file["file"] for file in files})
 
 
-def _refuse_others(path: Path, record: dict[str, Any]) -> None:
+def _refuse_others(path: Path, record: TreesCall) -> None:
     """Refuse finished trees of another request, and name the difference."""
     if (path / "record.json").is_file() and not is_made(path, record):
         keys = ", ".join(differing_keys(path / "record.json", record)) or "record"
@@ -270,7 +280,7 @@ def parts_of_file(parsing: Parsing, path: Path, *, force: bool = False) -> Itera
     with exclusive(path):
         with writing(path, "trees"):
             prepare(partial, parsing.record, what="file of trees", keep_other=not force)
-            entries: Any = parsing.write(partial, Share(), packed=False)
+            entries = parsing.write(partial, Share(), packed=False)
             assert entries is not None  # all shards are of this job
             parsing.require_unchanged()
         yield ParsedCorpus(partial, entries, parsing.settings.keep_missing)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired
+from typing import Annotated, Literal, NamedTuple, NotRequired
 
 from pydantic import AfterValidator, with_config
 from typing_extensions import TypedDict
@@ -20,7 +20,7 @@ from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.brackets import read_file
 from truesource.studies.parsing.settings import ParseOutcome, ParseSettings
 
-FORMAT = "truesource trees"
+FORMAT: Literal["truesource trees"] = "truesource trees"
 FORMAT_VERSION = 1
 _WHAT, _REMEDY = "the record of these trees", "parse the sentences again"
 _ROWS: dict[str, Kind] = {"number": "int", "outcome": "text"}
@@ -29,7 +29,7 @@ _ROWS: dict[str, Kind] = {"number": "int", "outcome": "text"}
 def _counts_of(kinds: type[StrEnum]) -> AfterValidator:
     """Return a validator that requires a count of each kind."""
 
-    def check(counts: dict[str, Any]) -> dict[str, Any]:
+    def check(counts: dict[str, int]) -> dict[str, int]:
         if counts.keys() != set(kinds):
             raise ValueError(f"expected the keys {', '.join(kinds)}")
         return counts
@@ -37,7 +37,7 @@ def _counts_of(kinds: type[StrEnum]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _settings(values: dict[str, Any]) -> dict[str, Any]:
+def _settings(values: dict[str, object]) -> dict[str, object]:
     ParseSettings.model_validate(values)
     return values
 
@@ -65,11 +65,12 @@ class TreeShardEntry(DataFile):
     searches: Searches
     trees: DataFile
     lists: NotRequired[DataFile]  #: several trees of each sentence
+    seconds: NotRequired[float]  #: duration of parsing, until it is counted
 
 
-def files_of(shard: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def files_of(shard: TreeShardEntry) -> list[DataFile]:
     """Return all files of a shard: of rows, of trees and, if requested, of several trees a sentence."""
-    return [shard, *(shard[key] for key in ("trees", "lists") if key in shard)]
+    return [shard, shard["trees"], *([shard["lists"]] if "lists" in shard else [])]
 
 
 @with_config(STRICT)
@@ -108,13 +109,20 @@ class _TreesHead(TypedDict):
 
 
 @with_config(STRICT)
-class TreesRecord(_TreesHead):
-    """``record.json``."""
+class TreesCall(_TreesHead):
+    """All that two calls must have in common to make the same trees; and the licence."""
 
-    settings: Annotated[dict[str, Any], AfterValidator(_settings)]
+    settings: Annotated[dict[str, object], AfterValidator(_settings)]
     grammar: ParsingGrammar
     input: SourceRecord
     versions: dict[str, str]
+    license: NotRequired[str]
+
+
+@with_config(STRICT)
+class TreesRecord(TreesCall):
+    """``record.json``."""
+
     counts: ParsedCounts
     shards: list[TreeShardEntry]
     digest: str
@@ -137,7 +145,7 @@ def read_trees_record(folder: Path) -> TreesRecord:
     return record
 
 
-def add_up(shards: list[dict[str, Any]]) -> dict[str, Any]:
+def add_up(shards: Sequence[TreeShardEntry]) -> ParsedCounts:
     """Return the counts of all shards together."""
     return {
         "sentences": sum(shard["sentences"] for shard in shards),
@@ -188,9 +196,9 @@ class ParsedCorpus:
         verify_shards(self.path, files, f"the trees are damaged, this file has changed; {_REMEDY}")
 
     @property
-    def counts(self) -> dict[str, Any]:
+    def counts(self) -> ParsedCounts:
         """``sentences``, ``words`` and, by outcome of the sentences, ``outcomes``."""
-        return add_up([dict(shard) for shard in self.shards])
+        return add_up(self.shards)
 
     def outcomes(self) -> Iterator[SentenceOutcome]:
         """Yield the outcomes of all sentences, in order."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from truesource.grammar.support.printable import list_lines
 from truesource.studies.parsing.settings import ParseOutcome
@@ -55,7 +55,9 @@ def _why_impossible(numbers: Sequence[int], parsing: Parsing) -> str:
     return f" ({'; '.join(causes)})"
 
 
-def compare_with_gold(gold: Sequence[Tree], parsing: Parsing, parsed: ParsedCorpus) -> tuple[str, dict[str, Any]]:
+def compare_with_gold(
+    gold: Sequence[Tree], parsing: Parsing, parsed: ParsedCorpus
+) -> tuple[str, dict[str, list[dict[str, object]]]]:
     """Score the trees against a treebank, without skipped sentences: return a summary, and records for JSON.
 
     Args:
@@ -82,7 +84,7 @@ def compare_with_gold(gold: Sequence[Tree], parsing: Parsing, parsed: ParsedCorp
     return str(scores.brackets), {"summary": scores.records(), "sentences": sentences}
 
 
-def call_record(parsing: Parsing, parsed: ParsedCorpus, missing: Missing) -> dict[str, Any]:
+def call_record(parsing: Parsing, parsed: ParsedCorpus, missing: Missing) -> dict[str, object]:
     """Return the record that ``--json`` writes; a stopped and resumed call changes only ``time``.
 
     ``time`` is of the sentences that this call parsed itself: wall-clock seconds, seconds of all workers, and the rate,

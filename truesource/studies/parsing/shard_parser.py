@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from gzip import GzipFile
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Any, Literal
+from typing import IO, Literal
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, round_floats
 from truesource.grammar.support.records import read_record
 from truesource.grammar.unknown import read_words
-from truesource.studies.parsing.record import TreeShardEntry, files_of
+from truesource.studies.parsing.record import DataFile, TreeShardEntry, files_of
 from truesource.studies.parsing.settings import ParseOutcome, ParseSettings
 from truesource.studies.parsing.source import ForwardReader, ParserInput, SourceSentence
 
@@ -82,7 +82,7 @@ class ShardParser:
     partial: Path
     packed: bool  #: compress the trees
 
-    def write(self, shard: Shard) -> dict[str, Any]:
+    def write(self, shard: Shard) -> TreeShardEntry:
         """Parse a shard, write its trees and rows, and record it; return the record with ``seconds``."""
         start = perf_counter()
         rows = self.parsed(shard)
@@ -92,8 +92,11 @@ class ShardParser:
             stream.writelines(lines)
         table = self.partial / "data" / shard.name
         _write_rows(table, rows, self.settings)
-        entry = {
-            **_described(table),
+        rows_file = _described(table)
+        entry: TreeShardEntry = {
+            "file": rows_file["file"],
+            "bytes": rows_file["bytes"],
+            "sha256": rows_file["sha256"],
             "sentences": shard.sentences,
             "words": sum(len(row.sentence.words) for row in rows),
             "outcomes": {str(kind): sum(row.outcome is kind for row in rows) for kind in ParseOutcome},
@@ -145,7 +148,7 @@ class ShardParser:
             outcome = ParseOutcome.TOO_LONG if isinstance(found, TooLongError) else ParseOutcome.IMPOSSIBLE
         return ParsedSentence(number, sentence, unknown, outcome, None)
 
-    def finished(self, shard: Shard) -> dict[str, Any] | None:
+    def finished(self, shard: Shard) -> TreeShardEntry | None:
         """Return the record of a finished shard, if its files are still as they were written."""
         try:
             entry = read_record(self._note(shard), TreeShardEntry, remedy="parse it again")
@@ -155,7 +158,7 @@ class ShardParser:
             same = same and all(digest_file(self.partial / "data" / file["file"]) == file["sha256"] for file in files)
         except (OSError, InputError):
             return None
-        return dict(entry) if same else None
+        return entry if same else None
 
     def _note(self, shard: Shard) -> Path:
         return self.partial / ".work" / f"{shard.name}.json"
@@ -211,7 +214,7 @@ def _list_line(row: ParsedSentence) -> bytes:
     return f"{json.dumps(record, allow_nan=False, ensure_ascii=False)}\n".encode()
 
 
-def _described(path: Path) -> dict[str, Any]:
+def _described(path: Path) -> DataFile:
     return {"file": path.name, "bytes": path.stat().st_size, "sha256": digest_file(path)}
 
 

@@ -189,7 +189,7 @@ def _read(
     return _of_seeds(run, by_seed, quantity, records[run], compared)
 
 
-def _source(name: str, quantity: Quantity, records: Mapping[str, Sequence[RunRecord]]) -> tuple[str, dict[str, Any]]:
+def _source(name: str, quantity: Quantity, records: Mapping[str, Sequence[RunRecord]]) -> tuple[str, dict[str, object]]:
     """Return which run a quantity is read from, and the fields that its record must have."""
     if len(records) == 1:
         return next(iter(records)), quantity.fields

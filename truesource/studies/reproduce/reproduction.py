@@ -203,6 +203,6 @@ def _contrasts(row: Row, composed: Sequence[Composed], runs: Path) -> Callable[[
         scores = plain and all(each.get("evaluator", "scores") == "scores" for each in fields)
         if not scores or fields[0]["name"] != fields[1]["name"]:
             return None
-        return comparisons[composed[0].name].difference(fields[0]["model"], fields[1]["model"])
+        return comparisons[composed[0].name].difference(*(str(each["model"]) for each in fields))
 
     return contrast

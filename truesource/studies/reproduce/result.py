@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel
 
@@ -120,11 +119,6 @@ def read_result(path: Path) -> RowResult:
         InputError: the file is missing or damaged.
     """
     return read_record(path, RowResult, what="the result of this row", remedy="run truesource reproduce again")
-
-
-def as_json(result: RowResult) -> dict[str, Any]:
-    """Return a result as JSON values."""
-    return result.model_dump(mode="json")
 
 
 def _claim(claim: TestedClaim) -> ClaimResult:

@@ -79,7 +79,7 @@ class Quantity(Settings):
         return self.minus or (tuple(self.over) if self._is_ratio else None)
 
     @property
-    def tested(self) -> dict[str, Any]:
+    def tested(self) -> dict[str, object]:
         """All that its value depends on, as JSON values."""
         return self.model_dump(mode="json", exclude={"published"} | ({"rank"} if self.rank is None else set()))
 
@@ -88,7 +88,7 @@ class Quantity(Settings):
         return self.record is None and isinstance(self.over, (list, tuple)) and len(self.over) == 2
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, object]:
         """The values that the fields of the record must have."""
         named_fields = {"name": self.record, "run": self.run, "over": self.over}
         return {k: v for k, v in named_fields.items() if v is not None} | (self.__pydantic_extra__ or {})
@@ -239,7 +239,7 @@ class Row(Settings):
         return self.shows.partition(",")[0].strip()
 
     @property
-    def tested(self) -> dict[str, Any]:
+    def tested(self) -> dict[str, object]:
         """All of the row that its result depends on, as JSON values: not the words about it."""
         parts = self.model_dump(mode="json", include={"run", "command", "models", "evaluation"})
         parts |= {} if self.study is None else {"study": self.study}
@@ -473,7 +473,7 @@ def _models(row: Row, models: list[Any], path: Path) -> list[Any]:
     return [model for name, model in by_name.items() if name in row.models]
 
 
-def _evaluation(row: Row, evaluation: dict[str, Any], path: Path) -> dict[str, Any]:
+def _evaluation(row: Row, evaluation: dict[str, object], path: Path) -> dict[str, object]:
     from truesource.evaluation.evaluators import EVALUATORS
 
     if row.evaluation is None:

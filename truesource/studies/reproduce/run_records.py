@@ -60,9 +60,9 @@ def of_run(folder: Path, config: RunConfig) -> list[RunRecord]:
 def of_sweep(folder: Path) -> list[RunRecord]:
     """Return the records of a sweep: each cell with the seed of its network, and the fitted laws."""
     records = read_sweep(folder).records()
+    seeds = [seed if isinstance(seed := record.get("seed"), int) else None for record in records]
     return [
-        RunRecord({"evaluator": "cells", "of": r.get("model"), **r}, r["seed"] if "cell" in r else None)
-        for r in records
+        RunRecord({"evaluator": "cells", "of": r.get("model"), **r}, s) for r, s in zip(records, seeds, strict=True)
     ]
 
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from typing_extensions import override
@@ -26,7 +26,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, digest_json
 from truesource.run.cells import WEIGHTS, TrainingCells, is_trained
 from truesource.studies.scaling.plan import Data, PlannedCell
-from truesource.studies.scaling.results import MEASURES, read_scores
+from truesource.studies.scaling.results import MEASURES, Point, read_scores
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
@@ -80,7 +80,7 @@ class SweepCells(TrainingCells[PlannedCell]):
             }
         )
 
-    def lines(self) -> list[dict[str, Any]]:
+    def lines(self) -> list[dict[str, object]]:
         """Return records of the best predictors that see 0, 1, 2, ... words, with their perplexity over the truth's."""
         lines, bound = window_lines(self._setting, self._config.evaluation.lines or 0)
         return [{**line.as_record(), "relative_ppl": line.value / bound} for line in lines]
@@ -113,8 +113,8 @@ class SweepCells(TrainingCells[PlannedCell]):
 
         place, data = self.place(cell), self._data
         if not is_trained(place, cell.request):
-            how: dict[str, Any] = {"seed": cell.seed, "tokenizer": data.tokenizer, "force": True}
-            train(data.of(cell), cell.model, cell.training, place, **how)
+            of_cell = data.of(cell)
+            train(of_cell, cell.model, cell.training, place, seed=cell.seed, tokenizer=data.tokenizer, force=True)
 
     @override
     def score(self, cell: PlannedCell) -> None:
@@ -152,5 +152,5 @@ class SweepCells(TrainingCells[PlannedCell]):
             write_json(target, record)
 
 
-def _point(step: int, flops: int, paired: Paired) -> dict[str, Any]:
+def _point(step: int, flops: int, paired: Paired) -> Point:
     return {"step": step, "flops": flops, "kl": float(np.mean(paired.oracle - paired.model))}

@@ -34,10 +34,10 @@ class BaseModelEntry(Settings):
     """Settings that all cells have in common, as in `truesource run`: a preset and what differs from it."""
 
     preset: str | None = Field(None, description=field_description(ModelEntry, "preset"))
-    model: Annotated[dict[str, Any], ARCHITECTURE] = Field(
+    model: Annotated[dict[str, object], ARCHITECTURE] = Field(
         default_factory=dict, description=field_description(ModelEntry, "model")
     )
-    training: Annotated[dict[str, Any], TRAINING] = Field(
+    training: Annotated[dict[str, object], TRAINING] = Field(
         default_factory=dict, description=field_description(ModelEntry, "training")
     )
 
@@ -54,7 +54,7 @@ class BaseModelEntry(Settings):
         self.resolve({})
         return self
 
-    def resolve(self, change: dict[str, Any]) -> tuple[ModelConfig, TrainConfig]:
+    def resolve(self, change: Mapping[str, object]) -> tuple[ModelConfig, TrainConfig]:
         """Return the full settings with some of the model changed.
 
         Raises:
@@ -106,7 +106,7 @@ class AxesConfig(Settings):
                 raise ValueError(f"model: {shared[0]} is the same in all cells; set it in base.model")
         return self
 
-    def shapes(self) -> list[tuple[str | None, dict[str, Any]]]:
+    def shapes(self) -> list[tuple[str | None, dict[str, object]]]:
         """Return the name, if there is one, and the changed settings of each model."""
         if self.layers is not None:
             return [(None, {"layers": layers}) for layers in self.layers]
@@ -168,7 +168,7 @@ class SweepConfig(Settings):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        names: dict[str, dict[str, Any]] = {}
+        names: dict[str, dict[str, object]] = {}
         models: dict[str, str] = {}
         for name, shape, change in self.shapes():
             if name in names:
@@ -199,7 +199,7 @@ class SweepConfig(Settings):
                     " which leaves room for <bos> and <eos>"
                 )
 
-    def shapes(self) -> list[tuple[str, ModelConfig, dict[str, Any]]]:
+    def shapes(self) -> list[tuple[str, ModelConfig, dict[str, object]]]:
         """Return the name, the full settings and the changes from the base of each model."""
         models = []
         for name, change in self.axes.shapes():

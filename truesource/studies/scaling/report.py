@@ -32,7 +32,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.printable import few_code, listed
 from truesource.report.environment import render
-from truesource.studies.scaling.results import Sweep
+from truesource.studies.scaling.results import CellRecord, Sweep
 
 PANELS: tuple[Axis, ...] = ("sentences", "parameters", "flops")
 DOT = 5.0
@@ -60,15 +60,15 @@ def relative_figure(sweep: Sweep) -> str:
         axes = fig.subplots()
         for colour, (name, rows) in zip(_colours(), _by_model(sweep), strict=False):
             x = np.array([row["sentences"] for row in rows], dtype=np.float64)
-            y = np.array([row["relative_ppl"] for row in rows])
+            y = np.array([_relative(row) for row in rows])
             axes.plot(x, y, "o", color=colour, markersize=DOT, alpha=0.75)
             axes.plot(*_means(x, y), color=colour, label=name)
         axes.axhline(1.0, color=TRUTH, linestyle="--", linewidth=1.5, label="the truth")
         for seen, line in enumerate(sweep.lines):
             axes.axhline(line["relative_ppl"], color=QUIET, linestyle=":", linewidth=1.0)
-            place: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"}
-            axes.annotate(window_name(seen), (1.0, line["relative_ppl"]), (4, -3), fontsize=8, color=QUIET, **place)
-        values = [row["relative_ppl"] for row in (*sweep.rows, *sweep.lines)]
+            at, of_axis = (1.0, line["relative_ppl"]), axes.get_yaxis_transform()
+            axes.annotate(window_name(seen), at, (4, -3), of_axis, "offset points", fontsize=8, color=QUIET)
+        values = [*map(_relative, sweep.rows), *(line["relative_ppl"] for line in sweep.lines)]
         _log(axes.set_xscale, axes.set_xlim, axes.xaxis, [row["sentences"] for row in sweep.rows])
         low, high = min(1.0, *values), max(values)
         axes.set_yscale("log")
@@ -142,9 +142,9 @@ def curves_figure(sweep: Sweep) -> str | None:
             sizes = sorted({row["sentences"] for row in rows})
             for i, size in enumerate(sizes):
                 row = next(row for row in rows if row["sentences"] == size)
-                end = (row["flops"], row["kl"])
+                end = (row["cost"]["flops"], row["measures"]["kl"]["value"])
                 points = [(p["flops"], p["kl"]) for p in row["curve"] if p["flops"] > 0 and p["kl"] > 0.0]
-                if row["kl"] > 0.0:
+                if end[1] > 0.0:
                     points.append(end)
                     axes.plot(*end, "o", color=colour, markersize=DOT)
                 if not points:
@@ -174,7 +174,7 @@ def _colours() -> list[str]:
     return list(SERIES) * 8
 
 
-def _by_model(sweep: Sweep) -> list[tuple[str, list[dict[str, Any]]]]:
+def _by_model(sweep: Sweep) -> list[tuple[str, list[CellRecord]]]:
     names = [row["model"] for row in sweep.rows]
     return [(names[rows[0]], [sweep.rows[i] for i in rows]) for rows in groups_of(names)]
 
@@ -213,21 +213,26 @@ def cells_table(sweep: Sweep) -> ReportTable:
     )
 
 
-def _cell(row: dict[str, Any]) -> list[Cell | str | None]:
+def _relative(row: CellRecord) -> float:
+    return row["measures"]["relative_ppl"]["value"]
+
+
+def _cell(row: CellRecord) -> list[Cell | str | None]:
+    cost, measures = row["cost"], row["measures"]
     return [
         row["model"],
         number_cell(row["sentences"], ","),
         number_cell(row["seed"], "d"),
-        number_cell(row["epochs"], ".3g"),
-        number_cell(row["ppl"], ".2f"),
-        number_cell(row["bound"], ".2f"),
-        number_cell(row["relative_ppl"], ".3f"),
-        interval(Interval(**row["measures"]["kl"])),
-        number_cell(row["parameters"], ","),
-        number_cell(row["parameters_without_embeddings"], ","),
-        number_cell(row["tokens"], ","),
-        Cell(f"{row['flops']:.3g}".replace("e+", "e"), score=(row["flops"], None, None)),
-        number_cell(row["flops"] / row["flops_6nd"], ".2f"),
+        number_cell(cost["epochs"], ".3g"),
+        number_cell(measures["ppl"]["value"], ".2f"),
+        number_cell(measures["bound"]["value"], ".2f"),
+        number_cell(_relative(row), ".3f"),
+        interval(Interval(**measures["kl"])),
+        number_cell(cost["parameters"]["total"], ","),
+        number_cell(cost["parameters"]["without_embeddings"], ","),
+        number_cell(cost["tokens"], ","),
+        Cell(f"{cost['flops']:.3g}".replace("e+", "e"), score=(cost["flops"], None, None)),
+        number_cell(cost["flops"] / cost["rule"], ".2f"),
     ]
 
 
@@ -353,11 +358,10 @@ def build_scaling_report(sweep: Sweep, folder: Path) -> list[Path]:
 
 def answer(sweep: Sweep) -> list[str]:
     """Return the answer of the sweep, in a few sentences."""
-    best = min(sweep.rows, key=lambda row: float(row["relative_ppl"]))
-    worst = max(sweep.rows, key=lambda row: float(row["relative_ppl"]))
+    best, worst = min(sweep.rows, key=_relative), max(sweep.rows, key=_relative)
     sentences = [
-        f"Relative perplexity goes from {worst['relative_ppl']:.2f} ({worst['model']},"
-        f" {count(worst['sentences'], 'sentence')}) to {best['relative_ppl']:.2f} ({best['model']},"
+        f"Relative perplexity goes from {_relative(worst):.2f} ({worst['model']},"
+        f" {count(worst['sentences'], 'sentence')}) to {_relative(best):.2f} ({best['model']},"
         f" {count(best['sentences'], 'sentence')}); the truth has 1."
     ]
     size_fits = [fit for fit in sweep.fits.axes if fit.axis in ("sentences", "parameters")]

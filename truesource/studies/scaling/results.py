@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 import numpy as np
 from pydantic import Field, with_config
@@ -14,7 +14,7 @@ from typing_extensions import TypedDict, override
 from truesource.evaluation.core.score import Key, NoScore, Score, ScoreRecord, read_score
 from truesource.evaluation.core.signature import SignatureKey, signature
 from truesource.evaluation.measures.bootstrap import Interval
-from truesource.evaluation.scaling.cells import AXES, ScalingCell, Scatter
+from truesource.evaluation.scaling.cells import ScalingCell, Scatter
 from truesource.evaluation.scaling.fits import AxisFit, Fits, fit_all
 from truesource.evaluation.scaling.losses import Losses
 from truesource.grammar.support.archives import ArrayKind, read_arrays
@@ -22,11 +22,9 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords, few_code
 from truesource.grammar.support.records import STRICT, Count, FileName, read_record
 
-MEASURES = ("ppl", "bound", "relative_ppl", "kl")
+MEASURES: tuple[Literal["ppl", "bound", "relative_ppl", "kl"], ...] = ("ppl", "bound", "relative_ppl", "kl")
 _WHAT = "the file of the scores of this cell"
 LEAST_SQUARES = "least-squares-of-logs"  #: fit of laws of more than two parameters, in signatures
-#: numbers of a cell without interval
-COUNTS = ("parameters", "parameters_without_embeddings", "tokens", "flops", "flops_6nd")
 
 
 @with_config(STRICT)
@@ -94,7 +92,7 @@ class CellRecord(TypedDict):
     curve: list[Point]
 
 
-def read_scores(target: Path) -> dict[str, Any] | None:
+def read_scores(target: Path) -> CellRecord | None:
     """Return the record of a cell; None if it is missing.
 
     Raises:
@@ -102,7 +100,7 @@ def read_scores(target: Path) -> dict[str, Any] | None:
     """
     if not target.is_file():
         return None
-    return dict(read_record(target, CellRecord, what=_WHAT, remedy="delete it and it will be written again"))
+    return read_record(target, CellRecord, what=_WHAT, remedy="delete it and it will be written again")
 
 
 def read_sums(target: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -143,7 +141,7 @@ class Sweep(ResultRecords):
     """A sweep, finished or in part."""
 
     title: str
-    rows: list[dict[str, Any]]  #: one a cell, in order: what `cell_row` gives
+    rows: list[CellRecord]  #: one a cell, in order; ``model`` is the name of its shape
     missing: list[str]  #: cells that are not there yet
     cells: list[ScalingCell]
     losses: Losses | None  #: None without cells
@@ -160,12 +158,12 @@ class Sweep(ResultRecords):
         scores: list[Score | NoScore] = []
         head: dict[str, Key]
         for row in self.rows:
-            head = {key: row[key] for key in ("cell", "model", "sentences", "seed")}
+            head = {"cell": row["cell"], "model": row["model"], "sentences": row["sentences"], "seed": row["seed"]}
             for name in MEASURES:
                 estimator = {"estimator": "paired"} if name == "kl" else {}
                 scores.append(_score(head, name, Interval(**row["measures"][name]), {**row["parts"], **estimator}))
             counted = {**row["parts"], "flops": "matmul-and-convolution/multiply-add-2/forward-and-backward"}
-            scores += [_score(head, name, row[name], counted) for name in COUNTS]
+            scores += [_score(head, name, value, counted) for name, value in counts_of(row).items()]
             for point in row["curve"]:
                 at = {**head, "step": point["step"], "flops": point["flops"]}
                 scores.append(_score(at, "kl", point["kl"], {**row["parts"], "estimator": "paired"}))
@@ -216,7 +214,7 @@ class Sweep(ResultRecords):
         return {**cell_parts, "law": law, "fit": method, "cells": len(rows), "ci": ci}
 
 
-def _score(head: Mapping[str, Key], name: str, value: Interval | float, parts: dict[str, object]) -> Score:
+def _score(head: Mapping[str, Key], name: str, value: Interval | float, parts: Mapping[str, object]) -> Score:
     ends = (value.low, value.high) if isinstance(value, Interval) else (None, None)
     number = value.value if isinstance(value, Interval) else value
     return Score(name, number, signature(parts), *ends, head)
@@ -236,9 +234,10 @@ def read_sweep(folder: Path) -> Sweep:
         if record is None or record["evaluation"] != plan["evaluation"]:
             missing.append(cell_id)
             continue
-        rows.append(cell_row(record, plan["cells"][cell_id]))
+        record["model"] = plan["cells"][cell_id]
+        rows.append(record)
         sums.append(read_sums(target))
-    cells = [ScalingCell(row["cell"], *(row[key] for key in ("model", "sentences", "seed", *AXES[1:]))) for row in rows]
+    cells = [_cell(row) for row in rows]
     losses = _losses(sums, folder) if sums else None
     if losses is None:
         fits = Fits([], None, [], 0, plan["seed"])
@@ -247,21 +246,22 @@ def read_sweep(folder: Path) -> Sweep:
     return Sweep(plan["title"], rows, missing, cells, losses, fits, plan.get("lines", ()))
 
 
-def cell_row(record: dict[str, Any], shape: str) -> dict[str, Any]:
-    """Return the row of a cell in tables and figures, flat but for ``measures``, ``parts`` and ``curve``."""
-    cost, parameters = record["cost"], record["cost"]["parameters"]
+def counts_of(row: CellRecord) -> dict[str, float]:
+    """Return the numbers of a cell that have no interval, by name."""
+    cost = row["cost"]
     return {
-        **{key: record[key] for key in ("cell", "sentences", "seed", "train_tokens", "measures", "parts", "curve")},
-        "model": shape,
-        "parameters": parameters["total"],
-        "parameters_without_embeddings": parameters["without_embeddings"],
+        "parameters": cost["parameters"]["total"],
+        "parameters_without_embeddings": cost["parameters"]["without_embeddings"],
         "tokens": cost["tokens"],
-        "epochs": cost["epochs"],
-        "steps": cost["steps"],
         "flops": cost["flops"],
         "flops_6nd": cost["rule"],
-        **{name: record["measures"][name]["value"] for name in MEASURES},
     }
+
+
+def _cell(row: CellRecord) -> ScalingCell:
+    total, without_embeddings = row["cost"]["parameters"]["total"], row["cost"]["parameters"]["without_embeddings"]
+    flops = row["cost"]["flops"]
+    return ScalingCell(row["cell"], row["model"], row["sentences"], row["seed"], total, without_embeddings, flops)
 
 
 def _losses(sums: list[Any], folder: Path) -> Losses:
@@ -277,7 +277,7 @@ def _losses(sums: list[Any], folder: Path) -> Losses:
     return Losses(table[:, 0], table[0, 1], table[0, 2])
 
 
-def read_plan(folder: Path) -> dict[str, Any]:
+def read_plan(folder: Path) -> PlanRecord:
     """Return ``sweep.json``: title, seed, replicates, digest of the evaluation, and the shape of each cell.
 
     Raises:
@@ -288,4 +288,4 @@ def read_plan(folder: Path) -> dict[str, Any]:
         raise InputError(
             "this is not the folder of a sweep: sweep.json is missing; name the configuration instead", folder
         )
-    return dict(read_record(path, PlanRecord, remedy="run the sweep again from its configuration"))
+    return read_record(path, PlanRecord, remedy="run the sweep again from its configuration")

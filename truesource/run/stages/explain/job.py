@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -252,7 +252,7 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
         words = {} if self.vocabulary is None else {"vocabulary": digest_json(self.vocabulary.as_record())}
         return digest_json({key: str(value) for key, value in parts.items()} | words)
 
-    def plan(self) -> dict[str, Any]:
+    def plan(self) -> dict[str, object]:
         """Return the trainings for JSON: settings, and change and cost of each lever."""
         levers = {lever.name: {"before": lever.before, "after": lever.after} for lever in self.levers[0]}
         return {
@@ -305,15 +305,16 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
             return
         lever = self.lever_of(cell)
         text: Any = self.corpus
-        more: dict[str, Any] = {"tokenizer": self.tokenizer}
+        tokenizer, expected = self.tokenizer, None
         if lever is not None:
-            more["tokenizer"] = self._tokenizer_of(lever)
+            tokenizer = self._tokenizer_of(lever)
             if lever.sentences is not None:
                 text = _CorpusWithDev(self._fresh(lever.sentences), self.corpus)
             if lever.expected:
-                more["expected"] = self._expected()
+                expected = self._expected()
         training = base_training(self.trained) if lever is None else lever.training
-        train(text, self._shape_of(cell), training, self.place(cell), seed=cell.seed, force=True, **more)
+        make = partial(train, seed=cell.seed, tokenizer=tokenizer, expected=expected, force=True)
+        make(text, self._shape_of(cell), training, self.place(cell))
 
     @override
     def score(self, cell: LeverCell) -> None:
@@ -339,7 +340,7 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
         if not path.is_file() or not (self.place(cell) / FILE).is_file():
             return None
         remedy = "delete it, and it is computed again"
-        record = read_record(path, dict[str, Any], what=_WHAT, remedy=remedy)
+        record = read_record(path, dict[str, object], what=_WHAT, remedy=remedy)
         trained = digest_file(self.place(cell) / FILE)
         if (record.get("evaluation"), record.get("record")) != (self.evaluation, trained):
             return None

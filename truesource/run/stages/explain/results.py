@@ -23,7 +23,7 @@ from truesource.lmtrain.levers import Lever
 from truesource.run.stages.explain.job import ExplainJob, LeverCost
 
 
-def explained(job: ExplainJob) -> dict[str, Any]:
+def explained(job: ExplainJob) -> dict[str, object]:
     """Return the record of a model from its scored trainings; missing trainings are excluded.
 
     Raises:
@@ -101,7 +101,7 @@ def _sums(tables: Sequence[FloatArray], common: BoolArray) -> SeedSums:
 
 def _levers(
     job: ExplainJob, levers: Sequence[Lever], tables: Mapping[str, list[FloatArray]], common: BoolArray
-) -> dict[str, Any]:
+) -> dict[str, object]:
     seed, n = job.setting.seed, int(common.sum())
     base = _sums(tables[BASE], common)
     several = base.seeds > 1
@@ -114,39 +114,39 @@ def _levers(
         lever.name: _sums(tables[lever.name], common) for lever in levers if lever.name in tables
     }
     changes_by_lever = changes(base, sums, seed=seed)
-    rows = []
+    rows: list[tuple[float, dict[str, object]]] = []
     for lever in levers:
         if lever.name not in sums:
             continue
         change = changes_by_lever[lever.name]
-        rows.append(
-            {
-                "lever": lever.name,
-                "before": lever.before,
-                "after": lever.after,
-                **_cost(job.costs[lever.name]),
-                "kl": number("kl", mean_over_seeds(sums[lever.name], seed=seed), lever=lever.name),
-                "change": number("kl_change", change.contrast, lever=lever.name, adjusted=f"holm/{len(sums)}"),
-                "p": change.contrast.p,
-                "p_adjusted": change.p_adjusted,
-                "helps": change.helps,
-            }
-        )
-    rows.sort(key=lambda row: cast(float, row["change"]["value"]))
+        difference = number("kl_change", change.contrast, lever=lever.name, adjusted=f"holm/{len(sums)}")
+        row = {
+            "lever": lever.name,
+            "before": lever.before,
+            "after": lever.after,
+            **_cost(job.costs[lever.name]),
+            "kl": number("kl", mean_over_seeds(sums[lever.name], seed=seed), lever=lever.name),
+            "change": difference,
+            "p": change.contrast.p,
+            "p_adjusted": change.p_adjusted,
+            "helps": change.helps,
+        }
+        rows.append((difference["value"], row))
+    rows.sort(key=lambda each: each[0])
     return {
         "kl": number("kl", mean_over_seeds(base, seed=seed)),
         "cost": _cost(job.base_cost) if levers else None,
-        "levers": rows,
+        "levers": [row for _, row in rows],
         "first": first_of(changes_by_lever),
     }
 
 
-def _cost(cost: LeverCost) -> dict[str, Any]:
+def _cost(cost: LeverCost) -> dict[str, object]:
     """Return the machine-independent part of the cost."""
     return {name: value for name, value in asdict(cost).items() if name != "seconds"}
 
 
-def _rung(job: ExplainJob, rung: Rung, common: BoolArray) -> dict[str, Any]:
+def _rung(job: ExplainJob, rung: Rung, common: BoolArray) -> dict[str, object]:
     seen = {} if rung.seen is None else {"seen": rung.seen}
     if rung.table is None:
         value = Contrast(float(cast(float, rung.value)))
@@ -162,7 +162,7 @@ def _rung(job: ExplainJob, rung: Rung, common: BoolArray) -> dict[str, Any]:
     }
 
 
-def records_of(record: Record) -> list[dict[str, Any]]:
+def records_of(record: Record) -> list[dict[str, object]]:
     """Return a record for each number, for JSON: of the model, of each lever, and of each reference."""
     head = {"model": record["model"], "objective": record["objective"]}
     rows = [dict(record["kl"])]
