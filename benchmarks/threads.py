@@ -2,8 +2,9 @@
 
     python benchmarks/threads.py [--busy 1] [--steps 12] [--threads 1,2]
 
-The networks are GPT-2 of growing size on embedded English (batches of 2,048 tokens). ``default`` is what a training
-takes if nothing is set. Each figure is the median of the second half of the steps.
+The networks are GPT-2 of growing size on embedded English (batches of 2,048 tokens). Each figure is the median of the
+second half of the steps. Waiting threads sleep, as truesource sets it; ``OMP_WAIT_POLICY=ACTIVE`` before the call shows
+what torch does of itself.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from truesource import sample
 from truesource.grammar.languages import load_language
 from truesource.lmtrain import speed
 from truesource.lmtrain.config import TrainConfig
-from truesource.lmtrain.device import computing, thread_count
+from truesource.lmtrain.device import computing
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.subwords import make_tokenizer
 from truesource.lmtrain.training_request import splits_of
@@ -67,7 +68,7 @@ def main() -> None:
         train_split, dev_split = splits_of(corpus)
         print(f"{os.cpu_count()} cores; ms a step; busy: {options.busy} process(es) beside the training")
         heads = [f"{load} {number}" for load in ("quiet", "busy") for number in numbers]
-        print("parameters", *(f"{head:>10}" for head in heads), "  default threads")
+        print("parameters", *(f"{head:>10}" for head in heads), sep="  ")
         for (layers, dim), n_heads in SHAPES.items():
             shape = model_settings("gpt2", layers=layers, dim=dim, heads=n_heads)
             tokenizer = make_tokenizer(shape, train_split, "causal")
@@ -78,7 +79,7 @@ def main() -> None:
                     with beside(processes), computing("cpu", threads=number):
                         row.append(speed.seconds_of_step(corpus, shape, training, seed=1, tokenizer=tokenizer))
             size = f"{run.model.num_parameters():>10,}"
-            print(size, *(f"{1000 * value:10.1f}" for value in row), f"{thread_count(run.model):10}", flush=True)
+            print(size, *(f"{1000 * value:10.1f}" for value in row), sep="  ", flush=True)
 
 
 if __name__ == "__main__":

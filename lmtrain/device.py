@@ -2,31 +2,24 @@
 
 `computing` sets it for a block; a call takes from there what it does not name. Training has a precision of its own,
 `truesource.lmtrain.config.TrainConfig.precision`, in which weights stay 32-bit numbers.
-
-A network of less than `SMALL` parameters computes in one thread on a CPU: several hardly speed it up, and slow it down
-many times on a busy machine (`benchmarks/threads.py`). Its numbers are then the same whatever the machine.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import wraps
-from inspect import isgeneratorfunction
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 from truesource.generator.computing import DEVICE, DTYPE, DTYPES, current, named_computing
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.threads import at_most, named_threads
+from truesource.grammar.support.threads import at_most
 
 if TYPE_CHECKING:
     import torch
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 AUTO = "auto"  #: a GPU of CUDA if there is one, else the CPU
-SMALL = 5_000_000  #: parameters; smaller networks compute in one thread
 
 
 @contextmanager
@@ -45,7 +38,11 @@ def computing(device: str | None = None, dtype: str | None = None, threads: int 
     if device not in (None, AUTO, "cpu"):
         torch_device(device)
     dtype_name(dtype)
-    with named_computing(device, dtype), at_most(threads):
+    with (
+        named_computing(device, dtype),
+        at_most(threads),
+        nullcontext() if threads is None else _torch_threads(threads),
+    ):
         yield
 
 
@@ -98,59 +95,6 @@ def set_precision(network: torch.nn.Module) -> None:
     for values in (*network.parameters(), *network.buffers()):
         if values.is_floating_point():
             values.data = values.data.to(dtype)
-
-
-def thread_count(network: torch.nn.Module) -> int:
-    """Return the number of threads in which a network computes on a CPU: at most as many as torch may use now."""
-    import torch
-
-    most = named_threads()
-    if most is None:
-        most = 1 if sum(weights.numel() for weights in network.parameters()) < SMALL else torch.get_num_threads()
-    return min(most, torch.get_num_threads())
-
-
-@contextmanager
-def network_threads(network: torch.nn.Module) -> Iterator[None]:
-    """Let torch compute in `thread_count` threads while the block runs."""
-    with _torch_threads(thread_count(network)):
-        yield
-
-
-def inference(network_of: Callable[..., torch.nn.Module]) -> Callable[[Function], Function]:
-    """Let a function compute without gradients and in `thread_count` threads; a generator does so at each step.
-
-    Args:
-        network_of: returns the network, from the arguments of the function.
-    """
-
-    @contextmanager
-    def computing_with(network: torch.nn.Module) -> Iterator[None]:
-        import torch
-
-        with torch.inference_mode(), network_threads(network):
-            yield
-
-    def decorate(function: Function) -> Function:
-        @wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            with computing_with(network_of(*args, **kwargs)):
-                return function(*args, **kwargs)
-
-        @wraps(function)
-        def steps(*args: Any, **kwargs: Any) -> Iterator[Any]:
-            network, values = network_of(*args, **kwargs), function(*args, **kwargs)
-            while True:
-                with computing_with(network):
-                    try:
-                        value = next(values)
-                    except StopIteration:
-                        return
-                yield value
-
-        return cast(Function, steps if isgeneratorfunction(function) else call)
-
-    return decorate
 
 
 @contextmanager

@@ -19,7 +19,6 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
 from truesource.lmtrain.data import by_length, pack
 from truesource.lmtrain.decoding.steppers import without_cache
-from truesource.lmtrain.device import network_threads
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.pieces.words import Marks, check_piece_counts
 from truesource.lmtrain.scoring import batch_budget
@@ -246,7 +245,7 @@ def _states(model: Network, text: _Text, some: IntArray) -> tuple[tuple[Tensor, 
     inputs = {"input_ids": torch.from_numpy(table).to(network.device)}
     if text.masked and not occupied.all():
         inputs["attention_mask"] = torch.from_numpy(occupied.astype(np.int64)).to(network.device)
-    with torch.inference_mode(), network_threads(network):
+    with torch.inference_mode():
         output = network(**inputs, output_hidden_states=True, **without_cache(network))
     states: tuple[Tensor, ...] | None = getattr(output, "hidden_states", None)
     if states is None:

@@ -20,7 +20,6 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
 from truesource.lmtrain.data import by_length, causal_batch
 from truesource.lmtrain.decoding.steppers import without_cache
-from truesource.lmtrain.device import network_threads
 from truesource.lmtrain.hidden_states import Network
 from truesource.lmtrain.own.network import OwnNetwork
 from truesource.lmtrain.scoring import batch_budget
@@ -145,7 +144,7 @@ def patched_log_probs(
     columns = [*words.word_ids.tolist(), words.unk, words.eos]
     result = np.empty((len(rows), len(columns)))
     head = getattr(network, model._head)
-    with meter("next words of changed vectors", len(rows)) as bar, torch.inference_mode(), network_threads(network):
+    with meter("next words of changed vectors", len(rows)) as bar, torch.inference_mode():
         for some in by_length(lengths + 1, batch_budget(len(words))):
             ids = causal_batch([rows[i] for i in some], words)["input_ids"].to(network.device)
             at = torch.from_numpy(lengths[some]).to(network.device)  # after <bos>, so the last word has this number

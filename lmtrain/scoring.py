@@ -21,7 +21,6 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
 from truesource.lmtrain.architectures.target_head import TargetHead
 from truesource.lmtrain.data import Batch, by_length, causal_batch, one_mask_batch, pack, step_batch, to_device
-from truesource.lmtrain.device import inference
 from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 LOGITS = 2**23  #: maximum number of float64 logits in memory (64 MiB)
@@ -142,11 +141,12 @@ def _score_words(
     return framed_scores(values, unknown, lengths, lengths, frame)
 
 
-@inference(lambda predict, model, *_, **__: model)
 def _run(predict: Any, model: nn.Module, batch: Batch, **options: Any) -> FloatArray:
     model.eval()
-    batch = to_device(batch, next(model.parameters()).device)
-    values = target_log_probs(predict(model, batch, **options), batch["targets"])
+    device = next(model.parameters()).device
+    with torch.inference_mode():
+        batch = to_device(batch, device)
+        values = target_log_probs(predict(model, batch, **options), batch["targets"])
     require_finite(values)
     return values
 

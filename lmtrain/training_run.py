@@ -38,7 +38,7 @@ from truesource.lmtrain.architectures.networks import NetworkArchitecture
 from truesource.lmtrain.architectures.settings import AdaptiveSettings, require_room
 from truesource.lmtrain.config import RECORDED, ModelConfig, TrainConfig
 from truesource.lmtrain.data import Batch, ExpectedTokens, TrainingBatches, dev_batches
-from truesource.lmtrain.device import network_threads, thread_count, torch_device
+from truesource.lmtrain.device import torch_device
 from truesource.lmtrain.folders import no_bars
 from truesource.lmtrain.initial import take_weights
 from truesource.lmtrain.model_registry import network_architecture_for
@@ -191,15 +191,14 @@ class TrainingRun:
             )
         self.trainer.remove_callback(PrinterCallback)
         if self.model.device.type == "cpu":
-            count = thread_count(self.model)
-            log.info("%s computes in %d thread%s", self.config.label, count, "s" if count > 1 else "")
+            count = torch.get_num_threads()
+            log.info("%s trains in %d thread%s; --threads sets the number", self.config.label, count, "s"[count == 1 :])
         if rank():
             torch.manual_seed(self.seed + rank())  # after the weights; dropout differs between the processes
         with (
             silent() if rank() else nullcontext(),
             predictor(self.model, self.architecture.head) as predict,
             meter(f"train {self.config.label}", self.batches.n_steps) as bar,
-            network_threads(self.model),
         ):
             causal = self.architecture.objective == "causal"
             self.trainer.loss = partial(predict.loss, use_cache=False) if causal else predict.loss

@@ -20,7 +20,6 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
 from truesource.grammar.support.room import require_items
 from truesource.lmtrain.data import causal_batch, to_device
-from truesource.lmtrain.device import network_threads
 from truesource.lmtrain.word_models import CausalModel
 
 Rewards = Callable[[Sequence[Sequence[str]]], FloatArray]
@@ -71,7 +70,7 @@ def tune(
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 1.0 / steps, steps)
     require_items(steps, "steps of tuning", 16)
     average, rewards, divergences = None, np.zeros(steps), np.zeros(steps)
-    with meter(f"tuning steps of {model.name}", steps) as bar, network_threads(network):
+    with meter(f"tuning steps of {model.name}", steps) as bar:
         for step in range(steps):
             sentences = tuned.sample(batch, seed=seed + step).sentences
             earned = np.asarray(reward(sentences), dtype=np.float64)

@@ -29,7 +29,6 @@ from truesource.lmtrain.decoding.alphabet import Alphabet
 from truesource.lmtrain.decoding.decode import Samples, draw
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.decoding.steppers import NetworkStepper
-from truesource.lmtrain.device import inference
 from truesource.lmtrain.loading import load_config, load_network, load_tokenizer, token_count
 from truesource.lmtrain.model_registry import network_names, network_of
 from truesource.lmtrain.scoring import (
@@ -271,7 +270,7 @@ class AnyOrderModel(_TrainedModel):
         return self._score(sentences, frame, score_any_order)
 
     @takes_sentences
-    @inference(lambda self, *_: self.model)
+    @torch.inference_mode()
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
         """Yield the distribution of the word at every position given the words before it in its scoring order.
 
@@ -294,7 +293,7 @@ class AnyOrderModel(_TrainedModel):
                 for i, part in enumerate(torch.split(logits, len(rows))):
                     yield LogDistributions(first + i, log_softmax_at(part, columns))
 
-    @inference(lambda self, *_: self.model)
+    @torch.inference_mode()
     def denoise(self, patterns: Sequence[Sequence[str | None]]) -> FloatArray:
         """Return the log probability of each word of ``vocabulary``, then ``<unk>``, at every place: (B, n, V+1) nats.
 
@@ -331,7 +330,7 @@ def _require_architecture(config: Any, objective: Objective, folder: Path | None
     return architecture
 
 
-@inference(lambda model, *_, **__: model)
+@torch.inference_mode()
 def causal_distributions(
     model: nn.Module, head: str, vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]]
 ) -> Iterator[LogDistributions]:
@@ -349,7 +348,7 @@ def causal_distributions(
         yield LogDistributions(position, log_softmax_at(layer(hidden[:, position], *rest), columns))
 
 
-@inference(lambda model, *_, **__: model)
+@torch.inference_mode()
 def masked_distributions(
     model: nn.Module, head: str, vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]]
 ) -> Iterator[LogDistributions]:

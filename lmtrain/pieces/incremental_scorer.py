@@ -20,7 +20,6 @@ from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.lmtrain.architectures.states import RecurrentStates
 from truesource.lmtrain.data import by_length, pack
 from truesource.lmtrain.decoding.steppers import cache_of_one_token, without_cache
-from truesource.lmtrain.device import inference
 from truesource.lmtrain.loading import token_count
 from truesource.lmtrain.pieces.scoring import check_beginning, check_length
 from truesource.lmtrain.pieces.words import Marks
@@ -296,7 +295,6 @@ class KeyValues(_StoreMemory):
         """Return the numbers of keys and values gathered."""
         return (lengths + 1) * self._size
 
-    @inference(lambda self, *_: self._model)
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
         """See `Memory.read`."""
         device = self._model.device
@@ -345,7 +343,6 @@ class FixedStates(_StoreMemory):
         """Return the numbers of states gathered."""
         return np.full(len(lengths), self._size)
 
-    @inference(lambda self, *_: self._model)
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
         """See `Memory.read`; either all texts or none are at their beginning."""
         device = self._model.device
@@ -379,7 +376,6 @@ class WholeTexts:
         """Tokens, such that their logits fit in memory."""
         return max(256, NUMBERS // token_count(self._model) // 8)
 
-    @inference(lambda self, *_: self._model)
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
         """See `Memory.read`."""
         texts = [np.append(some, token) for some, token in zip(held, tokens.tolist(), strict=True)]

@@ -33,7 +33,6 @@ from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
 from truesource.lmtrain.data import Batch, by_length, pack, to_device
-from truesource.lmtrain.device import inference
 from truesource.lmtrain.pieces.words import (
     Marks,
     Slots,
@@ -270,7 +269,6 @@ def slot_log_probs(
     return values, boundary
 
 
-@inference(lambda predict, model, *_, **__: model)
 def log_probs_at(
     predict: Callable[[nn.Module, Batch], torch.Tensor],
     model: nn.Module,
@@ -281,15 +279,16 @@ def log_probs_at(
     """Return log probabilities of the targets, and where ``opens`` of all ``columns`` together (else 0); (T,), nats."""
     model.eval()
     device = next(model.parameters()).device
-    batch = to_device(batch, device)
-    logits = predict(model, batch).double()
-    total = torch.logsumexp(logits, dim=1)
-    values = (logits.gather(1, batch["targets"][:, None])[:, 0] - total).cpu().numpy()
-    boundary = np.zeros(len(values))
-    if columns is not None and opens is not None and opens.any():
-        at = torch.from_numpy(np.flatnonzero(opens)).to(device)
-        together = torch.logsumexp(logits[at].index_select(1, columns.to(device)), dim=1) - total[at]
-        boundary[opens] = together.cpu().numpy()
+    with torch.inference_mode():
+        batch = to_device(batch, device)
+        logits = predict(model, batch).double()
+        total = torch.logsumexp(logits, dim=1)
+        values = (logits.gather(1, batch["targets"][:, None])[:, 0] - total).cpu().numpy()
+        boundary = np.zeros(len(values))
+        if columns is not None and opens is not None and opens.any():
+            at = torch.from_numpy(np.flatnonzero(opens)).to(device)
+            together = torch.logsumexp(logits[at].index_select(1, columns.to(device)), dim=1) - total[at]
+            boundary[opens] = together.cpu().numpy()
     require_finite(values)
     require_finite(boundary)
     return values, boundary

@@ -86,9 +86,7 @@ class RunConfig(Settings):
         description="Device for networks: auto, cpu, cuda, cuda:1 or mps (default: a GPU of CUDA if there is one).",
     )
     dtype: Dtype | None = Field(None, description="Precision of measured networks (default: as saved).")
-    threads: int | None = Field(
-        None, ge=1, exclude=True, description="Most threads on a CPU (default: all cores; 1 for small networks)."
-    )
+    threads: int | None = Field(None, ge=1, exclude=True, description="Most threads on a CPU (default: all cores).")
     treebank: TreebankConfig | None = Field(None, description="Trees to induce the grammar from.")
     grammar: GrammarConfig = Field(
         GrammarConfig(), description="Grammar, the exact truth: induced, read from a file, or a known language."

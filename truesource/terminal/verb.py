@@ -88,7 +88,7 @@ class DeviceVerb(Verb):
         self.params += _computing_option(
             "device", "auto|cpu|cuda|cuda:1|mps", "Device for networks, or for the charts of bound."
         )
-        help_text = "Most threads on a CPU (default: all cores; 1 for small networks)."
+        help_text = "Most threads on a CPU (default: all cores)."
         self.params += _declared("threads", int | None, typer.Option("--threads", min=1, help=help_text))
 
     def call(self, ctx: Any) -> Any:
