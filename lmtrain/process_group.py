@@ -1,4 +1,4 @@
-"""What the processes of one training do together; torch is imported only if `torchrun` started several."""
+"""Joint work of the processes of one training; torch is imported only if `torchrun` started several."""
 
 from __future__ import annotations
 
