@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -104,8 +103,18 @@ def command(
         from truesource.lmtrain.trained_models import shared_tokenizer
 
         shared = shared_tokenizer(tokenizer, shape)
-    make = partial(train, seed=seed, force=force, license=license, weights=weights)
-    trained = make(source, shape, training, output, monitor=monitor, tokenizer=shared)
+    trained = train(
+        source,
+        shape,
+        training,
+        output,
+        seed=seed,
+        monitor=monitor,
+        tokenizer=shared,
+        force=force,
+        license=license,
+        weights=weights,
+    )
     if is_main_process():
         reference = shlex.quote(f"{model}@{output}" if isinstance(shape, OwnSettings) else str(output))
         also = files.also(json=json_of(_record(output)))
