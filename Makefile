@@ -10,20 +10,24 @@ PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
 EXTRAS ?= all,dask,sentencepiece
 TESTS ?= tests
-# Three processes on two cores: most of the time one of them waits, for a command of its own or for the disk.
-SIDE_BY_SIDE := -n 3 --dist worksteal
+SIDE_BY_SIDE := -n 2 --dist worksteal
 
-.PHONY: demo test long check docs slow campaign bench golden test-lowest release clean
+.PHONY: demo test short long check docs slow campaign bench golden test-lowest release clean
 
 demo: .venv/installed
 	$(BIN)/truesource run demo
 
-test: check
+# What a contributor runs at each change: the checks beside the tests that take less than a quarter of a second.
+test: .venv/developed
+	$(MAKE) --no-print-directory -j 2 check short
+
+short: .venv/developed
 	$(BIN)/pytest $(SIDE_BY_SIDE) -m "not long and not slow"
 
-# Three tests in a hundred, which take a third of the time: whole runs, pools of processes, laws of many draws.
+# The other quarter of the tests, with most of the time: whole runs, pools of processes, laws of many draws. Three
+# processes on two cores: most of the time one of them waits, for a command of its own or for the disk.
 long: .venv/developed
-	$(BIN)/pytest $(SIDE_BY_SIDE) -m "long and not slow"
+	$(BIN)/pytest -n 3 --dist worksteal -m "long and not slow"
 
 check: .venv/developed
 	$(BIN)/ruff check .

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,8 +30,17 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+#: line of a module whose tests are all long
+ALL_LONG = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.long", re.MULTILINE)
 #: modules that were loaded when objects were last set aside
 LOADED = {"modules": 0}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import modules whose tests are all long, if long tests are left out."""
+    if collection_path.suffix != ".py" or "not long" not in config.option.markexpr:
+        return None
+    return True if ALL_LONG.search(collection_path.read_text("utf-8")) else None
 
 
 def pytest_runtest_setup() -> None:

@@ -15,6 +15,8 @@ from index_pages import GENERATED, is_index, pages_of, subpages
 from index_pages import PAGES as MADE
 from reproduction_pages import pages as reproductions
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parent.parent
 PAGES = pages_of(ROOT / "docs")
 #: pages that only a build of the site has
@@ -35,7 +37,6 @@ def undefined(code: str) -> list[str]:
     return re.findall(r"Undefined name `(\w+)`", found.stdout)
 
 
-@pytest.mark.long
 def test_examples_of_the_guides_define_what_they_use() -> None:
     found = {page.name: [undefined(code) for code in blocks(page)] for page in PAGES}
     assert sum(map(len, found.values())) >= 9

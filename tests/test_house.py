@@ -72,6 +72,7 @@ def test_circles_are_found_wherever_the_import_stands(
     assert {"grammar.a", "grammar.b"} in circles
 
 
+@pytest.mark.long
 def test_numba_is_imported_in_one_place_and_kernels_import_kernels(every: list[Any]) -> None:
     """Types under ``TYPE_CHECKING`` apart. The cache of a kernel would not see a constant of another file change."""
     kernels = 0
@@ -164,6 +165,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PLANTED)
 def test_each_number_rises_when_its_fault_is_planted(
     house: ModuleType, every: list[Any], tmp_path: Path, name: str

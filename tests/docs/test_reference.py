@@ -28,6 +28,8 @@ from truesource.generator.abilities import OfTruth
 from truesource.grammar.support.errors import InputError
 from truesource.terminal.help import verb_help
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 PACKAGES = [ROOT / name for name in ("grammar", "generator", "lmtrain", "evaluation")]
@@ -68,7 +70,6 @@ def codes_of(tree: ast.Module) -> Iterator[str]:
             yield from (v.value for k, v in named if k.arg == "code" and isinstance(v, ast.Constant) and v.value)
 
 
-@pytest.mark.long
 def test_every_error_code_is_described() -> None:
     files = [file for package in PACKAGES for file in package.rglob("*.py")]
     texts = [text for file in files if "code" in (text := file.read_text(encoding="utf-8")) or "NothingTo" in text]
@@ -80,7 +81,6 @@ def test_every_error_code_is_described() -> None:
     assert InputError.default_code in found
 
 
-@pytest.mark.long
 def test_the_text_of_an_attribute_is_not_torn_at_its_colon() -> None:
     napoleon = pytest.importorskip("sphinx.ext.napoleon")
     from fields import setup
@@ -138,7 +138,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "runs" / "toy"
 
 
-@pytest.mark.long
 def test_files_of_a_run_have_the_columns_and_keys_of_the_page(finished: Path) -> None:
     training = json.loads((finished / "models" / "c" / "training.json").read_text("utf-8"))
     metrics = (finished / "models" / "c" / "metrics.jsonl").read_text("utf-8").splitlines()
@@ -161,7 +160,6 @@ def test_files_of_a_run_have_the_columns_and_keys_of_the_page(finished: Path) ->
         assert described - sometimes <= names, table
 
 
-@pytest.mark.long
 def test_the_index_of_the_api_says_of_every_page_what_it_has() -> None:
     pages = api_pages()
     rows = dict(re.findall(r"^\| \[.*\]\(([\w.-]+\.rst)\) \| (.*) \|$", pages["index.md"], re.MULTILINE))
@@ -170,7 +168,6 @@ def test_the_index_of_the_api_says_of_every_page_what_it_has() -> None:
     assert rows["grammar.parsing.rst"] == str(truesource.grammar.parsing.__doc__).partition("\n")[0]
 
 
-@pytest.mark.long
 def test_the_index_of_the_api_says_in_a_line_what_each_public_name_is() -> None:
     rows = dict(
         re.findall(r"^\| \{py:obj\}`\w+ <truesource\.([\w.]+)>` \| (.+) \|$", api_pages()["index.md"], re.MULTILINE)
@@ -188,7 +185,6 @@ def test_the_index_of_the_api_says_in_a_line_what_each_public_name_is() -> None:
     assert all(text.endswith(".") or text.endswith(":") for text in rows.values())
 
 
-@pytest.mark.long
 def test_the_pages_of_the_api_say_in_a_line_what_each_class_and_function_is() -> None:
     text = "".join(page for name, page in api_pages().items() if name.endswith(".rst"))
     rows = re.findall(r"^   \* - :py:obj:`\w+ <(truesource[\w.]+)>`\n     - (.*)$", text, re.MULTILINE)

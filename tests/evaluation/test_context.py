@@ -50,6 +50,7 @@ def test_the_truth_is_nearest_to_itself_and_below_every_line(placed: bool) -> No
         assert f"seen:{k}{'/placed' if placed else ''}|" in line["loss"].signature
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("placed", [False, True])
 @pytest.mark.parametrize("k", [0, 1, 2, 3])
 def test_a_predictor_of_k_words_is_found_to_be_one(k: int, placed: bool) -> None:

@@ -122,6 +122,7 @@ def test_one_step_costs_the_total_correlation_and_a_word_a_step_nothing() -> Non
         assert abs(found[order, ALL]) < 1e-9
 
 
+@pytest.mark.long
 @settings(max_examples=20)
 @given(cases(max_size=4, max_symbols=3))
 def test_the_sum_over_all_orders_is_that_of_enumeration(case: tuple[PCFG, list[list[str]]]) -> None:
@@ -196,6 +197,7 @@ def test_a_causal_model_has_the_divergence_of_whole_sentences_and_its_wrong_samp
     assert abs(exact.scores["kl"].value) < 1e-12 and "invalid" not in exact.scores
 
 
+@pytest.mark.long
 def test_sentences_in_random_orders_have_the_probability_given_their_length() -> None:
     pcfg = language("english", size="small")
     oracle = Oracle(pcfg, "any-order", vocabulary=pcfg.vocabulary[::2])

@@ -165,6 +165,7 @@ def test_holm_by_hand() -> None:
 # -- size -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_tests_have_the_size_they_say() -> None:
     rng = np.random.default_rng(4)
     pmf = np.array([0.1, 0.2, 0.3, 0.25, 0.15])

@@ -471,6 +471,7 @@ def test_records_say_what_was_measured() -> None:
 # -- the oracle's own distributions -----------------------------------------------------------------
 
 
+@pytest.mark.long
 @settings(max_examples=25)
 @given(
     small_pcfgs(),

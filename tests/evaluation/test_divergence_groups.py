@@ -170,6 +170,7 @@ def band(p: float) -> str:
     return PROBABILITIES[next((i for i, floor in enumerate(FLOORS) if p >= floor * (1 - 1e-9)), len(FLOORS))]
 
 
+@pytest.mark.long
 @settings(max_examples=25)
 @given(made(unary_cycles=True))
 def test_by_probability_against_all_strings(case: Case) -> None:
@@ -220,6 +221,7 @@ def test_round_probabilities_are_at_the_lower_end_of_a_band_however_they_are_com
 # -- constructed cases ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_truth_has_zero_in_every_group() -> None:
     grammar, lengths = language("english", size="small"), LengthRange(4, 9)
     oracle = Oracle(grammar, lengths=lengths)
@@ -243,6 +245,7 @@ def test_all_sentences_of_an_unambiguous_grammar_have_one_tree() -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_language_in_which_the_next_word_depends_on_the_last_one_alone_has_no_distance_above_one() -> None:
     grammar = PCFG.from_text(
         "S -> X A 0.7 | Y B 0.3\nA -> X A 0.2 | Y B 0.5 | E 0.3\nB -> X A 0.6 | Y B 0.1 | E 0.3\n"

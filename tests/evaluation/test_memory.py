@@ -110,6 +110,7 @@ def test_auroc_is_the_share_of_pairs_in_order(members: list[float], fresh: list[
     assert found == pytest.approx(u / len(pairs), abs=1e-12)
 
 
+@pytest.mark.long
 @given(st.lists(ratio, min_size=10, max_size=25), st.lists(ratio, min_size=10, max_size=25))
 def test_measures_are_their_definitions_and_errors_are_finite(members: list[float], fresh: list[float]) -> None:
     x, y = np.array(members), np.array(fresh)

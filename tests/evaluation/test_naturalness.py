@@ -104,6 +104,7 @@ def test_exact_frequencies_give_their_law(alpha: float, beta: float) -> None:
     assert law.tv == pytest.approx(0.0, abs=1e-6)
 
 
+@pytest.mark.long
 @given(st.integers(0, 1000))
 def test_the_fit_is_stationary_and_above_a_grid(seed: int) -> None:
     counts = law_counts(1.2, 3.0, 150, 2000, seed)
@@ -359,6 +360,7 @@ def slow_ngrams(sentences: list[list[str]], n: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(s[i : i + n]) for s in sentences for i in range(len(s) - n + 1))
 
 
+@pytest.mark.long
 @given(SENTENCES, SENTENCES, st.randoms(use_true_random=False))
 def test_ngrams_by_a_counter(first: list[list[str]], second: list[list[str]], random: object) -> None:
     corpora = encode([first, second])
@@ -437,6 +439,7 @@ def test_a_source_beside_itself() -> None:
     assert halves["mean_length"].value == pytest.approx(np.mean([len(s) for s in bank]))
 
 
+@pytest.mark.long
 def test_one_seed_gives_one_table_and_another_another() -> None:
     sources = {"bank": zipfian(200, 1), "other": zipfian(150, 2)}
     assert compare_naturalness(sources, "bank").records() == compare_naturalness(sources, "bank").records()
@@ -454,6 +457,7 @@ def test_sizes_are_equal_and_said() -> None:
     assert max(ratios) - min(ratios) < 0.05  # one law, whatever the size
 
 
+@pytest.mark.long
 def test_the_law_tells_an_equal_source_from_another() -> None:
     found = compare_naturalness(
         {

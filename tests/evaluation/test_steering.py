@@ -56,6 +56,7 @@ def masked_law() -> dict[tuple[str, ...], float]:
     return result
 
 
+@pytest.mark.long
 def test_one_particle_is_locally_masked_decoding() -> None:
     steering, q, p = Steering(GRAMMAR, EVENT, RANGE), masked_law(), law()
     assert steering.probability == pytest.approx(math.fsum(v for s, v in p.items() if holds(s)), abs=1e-12)

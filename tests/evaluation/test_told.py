@@ -52,6 +52,7 @@ def test_what_a_language_costs_that_is_not_known_is_a_sum_by_hand() -> None:
     assert len(found) == at and found.mean() > 0.01
 
 
+@pytest.mark.long
 def test_the_told_reader_pays_nothing() -> None:
     truth, documents, languages, _ = read(AUTOMATA, 40)
     own = [document for document, language in zip(documents, languages, strict=True) if language == 1]

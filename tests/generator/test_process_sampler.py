@@ -31,6 +31,7 @@ CASES = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "lengths"), CASES)
 def test_strings_follow_the_exact_distribution(name: str, lengths: LengthRange | None) -> None:
     one = process(name)
@@ -53,6 +54,7 @@ def test_strings_follow_the_exact_distribution(name: str, lengths: LengthRange |
     assert stats.chisquare(observed, expected, sum_check=False).pvalue > 1e-3
 
 
+@pytest.mark.long
 def test_lengths_of_a_language_of_any_size() -> None:
     one, lengths = process("shuffle-dyck", k=64, depth=100), LengthRange(10, 40)
     sampler = sampler_of(one, lengths)

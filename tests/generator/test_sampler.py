@@ -323,6 +323,7 @@ def grammars(draw):
     return make([(*rule, weight) for rule, weight in rules.items()], normalise=True)
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(grammars(), st.integers(1, 6), st.integers(0, 3), st.integers(0, 2**70))
 def test_any_grammar(pcfg, low, more, seed):

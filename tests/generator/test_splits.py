@@ -96,6 +96,7 @@ def test_disjoint_splits_and_their_exact_law(pcfg, strings, tmp_path):
     assert f"| test | {excluded['probability']:.8g} (exact) |" in card
 
 
+@pytest.mark.long
 def test_the_mass_of_large_splits_is_estimated(pcfg, strings, tmp_path, monkeypatch):
     splits = {"train": 3000, "test": 4000}
     with monkeypatch.context() as patch:

@@ -38,6 +38,7 @@ def test_heights(pcfg):
     assert found.tolist() == [tree.height() for tree in binarised(sampler, derivations)]
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_hashes_differ_where_words_differ(pcfg):
     sampler, derivations = drawn(pcfg, 300)

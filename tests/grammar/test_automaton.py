@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from truesource.grammar.building import Automaton
 from truesource.grammar.pcfg import PCFG
 
+pytestmark = pytest.mark.long
+
 WORDS = ("a", "b")
 WEIGHTS = st.floats(0.01, 3.0)
 
@@ -67,7 +69,6 @@ def ends_everywhere(automaton: Automaton) -> bool:
     return reached <= able
 
 
-@pytest.mark.long
 @given(automata().filter(ends_everywhere))
 @settings(max_examples=60, deadline=None)
 def test_string_probabilities_are_those_of_the_forward_algorithm(automaton: Automaton) -> None:

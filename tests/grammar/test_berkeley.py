@@ -154,6 +154,7 @@ def closed(unary: dict[tuple[str, str], float], symbols: tuple[str, ...]) -> dic
     return {key: p for key, p in best.items() if key[0] != key[1]} | {(s, s): 1.0 for s in symbols}
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_the_closure_of_any_grammar_is_undone(tmp_path_factory: pytest.TempPathFactory, pcfg: PCFG) -> None:
     """Wherever no rule is at most as probable as a chain beside it, and no symbol rewrites to itself."""

@@ -128,6 +128,7 @@ def log_probability(trees):
     return sum(n * math.log(n / totals[rule[0]]) for rule, n in rules.items())
 
 
+@pytest.mark.long
 @given(st.lists(TREES, min_size=1, max_size=8), st.sampled_from(["left", "right", "head"]))
 def test_unlimited_horizontal_order_leaves_probabilities_alone(trees, direction):
     exact = Binarisation(direction, None)

@@ -139,6 +139,7 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CellCharts, "_limit", LIMIT)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("chosen")
 def test_strings_of_a_deep_language_score_as_in_batches() -> None:
     deep, lengths = language("cfg3b"), LengthRange(140, 180)
@@ -166,6 +167,7 @@ def test_only_grammars_of_few_cells_are_tried() -> None:
     assert not any(CellCharts(ambiguous.exact).suit(n) for n in (2, 10, 40))
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_operations_over_single_words_are_a_part_of_all(pcfg: PCFG) -> None:
     """So a grammar that is refused by the first would be refused by the second, which a kernel counts."""

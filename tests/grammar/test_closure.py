@@ -19,6 +19,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_consistent_grammars_have_total_mass_one(pcfg: PCFG) -> None:
     np.testing.assert_allclose(pcfg.exact.mass, 1.0, rtol=1e-12)
@@ -106,6 +107,7 @@ def test_reachable_follows_paths_and_counts_each_state_itself() -> None:
     assert reachable(graph).tolist() == [[True, True, True], [False, True, True], [False, False, True]]
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_spectral_radius_is_that_of_the_mean_matrix_over_reachable_symbols(pcfg: PCFG) -> None:
     rules = rules_of(pcfg)
@@ -161,6 +163,7 @@ def test_a_grammar_without_recursion_has_spectral_radius_zero(n: int) -> None:
     assert pcfg.exact.mean_length == pytest.approx(1 + n / 2, rel=1e-12)
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_derivational_entropy_is_that_of_iteration(pcfg: PCFG) -> None:
     rules = rules_of(pcfg)

@@ -171,6 +171,7 @@ def test_the_example_of_a_cycle_is_a_shortest_one() -> None:
     assert (none.unary_cyclic, none.left_recursive, none.left_cycle) == (0, 0, ())
 
 
+@pytest.mark.long
 @given(cases(most=4))
 def test_coverage_adds_up(case: tuple[PCFG, list[list[str]]]) -> None:
     pcfg, texts = case

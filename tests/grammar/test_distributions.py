@@ -60,6 +60,7 @@ def test_masked_rows_are_those_of_one_sentence(case: Case) -> None:
             np.testing.assert_allclose(row, wanted, rtol=1e-10, atol=1e-300)
 
 
+@pytest.mark.long
 @given(cases(most=3))
 def test_what_stands_there_has_the_probability_of_the_scores(case: Case) -> None:
     pcfg, sentences = case

@@ -299,6 +299,7 @@ def trees(context: Context, depth: int, words: Sequence[str], split: float) -> I
         yield float(np.log(split)) + sum(c[0] for c in chosen), [leaf for c in chosen for leaf in c[1]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("depth", "words"), [(0, 2), (1, 3), (2, 2), (3, 2)])
 def test_context_tree_weighting_is_the_sum_over_all_trees(depth: int, words: int) -> None:
     one = process(

@@ -15,6 +15,8 @@ from truesource.grammar.inference.expected import derivational_entropy
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 
+pytestmark = pytest.mark.long
+
 
 def tempered_mass(pcfg: PCFG, power: complex, lengths: LengthRange) -> complex:
     """Sum over derivations of the range of their probability to a power, by a plain programme over lengths."""

@@ -53,6 +53,7 @@ def probabilities(pcfg: PCFG) -> dict[str, NDArray[np.complex128]]:
     return {kind: np.exp(getattr(pcfg, f"{kind}_logp")).astype(complex) for kind in KINDS}
 
 
+@pytest.mark.long
 @given(small_pcfgs(), length_ranges(5))
 def test_rule_counts_given_a_range_are_logarithmic_derivatives_of_its_mass(pcfg: PCFG, lengths: LengthRange) -> None:
     """E[uses | range] = p d ln Z / dp, by a complex step."""
@@ -84,6 +85,7 @@ def test_word_counts_given_a_range_are_those_of_all_strings(pcfg: PCFG, lengths:
     assert 1.0 / one.end == pytest.approx(found.length + 1.0, rel=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lengths", [None, LengthRange(1, 5)], ids=str)
 @given(pcfg=small_pcfgs())
 def test_symbols_are_counted_as_their_rules_are(pcfg: PCFG, lengths: LengthRange | None) -> None:

@@ -708,6 +708,7 @@ def test_bad_nltk_text_is_refused(text: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_earleyx_text_is_read_back(pcfg: PCFG) -> None:
     """With a rule above the start, from which the tool begins; nothing is added the second time."""

@@ -90,6 +90,7 @@ def test_conditioned_scores_of_a_sentence_sum_to_its_probability_over_z(pcfg: PC
     np.testing.assert_allclose(by_token, wanted, rtol=1e-10, atol=0.0)
 
 
+@pytest.mark.long
 @given(small_pcfgs(), length_ranges(4))
 def test_the_length_pmf_is_renormalised_within_the_range(pcfg: PCFG, lengths: LengthRange) -> None:
     mass = np.array(length_mass(rules_of(pcfg), 6))

@@ -47,6 +47,7 @@ def possible_prefixes(pcfg: PCFG, high: int) -> list[tuple[str, ...]]:
 # -- strings ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_string_probability_is_that_of_enumeration(pcfg: PCFG) -> None:
     strings = all_strings(rules_of(pcfg), 4)[pcfg.symbols[pcfg.start]]
@@ -55,6 +56,7 @@ def test_string_probability_is_that_of_enumeration(pcfg: PCFG) -> None:
     np.testing.assert_allclose(np.exp(pcfg.exact.string_log_probs(asked)), wanted, rtol=1e-10, atol=0.0)
 
 
+@pytest.mark.long
 @given(cases(max_size=3, max_symbols=3, unary_cycles=False))
 def test_string_probability_is_the_sum_over_all_derivations(case: Case) -> None:
     pcfg, (sentence,) = case
@@ -104,6 +106,7 @@ def test_a_small_memory_budget_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
 # -- lengths ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_strings_of_a_length_sum_to_the_length_pmf(pcfg: PCFG) -> None:
     rules = rules_of(pcfg)
@@ -132,6 +135,7 @@ def test_next_token_and_stop_sum_to_one_at_every_possible_prefix(pcfg: PCFG) -> 
         assert found.probability.sum() + found.stop == pytest.approx(1.0, rel=1e-10), prefix
 
 
+@pytest.mark.long
 @given(cases(max_size=5), st.integers(1, 5))
 def test_prefix_probability_is_that_of_the_backward_recursion(case: Case, size: int) -> None:
     pcfg, (sentence,) = case
@@ -182,6 +186,7 @@ def test_causal_scores_are_ratios_of_prefix_probabilities(case: Case) -> None:
             before = after
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_expected_symbols_that_start_next_count_every_left_corner(pcfg: PCFG) -> None:
     """The weight of each symbol at the very start, by iteration of the left-corner steps from the start symbol."""
@@ -203,6 +208,7 @@ def test_expected_symbols_that_start_next_count_every_left_corner(pcfg: PCFG) ->
 # -- expected counts --------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_expected_words_and_mean_length_are_those_of_iteration(pcfg: PCFG) -> None:
     rules = rules_of(pcfg)
@@ -265,6 +271,7 @@ def test_long_bracketing_sentences_do_not_underflow(n: int) -> None:
     assert BRACKETS.log_prob(["a"] * n) == pytest.approx(wanted, rel=1e-11)
 
 
+@pytest.mark.long
 def test_200_tokens_of_an_ambiguous_grammar_against_log_space() -> None:
     rng = np.random.default_rng(1)
     sentence = [str(w) for w in rng.choice(["a", "b", "c"], size=199)] + ["b"]
@@ -354,6 +361,7 @@ def test_a_leaking_grammar_gives_its_mass_to_the_empty_prefix() -> None:
         assert math.exp(LEAKING.prefix_log_prob(prefix)) == pytest.approx(wanted, rel=1e-10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["S -> S S 1.0", "S -> A 1.0\nA -> S 1.0", "S -> S S 0.5 | S 0.5"])
 def test_a_grammar_without_any_sentence_gives_probability_zero(text: str) -> None:
     grammar = PCFG.from_text(text)

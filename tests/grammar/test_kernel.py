@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 RULES = """
 from typing import NamedTuple
 from truesource.grammar._kernels.kernel import kernel
@@ -35,7 +37,6 @@ print(charts.difference(pair), charts.difference.stats.cache_hits.total())
 """
 
 
-@pytest.mark.long
 def test_a_kernel_is_compiled_anew_when_another_file_changed(tmp_path: Path) -> None:
     """Numba's own cache would take 5 - 2 for 2 - 5, miss the factor, and fail where its index names a lost class."""
     folder = tmp_path / "some" / "_kernels"
@@ -77,7 +78,6 @@ def from_zero(last):
 """
 
 
-@pytest.mark.long
 def test_a_constant_in_a_call_is_an_argument_like_any_other(tmp_path: Path) -> None:
     """Numba's own dispatcher would compile `up_to` three times: for 0, for a variable that starts at 0, and for int."""
     folder = tmp_path / "some" / "_kernels"
@@ -98,7 +98,6 @@ print(from_zero(3), from_zero.stats.cache_hits.total())
 """
 
 
-@pytest.mark.long
 def test_where_nothing_can_be_written_kernels_are_kept_in_a_private_folder(tmp_path: Path) -> None:
     folder = tmp_path / "some" / "_kernels"
     folder.mkdir(parents=True)

@@ -63,6 +63,7 @@ def test_a_grammar_is_linear_where_all_rules_go_down_one_side(text: str, side: s
     assert (linear and linear.side) == side
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_charts_are_used_where_a_grammar_is_not_linear(pcfg: PCFG) -> None:
     """A child of one token has, by enumeration, no string of two or three."""

@@ -166,6 +166,7 @@ def test_the_order_of_a_unary_chain_and_marks_of_binarisation_are_kept(best) -> 
     assert str(tree) == "(R (S (V (@V (x a) (x b)) (x a))))"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("best", [max_rule_tree, max_span_tree], ids=["rule", "span"])
 def test_long_sentences(best) -> None:  # type: ignore[no-untyped-def]
     pcfg = PCFG.from_text("S -> A S 0.5 | S A 0.2 | a 0.1 | b 0.2\nA -> a 0.3 | b 0.3 | A A 0.4")

@@ -115,6 +115,7 @@ def test_sampled_derivations_have_their_exact_posterior(pcfg: PCFG, sentence: st
     assert chisquare(observed, expected).pvalue > 0.001
 
 
+@pytest.mark.long
 def test_sampled_cycles_go_round_as_often_as_they_should() -> None:
     """Rounds of S -> A -> S over a word are geometric."""
     pcfg = PCFG.from_text("S -> A 0.5 | a 0.5\nA -> S 0.8 | a 0.2")

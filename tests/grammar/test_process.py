@@ -86,6 +86,7 @@ def laws(
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lengths", [None, LengthRange(3, 7)])
 @pytest.mark.parametrize("name", SMALL)
 def test_distributions_are_those_of_the_grammar(name: str, lengths: LengthRange | None) -> None:

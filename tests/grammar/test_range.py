@@ -42,6 +42,7 @@ def garden_path(n: int) -> tuple[list[str], float]:
     return ["a"] * n + ["w"], math.log(0.05) + (n - 1) * math.log(0.9) + n * math.log(0.1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("n", [1, 16, 25, 40, 100, 150, 200, 600])
 @BOTH

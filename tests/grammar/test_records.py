@@ -215,6 +215,7 @@ def test_yaml_may_be_nested_a_hundred_levels_deep() -> None:
     assert value == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "reason", "line"),
     [

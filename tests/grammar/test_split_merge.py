@@ -251,6 +251,7 @@ def varied(n: int) -> list[Tree]:
     return trees
 
 
+@pytest.mark.long
 def test_large_batches_count_as_their_trees_one_by_one() -> None:
     trees = varied(300)
     table = table_of(trees)
@@ -595,6 +596,7 @@ def test_an_over_relaxed_step_is_a_power_of_that_of_em(monkeypatch: pytest.Monke
     assert (nothing[[1, 2, 3, 5]] == 0.0).all() and np.isfinite(nothing).all()
 
 
+@pytest.mark.long
 @settings(max_examples=30, deadline=None)
 @given(treebanks, st.integers(0, 9))
 def test_over_relaxed_em_never_falls_twice_in_a_row(trees: list[Tree], seed: int) -> None:

@@ -66,6 +66,7 @@ def test_tilts_given_lengths_are_those_of_all_strings_of_the_range(pcfg, rewards
             assert tilted.log_partition(middle) == pytest.approx(math.log(part / share), abs=1e-10)
 
 
+@pytest.mark.long
 @given(small_pcfgs(), length_ranges(5))
 def test_masses_as_logarithms_are_those_of_all_lengths(pcfg: PCFG, lengths: LengthRange) -> None:
     logs = log_length_masses(
@@ -154,6 +155,7 @@ def test_what_is_refused_given_lengths() -> None:
     assert refused.value.code == "too-many-rules"
 
 
+@pytest.mark.long
 def test_an_event_of_a_range_of_lengths_too_rare_for_float64() -> None:
     """a^38 c d has ln p = 39 ln 1e-9, and a^39 b a little less: both are below 1e-308."""
     chain, lengths = PCFG.from_text("S -> a S 1e-9 | b 0.999999998 | c C 1e-9\nC -> d 1.0"), LengthRange(40, 40)

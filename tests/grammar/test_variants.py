@@ -245,6 +245,7 @@ def test_mirroring_twice_is_the_identity(pcfg: PCFG) -> None:
     assert twice.divergence.forward_per_sentence == twice.divergence.backward_per_sentence == 0.0
 
 
+@pytest.mark.long
 @given(small_pcfgs(), st.sampled_from(["mirror=all", "head-initial=all", "head-final=all", "zipf=1.1", "sharpen=3"]))
 def test_lengths_stay(pcfg: PCFG, spec: str) -> None:
     v = parse_variant(spec, ANY_HEADS)(pcfg)
@@ -386,6 +387,7 @@ def test_a_grammar_without_intermediate_nodes_or_binary_rules() -> None:
 # -- words, temperature -----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(small_pcfgs(), st.sampled_from(["zipf=0", "zipf=1.4", "sharpen=0", "sharpen=2.5"]))
 def test_words_change_within_their_preterminal_only(pcfg: PCFG, spec: str) -> None:
     v = parse_variant(spec)(pcfg)
@@ -449,6 +451,7 @@ def test_the_same_seed_gives_the_same_trees_over_other_words() -> None:
 # -- fewer words ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(small_pcfgs(max_words=4), st.integers(1, 4))
 def test_a_smaller_vocabulary_keeps_the_trees(pcfg: PCFG, size: int) -> None:
     try:

@@ -20,6 +20,7 @@ CYCLES = PCFG.from_text(
 )
 
 
+@pytest.mark.long
 @given(cases(max_size=5) | cases(max_size=5, grammars=linear_pcfgs()))
 def test_the_tree_is_a_derivation_of_the_sentence_and_none_is_better(case: Case) -> None:
     pcfg, (sentence,) = case
@@ -46,6 +47,7 @@ def test_no_enumerated_derivation_is_better(sentence: tuple[str, ...]) -> None:
     assert tree in {t for t, _ in enumerated}
 
 
+@pytest.mark.long
 @given(cases(max_size=3, max_symbols=3, unary_cycles=False))
 def test_the_score_is_the_greatest_of_all_derivations(case: Case) -> None:
     pcfg, (sentence,) = case

@@ -68,6 +68,7 @@ def test_unconditioned_occurrence_is_what_removing_the_word_takes(pcfg: PCFG) ->
     assert (found <= bounds.upper * (1 + 1e-12) + 1e-15).all()
 
 
+@pytest.mark.long
 def test_a_grammar_that_leaks_is_conditioned_on_derivations_that_end() -> None:
     t = total_mass(rules_of(LEAKING))["S"]
     wanted = [1.0 - without(LEAKING, w) / t for w in LEAKING.vocabulary]

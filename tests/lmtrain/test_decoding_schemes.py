@@ -115,6 +115,7 @@ def test_samples_follow_the_law_of_the_scheme(decoding: Decoding) -> None:
         assert len(law) < len(ancestral(toy, EOS, decoding.most))  # something was left out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("penalty", [1.0, 0.0])
 @pytest.mark.parametrize("keep", ["best", "all"])
 @pytest.mark.parametrize("dedupe", [True, False])
@@ -163,6 +164,7 @@ def test_all_of_the_hypotheses_of_fairseq_are_plain_samples() -> None:
     assert Counter(Counter(drawn.group.tolist()).values()) == {3: 2000}
 
 
+@pytest.mark.long
 def test_the_schemes_that_share_a_name_are_three() -> None:
     """Exact laws of the best hypothesis, far from each other and from the truth."""
 

@@ -41,6 +41,7 @@ SCHEMES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("vocabulary", [12, 3000])
 @pytest.mark.parametrize(("decoding", "warper"), SCHEMES, ids=[str(d) for d, _ in SCHEMES])
 def test_sets_are_those_of_transformers(decoding: Decoding, warper: LogitsProcessor, vocabulary: int) -> None:

@@ -57,6 +57,7 @@ def test_rows_hold_all_but_what_special_tokens_take(model: CausalModel | MaskedM
         assert np.array_equal(block.log_prob[1], block.log_prob[3])
 
 
+@pytest.mark.long
 def test_columns_are_words_unknown_and_end(model: CausalModel | MaskedModel) -> None:
     blocks = list(model.distributions(SENTENCES))
     for i, sentence in enumerate(SENTENCES):

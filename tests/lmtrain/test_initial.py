@@ -106,6 +106,7 @@ def killed_at(step: int, patch: pytest.MonkeyPatch, *args: Any, **options: Any) 
         train(*args, **options)
 
 
+@pytest.mark.long
 def test_a_killed_training_goes_on_to_the_same_bytes(
     first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -228,6 +228,7 @@ def test_the_class_of_another_tokeniser(name: str, other: str, models: Path, tmp
         assert scores.n_sentences == len(TEXT)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", FOLDERS)
 def test_folders_that_lie_are_refused_in_one_sentence(case: str, models: Path, tmp_path: Path) -> None:
     name, spoil, message = FOLDERS[case]

@@ -67,6 +67,7 @@ def one_by_one(
     return rows
 
 
+@pytest.mark.long
 @settings(max_examples=15)
 @pytest.mark.parametrize("model", [GPT2, BERT], ids=["causal", "masked"])
 @given(sentences=SENTENCES, frame=FRAME)

@@ -208,6 +208,7 @@ def test_the_order_of_sentences_and_their_form_do_not_matter() -> None:
         assert np.array_equal(getattr(one, name), getattr(three, name))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize("kind", ["mle", "kneser_ney"])
 def test_samples_follow_the_exact_distribution(order: int, kind: Smoothing) -> None:

@@ -31,6 +31,7 @@ def fit(corpus: Sentences, order: int, kind: Smoothing, min_count: int = 1) -> N
     return make_ngram(adjust(trie, kind), kind, tokenizer, "n")
 
 
+@pytest.mark.long
 @given(CORPUS, st.integers(1, 4), st.sampled_from(["mle", "kneser_ney"]), st.integers(1, 2))
 @settings(max_examples=25, deadline=None)
 def test_next_token_probabilities_are_those_of_the_model(

@@ -59,6 +59,7 @@ def test_no_change_gives_the_models_own_distributions(architecture: str, layer: 
     assert found == pytest.approx(following(model), abs=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("architecture", ["gpt2", "llama", "opt", "adaptive"])
 @pytest.mark.parametrize("collected", [False, True], ids=["first", "again"])
 @pytest.mark.parametrize("layer", range(LAYERS + 1))
@@ -110,6 +111,7 @@ def test_a_change_of_what_enters_is_another_word(architecture: str) -> None:
     assert not np.allclose(found, following(model), atol=1e-2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("architecture", CHANGED)
 @pytest.mark.parametrize("layer", range(LAYERS + 1))
 def test_a_batch_is_its_sentences_one_by_one(architecture: str, layer: int) -> None:

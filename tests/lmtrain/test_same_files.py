@@ -25,6 +25,8 @@ from truesource.lmtrain.trainer import LossTrainer, Watch
 from truesource.lmtrain.training import train
 from truesource.lmtrain.training_record import TIMES, read_times, training_seconds
 
+pytestmark = pytest.mark.long
+
 SHAPE = {"layers": 1, "heads": 2, "dim": 16, "ffn_dim": 32, "max_positions": 12}  # with dropout
 MODELS = {name: model_settings(architecture=name, **SHAPE) for name in ("gpt2", "bert", "diffusion")}
 TRAINING = TrainConfig(
@@ -80,7 +82,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: trained(root / name, name) for name in MODELS}
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("over_old", [False, True], ids=["new", "over an old folder"])
 @pytest.mark.parametrize(
     ("architecture", "number", "steps"),

@@ -100,6 +100,7 @@ def test_a_log_schedule_is_spread_evenly_over_doublings(n_steps: int, m: int) ->
     assert all(b <= a * 2 ** (1 / m) + 1.5 for a, b in itertools.pairwise(steps[1:]))
 
 
+@pytest.mark.long
 def test_each_snapshot_is_a_model(finished: Path) -> None:
     found = snapshots(finished)
     assert [step for step, _ in found] == STEPS
@@ -120,6 +121,7 @@ def test_each_snapshot_is_a_model(finished: Path) -> None:
     assert all(torch.equal(value, last[key]) for key, value in load_file(finished / "model.safetensors").items())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("killed_at", [0, 9])
 def test_a_run_that_was_killed_leaves_the_same_snapshots(
     finished: Path, killed_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -61,6 +61,7 @@ def test_special_tokens_come_first_and_every_word_begins_with_the_marker(kind: s
     ]
 
 
+@pytest.mark.long
 @settings(max_examples=80)
 @pytest.mark.parametrize("kind", KINDS)
 @given(st.lists(st.lists(st.one_of(st.sampled_from(WORDS), st.text(CHARACTERS, min_size=1, max_size=8)), max_size=6)))

@@ -90,6 +90,7 @@ def test_other_vocabularies_are_refused(tmp_path: Path) -> None:
         read_pieces(tmp_path)
 
 
+@pytest.mark.long
 def test_a_folder_with_tokenizer_json_needs_no_torch(tmp_path: Path) -> None:
     tokenizer = build_subword_tokenizer([["the", "cat"], ["seat"]] * 3, "unigram", 20)
     tokenizer.save_pretrained(tmp_path)

@@ -72,6 +72,7 @@ def monitor(model: object) -> dict[str, float]:
     return {"relative_ppl": 1.5}
 
 
+@pytest.mark.long
 def test_a_tracker_and_a_callback_see_the_metrics_and_change_nothing(tmp_path: Path, tracker: str) -> None:
     plain = trained(tmp_path / "plain", monitor=monitor)
     with_tracker = trained(tmp_path / "tracked", {"report_to": [tracker]}, monitor=monitor)

@@ -75,6 +75,7 @@ def test_it_comes_back_as_it_was(name: str, trained: Callable[[str], tuple[Path,
     assert again.score(language(20, 5), ScoringFrame()).log_prob == pytest.approx(before.log_prob, abs=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", network_names())
 def test_its_card_says_how_to_load_it(name: str, trained: Callable[[str], tuple[Path, Any]]) -> None:
     code = (trained(name)[0] / "README.md").read_text().split("```python\n")[1].split("```")[0]

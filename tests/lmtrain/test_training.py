@@ -72,6 +72,7 @@ def test_a_finished_folder_is_complete(finished: dict[str, Path], architecture: 
     assert rows[2]["lr"] > rows[-1]["lr"]
 
 
+@pytest.mark.long
 def test_the_dev_loss_of_a_causal_model_is_its_score(finished: dict[str, Path]) -> None:
     scores = load_model(finished["gpt2"]).score(Source().sentences("dev"), ScoringFrame())
     assert metrics(finished["gpt2"])[-1]["dev_loss"] == pytest.approx(-scores.log_prob.mean(), abs=1e-5)
@@ -83,6 +84,7 @@ def test_the_dev_loss_of_a_masked_model_is_its_score(finished: dict[str, Path]) 
     assert metrics(finished["bert"])[-1]["dev_loss"] == pytest.approx(-scores.log_prob.mean(), abs=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("config", [CAUSAL, MASKED])
 def test_a_run_that_was_killed_ends_with_the_same_weights(
     finished: dict[str, Path], config: ModelConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -24,7 +24,7 @@ from truesource.grammar.pcfg import language
 from truesource.lmtrain.models import load_model
 from truesource.run.experiment import execute, load_config
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]
 SHAPE = {"dim": 16, "layers": 1, "heads": 2, "dropout": 0.0}
 QUICK = {"max_steps": 200, "batch_tokens": 512, "eval_every": 100}
 CONFIG: dict[str, Any] = {
@@ -55,7 +55,6 @@ def values(record: list[dict[str, Any]], vectors: str, target: str) -> dict[int 
     return {r["layer"]: r["value"] for r in record if (r["name"], r["vectors"], r["target"]) == ("r2", vectors, target)}
 
 
-@pytest.mark.long
 def test_a_trained_network_has_the_belief_in_its_layers(
     place: Path, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -74,7 +73,6 @@ def test_a_trained_network_has_the_belief_in_its_layers(
     assert "the other belief written in" in done.out and (tmp_path / "b.svg").read_text("utf-8").startswith("<svg")
 
 
-@pytest.mark.long
 def test_masked_models_have_the_beliefs_given_all_words(
     place: Path, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -117,7 +115,6 @@ def test_the_exact_distribution_is_that_after_each_word(place: Path, monkeypatch
     assert found is not None and found.pairs == 5 and found.other.value < found.before.value
 
 
-@pytest.mark.long
 def test_a_figure_has_a_row_for_each_belief(place: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
     few = ("--kinds", "state,preterminal,depth", "--sentences", 60, "--no-untrained", "--pairs", 0, "--layers", "1")

@@ -193,6 +193,7 @@ BAD = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("line", "parts"), BAD, ids=[line for line, _ in BAD])
 def test_bad_input_is_one_sentence(line: str, parts: list[str], here: Path, command: Command) -> None:
     before = snapshot(here)

@@ -10,6 +10,8 @@ import pytest
 from command_line import Command
 from tiny_benchmark import SUITE
 
+pytestmark = pytest.mark.long
+
 GRU = """
 from torch import nn
 
@@ -32,7 +34,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.long
 def test_a_model_of_ones_own_is_measured_shown_checked_and_joined(folder: Path, command: Command) -> None:
     measured = command(
         *("benchmark", "--suite", "mini.yaml", "--model", "own.py:GRU", "--set", "model.hidden=6", "--name", "mine"),
@@ -56,7 +57,6 @@ def test_a_model_of_ones_own_is_measured_shown_checked_and_joined(folder: Path, 
     assert (folder / "page" / "leaderboard.html").is_file()
 
 
-@pytest.mark.long
 def test_changed_numbers_end_with_code_2(folder: Path, command: Command) -> None:
     assert command("benchmark", "--suite", "mini.yaml", "--model", "small", "--workers", "1", "-o", "results").code == 0
     path = folder / "results" / "results.json"
@@ -95,7 +95,6 @@ def test_a_wrong_call_ends_with_code_2_and_leaves_nothing(
     assert {path.name for path in folder.iterdir()} == {"mini.yaml", "own.py"}
 
 
-@pytest.mark.long
 def test_the_plan_trains_nothing(folder: Path, command: Command) -> None:
     planned = command("benchmark", "--suite", "mini.yaml", "--model", "small", "--plan", "--flops-per-second", "1e14")
     assert planned.code == 0, planned.err

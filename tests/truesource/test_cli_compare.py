@@ -118,6 +118,7 @@ def test_models_of_all_kinds_stand_in_one_table(here: Path, command: Command) ->
         assert record["p"] <= record["p_adjusted"] <= 3 * record["p"]  # three pairs of models
 
 
+@pytest.mark.long
 def test_a_model_has_the_numbers_that_score_gives_it(here: Path, command: Command) -> None:
     assert command("score", "toy/models/counts_2", *ON, "--json", "score.json").code == 0
     assert command("compare", "toy/models/counts_2", "own.py:table", *ON, "--json", "out.json").code == 0
@@ -170,6 +171,7 @@ def test_runs_are_compared_as_they_were_scored(here: Path, command: Command, mon
     assert of["net", "kl"]["sd"] == pytest.approx(np.std(kl, ddof=1), abs=1e-9)
 
 
+@pytest.mark.long
 def test_one_number_has_one_interval_in_run_score_bound_and_compare(here: Path, command: Command) -> None:
     """Value, ends and signature, of the run's seed and of another."""
     (row,) = (row for row in json.loads(Path("toy/results.json").read_text("utf-8")) if row["model"] == "counts_2")
@@ -281,6 +283,7 @@ def test_the_truth_is_computed_once_for_each_vocabulary(
     assert len(calls) == 2  # the words of trained models, and all words
 
 
+@pytest.mark.long
 def test_files_for_papers(here: Path, command: Command, caplog: pytest.LogCaptureFixture) -> None:
     call = ("compare", "counts_2=toy/models/counts_2", *NETS, *ON)
     found = command(*call, "--table", "t.csv", "--table", "t.tex", "--figure", "t.svg")

@@ -121,6 +121,7 @@ def test_tables_that_are_made_where_they_are_named(here: Path, command: Command)
     assert refused.code == 2 and "it has no divergence by distance; use a causal one" in refused.err
 
 
+@pytest.mark.long
 def test_the_numbers_are_those_of_score(here: Path, command: Command) -> None:
     assert command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--json", "d.json").code == 0
     assert command("score", "gpt2", "corpus", "--oracle", "toy.npz", "--json", "s.json").code == 0
@@ -159,6 +160,7 @@ def test_the_oracle_as_a_model_differs_in_nothing(
             assert record["value"] == 1.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", [("score",), CALL])
 def test_a_call_opens_its_corpus_once(
     verb: tuple[str, ...], here: Path, command: Command, monkeypatch: pytest.MonkeyPatch
@@ -226,6 +228,7 @@ def test_samples_as_a_folder(here: Path, command: Command) -> None:
 # -- bad input --------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("line", "part"),
     [

@@ -24,7 +24,7 @@ from truesource.lmtrain.snapshots import checkpoints
 from truesource.report.finished_run import FinishedRun, read_run
 from truesource.run.experiment import build_report, load_config, plan
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]
 
 GRAMMAR = """\
 S -> NP VP 1.0
@@ -106,7 +106,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # -- the verb ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", ["gpt2", "bert"])
 def test_every_snapshot_is_measured_and_everything_is_written(name: str, here: Path, command: Command) -> None:
     found = command(
@@ -139,7 +138,6 @@ def test_every_snapshot_is_measured_and_everything_is_written(name: str, here: P
         assert text in drawn
 
 
-@pytest.mark.long
 def test_the_last_checkpoint_has_the_numbers_of_score(here: Path, command: Command) -> None:
     assert command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--json", "d.json").code == 0
     assert command("score", "gpt2", "corpus", "--oracle", "toy.npz", "--json", "s.json").code == 0
@@ -151,7 +149,6 @@ def test_the_last_checkpoint_has_the_numbers_of_score(here: Path, command: Comma
     )
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("tags", ["paper", "drawn"])
 def test_tags_of_one_derivation_give_whole_counts(tags: str, here: Path, command: Command) -> None:
     call = (*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--tags", tags, "--contexts", 0, "--json", "d.json")
@@ -164,7 +161,6 @@ def test_tags_of_one_derivation_give_whole_counts(tags: str, here: Path, command
     assert not any(r["name"] == "kl" for r in rows)
 
 
-@pytest.mark.long
 def test_own_classes_are_used_and_some_shown(here: Path, command: Command) -> None:
     (here / "c.tsv").write_text("NN\tthings\nVB\tdeeds\nDT\tthe rest\n", encoding="utf-8")
     call = (*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--contexts", 0, "--classes", "c.tsv")
@@ -201,7 +197,6 @@ def test_derivations_are_needed_for_the_published_tags(here: Path, command: Comm
     assert command(*CALL, "gpt2", "text.txt", "--oracle", "toy.npz", "--tags", "drawn", "--by", "tag").code == 2
 
 
-@pytest.mark.long
 def test_only_what_is_asked_for_is_measured(here: Path, command: Command) -> None:
     PCFG.from_text("S -> S S 0.5 | NN 0.5\nNN -> dog 0.5 | cat 0.5").save(here / "critical.npz")
     (here / "text.txt").write_text("dog cat\ncat\ndog dog cat\n", encoding="utf-8")
@@ -212,7 +207,6 @@ def test_only_what_is_asked_for_is_measured(here: Path, command: Command) -> Non
     assert "infinite" in found.err
 
 
-@pytest.mark.long
 def test_there_is_no_exact_divergence_of_another_frame(here: Path, command: Command) -> None:
     call = (*CALL, "gpt2", "corpus", "--oracle", "toy.npz")
     found = command(*call, "--frame", "paper", "--json", "d.json")
@@ -228,7 +222,6 @@ def test_there_is_no_exact_divergence_of_another_frame(here: Path, command: Comm
         assert not (here / "d.svg").exists()
 
 
-@pytest.mark.long
 def test_a_text_of_few_sentences_has_no_intervals(here: Path, command: Command) -> None:
     found = command(*CALL, "bert", "corpus", "--oracle", "toy.npz", "--sentences", 5, "--json", "d.json")
     assert found.code == 0
@@ -293,7 +286,6 @@ def test_gaps_are_named(damage: Any, message: str, here: Path, command: Command)
 # -- the stage and the report -----------------------------------------------------------------------
 
 
-@pytest.mark.long
 def test_the_stage_measures_models_with_snapshots(finished: Path) -> None:
     made = sorted(path.name for path in (finished / "runs" / "toy" / "dynamics").iterdir())
     assert made == ["masked.json", "network.json"]
@@ -309,7 +301,6 @@ def test_the_stage_measures_models_with_snapshots(finished: Path) -> None:
     assert run(finished) == ["dynamics:network", "dynamics:masked", "report"]
 
 
-@pytest.mark.long
 def test_the_report_has_a_section_with_figures_and_words(finished: Path) -> None:
     page = build_report(finished / "runs" / "toy").read_text(encoding="utf-8")
     section = page[page.index('<section id="dynamics">') : page.index('<section id="provenance">')]
@@ -325,7 +316,6 @@ def test_the_report_has_a_section_with_figures_and_words(finished: Path) -> None
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.long
 def test_a_damaged_record_is_refused(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished / "runs" / "toy", tmp_path / "toy")
     write_json(tmp_path / "toy" / "dynamics" / "network.json", {"model": "network"})
@@ -338,7 +328,6 @@ def without_kl(curves: dict[str, Any]) -> dict[str, Any]:
     return {**curves, "kl": {end: [[None] * len(row) for row in rows] for end, rows in curves["kl"].items()}}
 
 
-@pytest.mark.long
 def test_the_words_of_the_section_go_by_tags_and_frame(finished: Path) -> None:
     from truesource.report.environment import render
 
@@ -365,7 +354,6 @@ def test_the_words_of_the_section_go_by_tags_and_frame(finished: Path) -> None:
     assert "in the derivation that the sentence was sampled with" in other
 
 
-@pytest.mark.long
 def test_figures_draw_the_kinds_of_records_there_are(finished: Path) -> None:
     record = json.loads((finished / "runs" / "toy" / "dynamics" / "network.json").read_text(encoding="utf-8"))
     for measure in ("mean", "median", "kl"):

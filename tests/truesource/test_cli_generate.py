@@ -50,6 +50,7 @@ def test_samples_of_a_model(here: Path, command: Command) -> None:
     assert (again.code, "will not overwrite" in again.err) == (2, True)
 
 
+@pytest.mark.long
 def test_every_option_reaches_the_decoding(here: Path, command: Command) -> None:
     calls = {
         "ancestral": "--temperature .8 --max-tokens 4",

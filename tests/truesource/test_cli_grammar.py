@@ -64,6 +64,7 @@ def test_help_reads_well(verb: str, command: Command, monkeypatch: pytest.Monkey
     assert max(map(len, out.splitlines())) <= 100
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", ["npz", "text", "nltk", "berkeley", "earleyx"])
 @pytest.mark.parametrize("source", ["toy.npz", "toy.txt", "nltk.txt", "earleyx.txt", "dump"])
 def test_any_format_becomes_any_other(source: str, target: str, here: Path, command: Command) -> None:

@@ -71,6 +71,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("truesource.terminal.help.WIDTH", WIDE)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("wide")
 @pytest.mark.parametrize("line", VERBS)
 def test_every_text_is_shown_as_it_is_written(line: str, command: Command) -> None:
@@ -80,6 +81,7 @@ def test_every_text_is_shown_as_it_is_written(line: str, command: Command) -> No
         assert shown(text.removeprefix("Example: ")) in shown(found.out), text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", VERBS)
 def test_nothing_is_cut_at_80_columns(line: str, command: Command) -> None:
     out = command(*line.split(), "--help").out
@@ -96,6 +98,7 @@ def test_nothing_is_cut_at_80_columns(line: str, command: Command) -> None:
     assert examples and all(set(example.split()) <= set(out.split()) for example in examples)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", VERBS)
 def test_many_options_are_in_panels(line: str, command: Command) -> None:
     shown = [each for each in dict(verbs())[line].params if each.param_type_name == "option" and not each.hidden]

@@ -74,6 +74,7 @@ def test_a_grammar_without_endings_gives_no_bound(tmp_path: Path, command: Comma
     assert command("bound", tmp_path / "grows.npz", tmp_path / "text.txt", "--lengths", "1..9").code == 0
 
 
+@pytest.mark.long
 def test_no_verb_takes_a_grammar_without_endings_for_the_truth(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:

@@ -100,6 +100,7 @@ def test_all_kinds_side_by_side(variant: str, here: Path, command: Command) -> N
         assert (here / f"new.{suffix}").read_bytes() == (here / f"again.{suffix}").read_bytes()
 
 
+@pytest.mark.long
 def test_a_corpus_says_its_lengths_and_its_grammar_their_distribution(here: Path, command: Command) -> None:
     call = (*CALL, "corpus", "--reference", "bank.mrg", "--oracle", "toy.npz", "--json", "x.json")
     code, out, err = command(*call)
@@ -113,6 +114,7 @@ def test_a_corpus_says_its_lengths_and_its_grammar_their_distribution(here: Path
     assert "sampled with lengths 2..12" in err
 
 
+@pytest.mark.long
 def test_without_a_corpus_sentences_have_all_lengths(here: Path, command: Command) -> None:
     call = (*CALL, "toy.npz", "long.txt", "--reference", "bank.mrg", "--sentences", "300", "--json")
     code, out, err = command(*call, "x.json")
@@ -156,6 +158,7 @@ BAD = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("line", "part"), BAD, ids=[line for line, _ in BAD])
 def test_bad_input_is_one_sentence(line: str, part: str, here: Path, command: Command) -> None:
     code, _, err = command(*CALL, *line.split())
@@ -175,6 +178,7 @@ def test_the_help_lists_the_verb(command: Command) -> None:
     assert " evaluate " in command("--help").out
 
 
+@pytest.mark.long
 def test_a_folder_of_files_is_halved_by_file(here: Path, command: Command) -> None:
     folder = here / "files"
     folder.mkdir()

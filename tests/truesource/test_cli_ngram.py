@@ -114,6 +114,7 @@ def test_an_entry_of_a_configuration() -> None:
     assert (shape.label, shape.order, shape.smoothing, training) == ("tri", 3, "mle", None)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("quick_report")
 def test_a_run_with_ngrams(grammar: Path, tmp_path: Path) -> None:
     """The stages know both kinds of folder; a change of settings makes the model anew."""

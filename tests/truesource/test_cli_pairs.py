@@ -158,6 +158,7 @@ def test_phenomena_are_chosen_and_absent_ones_told(here: Path, command: Command)
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("args", "message"),
     [

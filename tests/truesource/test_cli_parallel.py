@@ -17,6 +17,8 @@ from truesource.generator.corpus import Corpus
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.files import digest_file
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 TRUESOURCE = [sys.executable, "-m", "truesource"]
 SAMPLE = ["sample", "toy.npz", "-n", "3000", "--lengths", "2..9", "--shares", "train=.8,test=.2", "--seed", "4"]
@@ -67,7 +69,6 @@ def test_sample_on_a_cluster_that_loses_a_worker(here: Path, scheduler: Path) ->
     assert Corpus.load(here / "lost").digest == Corpus.load(here / "alone-disjoint").digest
 
 
-@pytest.mark.long
 def test_bound_on_a_cluster_that_loses_a_worker(here: Path, scheduler: Path) -> None:
     run_here(here, *BOUND, "-o", "alone-scores")
     die = scheduler.with_name("die")
@@ -105,7 +106,6 @@ def test_sample_as_a_job_array(here: Path) -> None:
     assert Corpus.load(here / "jobs").digest == Corpus.load(here / "alone-iid").digest
 
 
-@pytest.mark.long
 def test_a_full_disk(here: Path, tmp_path: Path) -> None:
     """A file system with room for the grammar, not for the corpus: one sentence, and the folder is not there."""
     small = tmp_path / "small"

@@ -14,6 +14,8 @@ from toy_english import TOY
 
 from truesource.grammar.pcfg import PCFG
 
+pytestmark = pytest.mark.long
+
 CALL = ("evaluate", "pplu")
 TAGGED = TOY.replace("V -> sees 0.6 | walks 0.4", "V -> sees 0.5 | walks 0.3 | man 0.2")
 GRAMMAR = ("--oracle", "toy.npz")
@@ -90,7 +92,6 @@ def test_without_a_grammar(here: Path, command: Command) -> None:
     assert all(r["text"] == sentences[int(str(r["sentence"]))] for r in rows if "by" in r)
 
 
-@pytest.mark.long
 def test_every_experiment_with_the_truth_beside_it(here: Path, command: Command) -> None:
     call = ("--reduce", "--senses", "50", "--rank", "2", "--json", "x.json", "--figure", "x.svg")
     found = command(*CALL, "model", "corpus", *GRAMMAR, "--sentences", "40", *call)

@@ -15,6 +15,8 @@ from command_line import Command
 from truesource.evaluation.show.figures import FigureFile, drawing_for, figure, to_svg
 from truesource.run.experiment import execute, load_config
 
+pytestmark = pytest.mark.long
+
 LABEL = "relative perplexity: model / truth, with 95% interval (1 is perfect)"
 GRAMMAR = """\
 S -> D N V 0.5 | N V 0.5
@@ -42,7 +44,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "runs"
 
 
-@pytest.mark.long
 def test_every_figure_of_a_report_can_be_drawn(command: Command, runs: Path, tmp_path: Path) -> None:
     listed = command("report", runs / "first", "--figures")
     names = [line.split()[0] for line in listed.out.splitlines()]
@@ -59,7 +60,6 @@ def test_every_figure_of_a_report_can_be_drawn(command: Command, runs: Path, tmp
     ElementTree.parse(tmp_path / "divergence-n1.svg")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", ["forest", "divergence-n1"])
 def test_size_and_font_size_are_those_asked_for(command: Command, runs: Path, tmp_path: Path, name: str) -> None:
     file = tmp_path / "x.svg"
@@ -110,7 +110,6 @@ def test_a_figure_that_is_too_small_for_its_text_is_refused(command: Command, ru
     assert not file.exists()
 
 
-@pytest.mark.long
 def test_the_same_figure_has_the_same_bytes(command: Command, runs: Path, tmp_path: Path) -> None:
     for name in ("tree", "lengths"):
         files = [tmp_path / f"{name}{number}.pdf" for number in (1, 2)]
@@ -167,7 +166,6 @@ def test_a_page_of_two_runs_has_the_numbers_of_compare(command: Command, runs: P
     assert command("report", runs / "first", "-o", tmp_path / "one.html").code == 2
 
 
-@pytest.mark.long
 def test_runs_on_other_text_are_refused(command: Command, runs: Path, tmp_path: Path) -> None:
     config = load_config(runs.parent / "second.yaml", ["seed=2", "name=other"])
     other = execute(config, base=runs.parent, runs=tmp_path).parent

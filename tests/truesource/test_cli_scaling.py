@@ -361,6 +361,7 @@ def test_a_law_that_does_not_hold_is_not_reported_as_one() -> None:
         assert any(sentence.startswith(start) for sentence in answer(sweep))
 
 
+@pytest.mark.long
 def test_the_joint_law_in_words() -> None:
     models = {"a": 1000, "b": 8000, "c": 64_000}
     grid = [

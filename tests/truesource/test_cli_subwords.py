@@ -26,7 +26,7 @@ from truesource.lmtrain.decoding.folder import SampleFolder
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]
 
 SPLIT = "train=.8,dev=.1,eval=.1"
 GRAMMAR = """\
@@ -67,7 +67,6 @@ def records(path: Path) -> dict[str, dict[str, Any]]:
     return {record["name"]: record for record in json.loads(path.read_text(encoding="utf-8"))}
 
 
-@pytest.mark.long
 def test_what_comes_before_a_text_can_be_said(trained: Path, command: Command) -> None:
     call = ("score", trained / "gpt2", trained / "corpus", "--oracle", trained / "g.npz")
     found = command(*call, "--before", "eos")

@@ -177,6 +177,7 @@ def test_figures_have_the_format_and_the_size_that_are_asked_for(tmp_path: Path)
     assert ElementTree.parse(tmp_path / "own.svg").getroot().attrib["viewBox"] == "0 0 288 216"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", ["svg", "pdf", "png"])
 def test_the_same_figure_has_the_same_bytes(tmp_path: Path, ending: str) -> None:
     for name in ("a", "b"):

@@ -108,6 +108,7 @@ def test_samples_and_models_know_the_condition_of_their_corpus(here: Path, comma
     assert "the lengths of drawn are 2..9, of short 2..5" in found.err
 
 
+@pytest.mark.long
 def test_lengths_leave_sentences_out_of_both_texts(here: Path, command: Command) -> None:
     found = command(*CALL, "a.txt", "--reference", "b.txt", "--lengths", "3..5", *SHORT, "--json", "x.json")
     assert found.code == 0, found.err
@@ -159,6 +160,7 @@ def test_texts_that_are_cut_in_different_ways_are_named(here: Path, command: Com
     assert "Warning" not in command(*CALL, "a.txt", "--reference", "b.txt", *SHORT).err
 
 
+@pytest.mark.long
 def test_without_stopwords_it_is_said_how_to_give_some(here: Path, command: Command) -> None:
     call = (*CALL, "french.txt", "--reference", "french.txt", *SHORT)
     found = command(*CALL, "french.txt", "--reference", "same=french.txt", *SHORT)
@@ -170,6 +172,7 @@ def test_without_stopwords_it_is_said_how_to_give_some(here: Path, command: Comm
     assert command(*call).code == 2  # one name for both
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

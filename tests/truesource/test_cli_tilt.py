@@ -75,6 +75,7 @@ def test_an_event_gets_a_probability_and_derivations_a_power(command: Command) -
     assert found["kind"] == "power" and found["kl"] > 0.0 and LengthRange.parse(found["lengths"]) == LengthRange(1, 3)
 
 
+@pytest.mark.long
 def test_a_sum_that_is_infinite_over_all_lengths_is_taken_over_those_that_are_given(command: Command) -> None:
     """Z = 4 of S -> a S 0.5 | b 0.5 with 4 for each a, given 1 to 3 words."""
     Path("chain.txt").write_text("S -> 'a' S 0.5 | 'b' 0.5\n", "utf-8")

@@ -99,6 +99,7 @@ def corpus_texts() -> list[str]:
     return [" ".join(sentence) for sentence in Corpus.load("corpus").sentences("eval")]
 
 
+@pytest.mark.long
 def test_the_sum_is_that_of_all_cuts_by_hand(here: Path, command: Command) -> None:
     """Every cut of two texts, found by trying all divisions, scored in one batch."""
     from truesource.lmtrain.models import load_model
@@ -188,6 +189,7 @@ def test_the_truth_of_a_disjoint_split_leaves_the_earlier_splits_out(here: Path,
     assert f"|disjoint:{excluded.part}|" in words["signature"]
 
 
+@pytest.mark.long
 def test_pieces_without_scores_get_fitted_ones(here: Path, command: Command) -> None:
     call = (*CALL, "bpe", "corpus", "--sentences", 4, "--samples", 8, "--estimators", "nbest,wor1")
     for options, proposal in (((), "fitted"), (("--proposal", "uniform"), "uniform")):
@@ -307,6 +309,7 @@ def test_tokens_around_a_text_can_be_chosen(here: Path, command: Command) -> Non
         assert refused.code == 2 and message in refused.err
 
 
+@pytest.mark.long
 def test_texts_that_are_too_long_are_left_out_where_that_is_asked_for(here: Path, command: Command) -> None:
     (here / "odd.txt").write_text(f"the cat\n{' '.join(WORDS)}\na cat\n", encoding="utf-8")
     call = (*CALL, "narrow", "odd.txt", "--estimators", "wr,exact", "--samples", 4, "--grid", "--json", "t.json")
@@ -391,6 +394,7 @@ def test_perplexities_that_no_float_can_hold(here: Path, command: Command, monke
     assert f"{large:.4g}" in found.out
 
 
+@pytest.mark.long
 def test_too_few_samples_for_the_curves_are_refused_at_once(here: Path, command: Command) -> None:
     call = (*CALL, "unigram", "corpus", "--estimators", "nbest", "--sentences", 2, "--curves", "--json", "t.json")
     found = command(*call, "--samples", 2)
@@ -461,6 +465,7 @@ def test_values_out_of_range_are_refused(option: str, here: Path, command: Comma
     assert option.split()[0] in found.err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("line", "part"),
     [

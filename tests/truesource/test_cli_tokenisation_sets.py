@@ -18,6 +18,8 @@ from seat_grammar import SEAT_GRAMMAR
 from truesource.generator.corpus import Corpus
 from truesource.grammar.pcfg import PCFG
 
+pytestmark = pytest.mark.long
+
 CALL = ("evaluate", "tokenisation")
 WORDS = ["the", "a", "cat", "seat", "heath", "sees", "eats"]
 SETS = {"home": ["the cat sees the cat", "a seat eats", "the heath"], "away": ["cat a cat", "sees heath the"]}
@@ -55,7 +57,6 @@ def sets(here: Path) -> list[str]:
     return [*SETS["home"], *SETS["away"], *corpus_texts()[:3]]
 
 
-@pytest.mark.long
 def test_sets_of_texts_stand_side_by_side_and_pooled(here: Path, sets: list[str], command: Command) -> None:
     call = ("--estimators", "exact,nbest,wor1", "--samples", 4, "--sentences", 3)
     tables = ("--grid", "--curves", "--caching", "--canonical")
@@ -99,7 +100,6 @@ def test_sets_of_texts_stand_side_by_side_and_pooled(here: Path, sets: list[str]
         assert text in drawn
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("sets")
 def test_a_treebank_is_read_as_its_words(here: Path, command: Command) -> None:
     trees = "(S (NP (DT the) (NN cat)) (VP (VBZ eats)))\n( (NP (NN heath) (-NONE- *T*-1)) )\n"

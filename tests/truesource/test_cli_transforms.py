@@ -17,7 +17,7 @@ from truesource.evaluation.core.token_table import read_token_table
 from truesource.generator.corpus import Corpus
 from truesource.grammar.pcfg import PCFG
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]
 SPLIT = ("--lengths", "2..8", "--shares", "train=.8,dev=.1,eval=.1")
 SHUFFLE = "block-shuffle:size=2,seed=1"
 
@@ -40,7 +40,6 @@ def numbers(file: str = "x.json") -> dict[str, Any]:
     return {row["name"]: row for row in reversed(found["summary"] if isinstance(found, dict) else found)}
 
 
-@pytest.mark.long
 def test_every_verb_on_transformed_corpora(here: Path, command: Command) -> None:
     bounds = {}
     for name in ("plain", "shuffled", "reversed"):
@@ -88,7 +87,6 @@ def test_every_verb_on_transformed_corpora(here: Path, command: Command) -> None
         assert command("evaluate", verb, "shuffled", *against, "--split", "train", "--lengths", "2..8").code == 0
 
 
-@pytest.mark.long
 def test_the_distance_of_a_model_of_pieces_has_the_truth_of_the_originals(here: Path, command: Command) -> None:
     small = {"layers": 1, "dim": 8, "heads": 2, "tokenizer": "bpe", "vocab_size": 40}
     options = [*(f"--set=model.{k}={v}" for k, v in small.items()), "--set=training.max_steps=2"]
@@ -110,7 +108,6 @@ def test_the_distance_of_a_model_of_pieces_has_the_truth_of_the_originals(here: 
     assert "surprisal" in columns and "surprisal_truth" not in columns
 
 
-@pytest.mark.long
 def test_an_exact_kl_that_cannot_be_computed_is_missed(here: Path, command: Command) -> None:
     for name in ("plain", "shuffled"):
         assert command("train", name, "-o", f"bigram-{name}", "--model", "ngram", "--set", "model.order=2").code == 0
@@ -146,7 +143,6 @@ evaluation: {pplu: true, divergence: true, pairs: {number: 2}}
 """
 
 
-@pytest.mark.long
 def test_a_run_measures_what_is_exact_and_says_what_is_not(tmp_path: Path) -> None:
     prepare(tmp_path, CONFIG, TOY)
     run(tmp_path)
@@ -174,7 +170,6 @@ def test_a_run_measures_what_is_exact_and_says_what_is_not(tmp_path: Path) -> No
     assert run(tmp_path, "corpus.transform=reversal") == []
 
 
-@pytest.mark.long
 def test_a_sweep_has_the_bound_of_the_original_text(here: Path, command: Command) -> None:
     small = {"layers": 1, "heads": 2, "dim": 4, "dropout": 0.0, "max_positions": 12}
     steps = {"max_steps": 2, "batch_tokens": 60, "eval_every": 2, "warmup_steps": 1}

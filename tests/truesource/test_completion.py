@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 CODE = """\
 import atexit, sys
 from truesource.cli.main import main

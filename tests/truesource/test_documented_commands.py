@@ -14,6 +14,8 @@ from typer.exceptions import TyperException
 from truesource.cli.app import VERBS, load
 from truesource.grammar.support.errors import InputError
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *pages_of(ROOT / "docs"), ROOT / "benchmarks" / "campaign" / "verbs.py"]
 COMMAND = re.compile(r"truesource ((?:evaluate )?[a-z]+)([^`\n;|]*)")

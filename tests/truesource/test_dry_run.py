@@ -12,6 +12,8 @@ from tiny_run import prepare, run
 from truesource.run.experiment import dry_run, load_config
 from truesource.run.runner import Fate
 
+pytestmark = pytest.mark.long
+
 GRAMMAR = "S -> NP VP 1.0\nNP -> 'they' 0.6 | 'fish' 0.4\nVP -> V NP 0.4 | V 0.6\nV -> 'fish' 0.7 | 'can' 0.3\n"
 CONFIG = """\
 name: toy
@@ -44,7 +46,6 @@ def test_before_the_first_run_everything_is_new(tmp_path: Path) -> None:
     assert contents(tmp_path) == before
 
 
-@pytest.mark.long
 def test_afterwards_nothing_would_run(finished: Path) -> None:
     before = contents(finished)
     assert set(planned(finished).values()) == {(Fate.UP_TO_DATE, "")}
@@ -85,7 +86,6 @@ def test_a_file_that_changed_is_named(tmp_path: Path) -> None:
     assert planned(tmp_path)["score:a"] == (Fate.RUNS, "files are missing or incomplete")
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("quick_report")
 def test_what_is_planned_is_what_is_made(tmp_path: Path) -> None:
     run(prepare(tmp_path, CONFIG, GRAMMAR))

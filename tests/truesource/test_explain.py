@@ -227,6 +227,7 @@ def test_pieces_are_also_scored_by_the_sum_over_their_segmentations(place: Path,
     assert (own[0] - some[0]).sum() / own[2].sum() == pytest.approx(gained, abs=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("part", "value"), [("model", {"architecture": "ngram", "order": 0}), ("training", {"epochs": -1}), ("model", 3)]
 )
@@ -340,6 +341,7 @@ def test_a_model_trained_elsewhere_has_all_that_needs_no_training(place: Path, c
     assert "truesource did not train the model" in sentence(record)
 
 
+@pytest.mark.long
 def test_the_plan_measures_the_speed_of_this_machine(place: Path, command: Command) -> None:
     """Times that the training wrote are of another machine, or of a busy one."""
     rows = [json.loads(line) for line in Path("model", TIMES).read_text("utf-8").splitlines()]

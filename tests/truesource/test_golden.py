@@ -13,8 +13,9 @@ import pytest
 from command_line import Command
 from golden import DIGESTS, PARTS, differences, machine, make
 
+pytestmark = pytest.mark.long
 
-@pytest.mark.long
+
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("part", PARTS)
 def test_all_that_is_written_is_as_it_was(

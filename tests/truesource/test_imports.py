@@ -15,6 +15,8 @@ from truesource.generator.corpus import Corpus
 from truesource.grammar.languages import load_language
 from truesource.lmtrain.training import train
 
+pytestmark = pytest.mark.long
+
 #: a library that takes a tenth of a second or more, or whose import shows that a call does more than it has to
 HEAVY = {
     *("accelerate", "datasets", "jinja2", "joblib", "matplotlib", "networkx", "nltk", "numba", "numpy", "pandas"),
@@ -94,7 +96,6 @@ def test_a_call_imports_what_it_uses(call: str, files: Path) -> None:
     assert len(every) <= most
 
 
-@pytest.mark.long
 def test_a_network_is_scored_with_torch_and_little_else(files: Path) -> None:
     train(Corpus.load(files / "corpus"), "gpt2", {"max_steps": 1}, files / "network")
     allowed, most = CALLS["score network corpus"]

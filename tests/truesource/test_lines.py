@@ -17,7 +17,7 @@ from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.pcfg import PCFG
 from truesource.studies.scaling.results import read_sweep
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]
 CONFIG: dict[str, Any] = {
     "name": "lines",
     "seed": 1,
@@ -36,7 +36,6 @@ def perplexities(folder: Path) -> list[float]:
     return [float(np.exp(-each.log_prob.mean())) for each in scores]
 
 
-@pytest.mark.long
 def test_lines_of_a_run_and_of_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     monkeypatch.chdir(tmp_path)
     Path("run.yaml").write_text(yaml.safe_dump(CONFIG), "utf-8")
@@ -59,7 +58,6 @@ def test_lines_of_a_run_and_of_score(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not (run / "scores" / "lines.json").exists()
 
 
-@pytest.mark.long
 def test_lines_of_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     monkeypatch.chdir(tmp_path)
     sweep = {

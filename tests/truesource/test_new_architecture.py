@@ -21,6 +21,8 @@ from truesource.lmtrain.models import load_model
 from truesource.lmtrain.training import train
 from truesource.run.experiment import load_config
 
+pytestmark = pytest.mark.long
+
 
 class BigramSettings(NetworkSettings):
     architecture: Literal["bigram"] = "bigram"
@@ -84,7 +86,6 @@ def bigram(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     del sys.modules[network.__name__]
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("bigram")
 def test_a_new_architecture_is_named_in_yaml_trained_and_scored(tmp_path: Path, command: Any) -> None:
     assert "bigram" in names()

@@ -60,6 +60,7 @@ def test_the_first_example_of_the_page_is_tried(tmp_path: Path) -> None:
     try_out(completed(model_settings(f"{tmp_path / 'gru.py'}:GRU", hidden=8)))  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("quick_report")
 def test_a_run_trains_it(here: Path) -> None:
     made = run(here)

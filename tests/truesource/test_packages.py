@@ -76,6 +76,7 @@ def test_the_wheel_installs_one_name_and_its_data(wheel: Path) -> None:
     assert {"truesource/data/english/grammar.txt", "truesource/py.typed"} <= set(names)
 
 
+@pytest.mark.long
 def test_the_metadata_say_where_it_runs_and_have_no_dead_links(wheel: Path) -> None:
     archive = zipfile.ZipFile(wheel)
     name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))

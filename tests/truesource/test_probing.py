@@ -23,7 +23,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.run.experiment import build_report, execute, load_config, plan
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]
 
 GRAMMAR = """\
 S -> NP VP 1.0
@@ -73,7 +73,6 @@ def call(model: str, *options: object) -> tuple[object, ...]:
     return (*CALL, f"models/{model}", "corpus", "--oracle", "grammar/grammar.npz", *options)
 
 
-@pytest.mark.long
 def test_networks_have_a_stage_of_their_own_where_it_is_asked_for(finished: Path) -> None:
     names = [stage.name for stage in plan(load_config(finished.parent.parent / "toy.yaml"))]
     assert [name for name in names if name.startswith("probing")] == ["probing:kept", "probing:plain"]
@@ -127,7 +126,6 @@ def test_guesses_of_labels_that_are_not_shown_have_a_column(monkeypatch: pytest.
     assert "25" in shown  # of eight A, two were taken for C
 
 
-@pytest.mark.long
 def test_the_report_says_when_a_record_is_damaged(finished: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(finished, tmp_path / "run"))
     (run / "probing" / "kept.json").write_text("{}", encoding="utf-8")
@@ -135,7 +133,6 @@ def test_the_report_says_when_a_record_is_damaged(finished: Path, tmp_path: Path
         build_report(run)
 
 
-@pytest.mark.long
 def test_a_call_prints_tables_and_writes_records_and_a_figure(here: Path, command: Command, tmp_path: Path) -> None:
     json_file, figure = tmp_path / "p.json", tmp_path / "p.svg"
     options = ("--targets", "tag,span", "--json", json_file, "--figure", figure)
@@ -153,7 +150,6 @@ def test_a_call_prints_tables_and_writes_records_and_a_figure(here: Path, comman
     assert json_file.read_bytes() == first
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "part"),
     [
@@ -225,7 +221,6 @@ def test_gaps_long_sentences_and_single_labels_are_named(here: Path, command: Co
     assert "a probe needs at least two labels, but here the label is always A" in found.err
 
 
-@pytest.mark.long
 def test_lengths_that_no_sentence_has_leave_out_correlations_alone(
     here: Path, command: Command, tmp_path: Path
 ) -> None:
@@ -243,7 +238,6 @@ def test_lengths_that_no_sentence_has_leave_out_correlations_alone(
     assert "the grammar can make none of the 120 sentences" in left.err
 
 
-@pytest.mark.long
 def test_few_groups_have_no_interval_anywhere(here: Path, command: Command, tmp_path: Path) -> None:
     """A dozen word types, of which a few are measured on; but sixteen sentences of the split by position."""
     figure = tmp_path / "p.svg"
@@ -260,7 +254,6 @@ def test_few_groups_have_no_interval_anywhere(here: Path, command: Command, tmp_
     assert "nan" not in found.out + figure.read_text(encoding="utf-8")
 
 
-@pytest.mark.long
 def test_records_and_columns_name_split_and_groups(here: Path, command: Command, tmp_path: Path) -> None:
     def fields(*options: str) -> dict[str, tuple[str, str]]:
         found = command(*call("kept", *options, "--layers", "0", "--json", tmp_path / "p.json", "--force"))
@@ -283,7 +276,6 @@ def test_records_and_columns_name_split_and_groups(here: Path, command: Command,
     assert "selectivity" not in position
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("right", ["argmax", "sampled"])
 def test_the_limit_of_accuracy_is_one_for_drawn_labels_only(
     here: Path, command: Command, tmp_path: Path, right: str
@@ -295,7 +287,6 @@ def test_the_limit_of_accuracy_is_one_for_drawn_labels_only(
     assert ("limit of the expected" in texts) == ("expected for a sampled label" in texts) == (right == "argmax")
 
 
-@pytest.mark.long
 def test_one_layer_of_vectors_stands_in_memory(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a budget of one layer: when the network reads on, the vectors of the layers before are gone."""
     from truesource.generator.corpus import Corpus

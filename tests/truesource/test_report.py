@@ -36,6 +36,8 @@ from truesource.run.experiment import build_report
 from truesource.run.grammar.section import draw_tree, frequent_rules, placed_nodes, typical_tree
 from truesource.run.scores.section import nearer_test
 
+pytestmark = pytest.mark.long
+
 GRAMMAR = r"""
 ROOT -> S '.' 1.0
 S -> NP VP 0.9 | S-C S 0.1
@@ -169,7 +171,6 @@ def inner_text(html: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", html[html.index("<body>") :]))
 
 
-@pytest.mark.long
 def test_page_needs_nothing_outside_itself(made):
     html = (made / "report.html").read_text(encoding="utf-8")
     assert "<link" not in html and "<img" not in html and "@import" not in html
@@ -216,7 +217,6 @@ def test_every_number_of_the_table_is_there(made):
         assert f"{row['bound']:.2f}<" in html
 
 
-@pytest.mark.long
 def test_two_builds_give_the_same_bytes(run):
     assert page(run) == page(run)
 
@@ -227,7 +227,6 @@ def test_words_are_escaped(made):
     assert "<b>&amp;" not in html
 
 
-@pytest.mark.long
 def test_model_significantly_below_the_bound_raises_an_alarm(run):
     results = json.loads((run / "results.json").read_text())
     results[1] |= {"relative_ppl": 0.9, "relative_ppl_low": 0.88, "relative_ppl_high": 0.93}
@@ -238,7 +237,6 @@ def test_model_significantly_below_the_bound_raises_an_alarm(run):
     assert "No model is significantly below" not in html
 
 
-@pytest.mark.long
 def test_everything_optional_may_be_absent(run):
     for name in (
         "provenance.json",
@@ -257,7 +255,6 @@ def test_everything_optional_may_be_absent(run):
     assert "How it was induced" not in text
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("rows", ["oracle only", "none"])
 def test_without_models_it_says_so(run, rows):
     results = json.loads((run / "results.json").read_text())
@@ -427,7 +424,6 @@ def test_duration(seconds, text):
     assert words.duration(seconds) == text
 
 
-@pytest.mark.long
 def test_the_time_of_training_is_shown(run):
     assert "1,234,567(75 s)" in inner_text(page(run))
     model = run / "models" / "causal-small"
@@ -509,7 +505,6 @@ def test_the_best_model_is_tested_against_the_next_by_the_scores_of_both():
     assert replicated is not None and (replicated.p_adjusted or 1.0) < 0.001
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("share", [0.822, 0.0, 1.0])
 def test_the_page_says_how_much_of_the_evaluation_text_is_in_the_training_text(run, share):
     record = json.loads((run / "corpus" / "record.json").read_text(encoding="utf-8"))
@@ -530,7 +525,6 @@ def test_oracles_are_shown_of_objectives_that_a_model_has():
     assert with_models([causal, masked]) == [causal, masked]
 
 
-@pytest.mark.long
 def test_a_report_of_causal_models_has_no_masked_table(run):
     rows = json.loads((run / "results.json").read_text())
     assert {row["objective"] for row in rows} == {"causal", "masked"}
@@ -540,7 +534,6 @@ def test_a_report_of_causal_models_has_no_masked_table(run):
     assert "causal-small" in text and "masked: " not in text
 
 
-@pytest.mark.long
 def test_a_model_that_makes_few_sentences_stands_apart(run):
     """An unsmoothed trigram is not the best model for what it leaves out."""
     rows = json.loads((run / "results.json").read_text())
@@ -558,7 +551,6 @@ def test_a_model_that_makes_few_sentences_stands_apart(run):
     assert words.left_out(rows) == []
 
 
-@pytest.mark.long
 def test_the_bound_of_other_positions_is_not_drawn_in_training_curves(run):
     config = json.loads((run / "config.json").read_text())
     write_json(run / "config.json", {**config, "evaluation": {**config.get("evaluation", {}), "frame": "paper"}})
@@ -567,7 +559,6 @@ def test_the_bound_of_other_positions_is_not_drawn_in_training_curves(run):
     assert "its bound is not one of these curves" in text
 
 
-@pytest.mark.long
 def test_pieces_have_no_bound_in_the_curve_and_counts_have_no_curve(run):
     rows = json.loads((run / "results.json").read_text())
     assert inner_text(page(run)).count("exact bound") == 2 + 1  # the sentence above the curves

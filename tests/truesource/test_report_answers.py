@@ -22,6 +22,8 @@ from truesource.run.experiment import load_config
 from truesource.run.grammar.quality import ALL, INDUCED, PARSED, PLAIN, stages
 from truesource.run.grammar.section import parsing_sentence, parsing_table
 
+pytestmark = pytest.mark.long
+
 CONFIG = """\
 name: toy
 seed: 2
@@ -54,7 +56,6 @@ def records(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.long
 def test_held_out_trees_are_parsed_by_both_grammars(folder: Path, records: list[dict[str, Any]]) -> None:
     place = folder / "runs" / "toy"
     gold = list(Treebank.read(place / "treebank" / "held_out.mrg.gz", None).trees)

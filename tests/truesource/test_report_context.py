@@ -18,6 +18,8 @@ from truesource.evaluation.show.table import Cell
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 
+pytestmark = pytest.mark.long
+
 LENGTHS = LengthRange(2, 9)
 PALINDROMES = PCFG.from_text(
     "S -> A T 0.3 | B U 0.3 | A A 0.2 | B B 0.2\nT -> S A 1.0\nU -> S B 1.0\nA -> a 1.0\nB -> b 1.0"
@@ -48,7 +50,6 @@ def text(cell: Cell | str | None) -> str:
     return cell.text if isinstance(cell, Cell) else str(cell)
 
 
-@pytest.mark.long
 def test_an_effective_context_beyond_all_lines_is_called_so(records: dict[str, Record]) -> None:
     rows = {text(row.cells[0]): [text(cell) for cell in row.cells[1:3]] for row in context_table(records).rows}
     assert rows["effective context"] == ["more than 3", "2"]

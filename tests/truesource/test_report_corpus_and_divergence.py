@@ -32,7 +32,7 @@ models:
   - {name: pieces, model: {architecture: ngram, order: 2, tokenizer: bpe, vocab_size: 40}}
 evaluation: {divergence: {sentences: 30, top_k: 3}, naturalness: {sentences: 100}}
 """
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,6 @@ def record(finished: Path, name: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.long
 def test_models_with_a_list_of_words_have_a_stage(finished: Path) -> None:
     names = [stage.name for stage in plan(load_config(finished / "toy.yaml"))]
     assert [n for n in names if n.startswith("divergence")] == ["divergence:net", "divergence:masked", "divergence:mle"]
@@ -114,7 +113,6 @@ def test_the_corpus_stands_beside_trees(finished: Path) -> None:
     assert f"{mean:.4f}" in text
 
 
-@pytest.mark.long
 def test_the_section_has_the_tables_that_a_run_asks_for(finished: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(finished, tmp_path / "copy"))
     run(copy, "evaluation.divergence.by=[ambiguity,probability]")
@@ -131,7 +129,6 @@ def test_nothing_is_scored_again_for_a_new_section(finished: Path, tmp_path: Pat
     assert made == ["divergence:net", "divergence:masked", "divergence:mle", "report"]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", ["divergence/net.json", "naturalness/naturalness.json"])
 def test_damaged_files_are_refused(name: str, finished: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(finished / "runs" / "toy", tmp_path / "copy"))
@@ -153,7 +150,6 @@ def test_what_cannot_be_compared_is_refused(finished: Path, tmp_path: Path) -> N
         load_config(copy / "toy.yaml", ["treebank=null", "grammar={method: file, file: toy.txt}"])
 
 
-@pytest.mark.long
 def test_a_corpus_whose_sentences_are_longer_than_the_figure_of_lengths_shows_has_a_report(tmp_path: Path) -> None:
     grammar = "{language: random-hierarchy, depth: 7, symbols: 2, productions: 2}"  # 128 words each
     text = f"name: toy\ngrammar: {grammar}\ncorpus: {{splits: {{train: 5, eval: 5}}}}\n"

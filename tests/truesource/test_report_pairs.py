@@ -19,6 +19,8 @@ from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError
 from truesource.run.experiment import build_report, load_config, plan
 
+pytestmark = pytest.mark.long
+
 CONFIG = """\
 name: toy
 seed: 3
@@ -45,7 +47,6 @@ def values(found: dict[str, Any]) -> dict[tuple[str, str], float]:
     return {(r["phenomenon"], r["name"]): r["value"] for r in found["records"] if "by" not in r}
 
 
-@pytest.mark.long
 def test_the_stages_are_there_when_asked_for(finished: Path) -> None:
     names = [stage.name for stage in plan(load_config(finished / "toy.yaml"))]
     assert names[-4:] == ["pairs", "pairs:bigrams", "pairs:raw", "report"]
@@ -73,7 +74,6 @@ def test_what_the_stages_leave(finished: Path) -> None:
     assert re.search(rf"pairs impossible for the model</td>.*<td class=\"n\"[^>]*>{neither}</td><td>", page)
 
 
-@pytest.mark.long
 def test_a_model_that_knows_no_pair_does_not_stop_a_run(tmp_path: Path) -> None:
     agreement_grammar().save(tmp_path / "toy.npz")
     config = CONFIG.replace("order: 3, smoothing: mle", "order: 2, min_count: 165")
@@ -93,7 +93,6 @@ def test_a_model_that_knows_no_pair_does_not_stop_a_run(tmp_path: Path) -> None:
     assert ">raw<" not in figure
 
 
-@pytest.mark.long
 def test_the_stage_says_how_many_pairs_it_leaves_out_and_what_keeps_them(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -122,7 +121,6 @@ def test_the_section_of_the_report(finished: Path) -> None:
     assert len(set(ids)) == len(ids)
 
 
-@pytest.mark.long
 def test_without_pairs_the_section_is_absent(finished: Path) -> None:
     path = finished / "runs" / "toy" / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
@@ -133,7 +131,6 @@ def test_without_pairs_the_section_is_absent(finished: Path) -> None:
     (path.parent / "report.html").write_text(page, encoding="utf-8")
 
 
-@pytest.mark.long
 def test_damaged_records_are_told(finished: Path) -> None:
     path = finished / "runs" / "toy" / "pairs" / "models" / "raw.json"
     whole = json.loads(path.read_text(encoding="utf-8"))
@@ -143,7 +140,6 @@ def test_damaged_records_are_told(finished: Path) -> None:
     write_json(path, whole)
 
 
-@pytest.mark.long
 def test_the_figure_is_the_same_every_time(finished: Path) -> None:
     folder = finished / "runs" / "toy" / "pairs" / "models"
     models = {p.stem: json.loads(p.read_text(encoding="utf-8"))["records"] for p in sorted(folder.glob("*.json"))}

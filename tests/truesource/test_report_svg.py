@@ -3,8 +3,11 @@
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
+import pytest
 
 from truesource.evaluation.show.figures import figure, to_svg
+
+pytestmark = pytest.mark.long
 
 HOSTILE = [
     "\x1b[31mred",

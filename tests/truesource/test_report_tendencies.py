@@ -30,7 +30,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.run.experiment import build_report, load_config, plan
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]
 
 GRAMMAR = """\
 S -> NP VP 0.6 | NP VP P 0.4
@@ -86,7 +86,6 @@ def section(folder: Path) -> tuple[str, str]:
     return part, re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", plain))
 
 
-@pytest.mark.long
 def test_stages_are_there_when_asked_for(finished: Path) -> None:
     stages = [stage.name for stage in plan(load_config(finished / "toy.yaml"))]
     assert stages[-6:] == NEW
@@ -117,7 +116,6 @@ def test_what_the_stages_leave(finished: Path) -> None:
     assert scores["pplu"] == pytest.approx(scores["ppl"] / scores["ppl_unigram"])
 
 
-@pytest.mark.long
 def test_the_report_has_a_section(finished: Path) -> None:
     part, text = section(finished)
     for words in (
@@ -139,7 +137,6 @@ def test_the_report_has_a_section(finished: Path) -> None:
     assert "9 Provenance" in html
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("quick_report")
 def test_only_what_has_changed_is_made_again(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = shutil.copytree(finished, tmp_path / "copy")
@@ -213,7 +210,6 @@ def adjusted(p: dict[str, dict[str, float]], members: dict[str, list[str]]) -> d
     }
 
 
-@pytest.mark.long
 def test_stars_of_the_report_are_those_of_the_json(finished: Path) -> None:
     """Each family by hand: of a scheme the models' columns, the oracle's own, and all tests for other measures."""
     records = found(finished)["records"]
@@ -274,7 +270,6 @@ def words(svg: str) -> str:
     return " ".join("".join(n.itertext()) for n in text.iter("{http://www.w3.org/2000/svg}text"))
 
 
-@pytest.mark.long
 def test_figures_of_odd_samples() -> None:
     fast = TendencySettings({"symbols": symbols}, chance=19, permutations=19, draws=49)
     truth = TrueText(PCFG.from_text(GRAMMAR), LengthRange(2, 6))

@@ -27,7 +27,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import data_folder
 from truesource.run.experiment import build_report, load_config, plan
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]
 
 CONFIG = """\
 name: toy
@@ -66,7 +66,6 @@ def found(folder: Path, name: str) -> dict[str, Any]:
     return value
 
 
-@pytest.mark.long
 def test_causal_models_of_pieces_have_the_stage(finished: Path) -> None:
     assert [stage.name for stage in plan(load_config(finished / "toy.yaml"))] == STAGES
     without = load_config(finished / "toy.yaml", ["evaluation.tokenisation=null"])
@@ -110,7 +109,6 @@ def test_the_stage_is_made_again_for_its_own_settings_only(finished: Path, tmp_p
 FEW = "estimators: [exact], samples: 3, sentences: 5, equal_cost: 0"
 
 
-@pytest.mark.long
 def test_other_texts_are_measured_beside_the_split_and_pooled(finished: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(finished, tmp_path / "copy")
     words = ["the cat sees the cat", "a seat", "cat a heath the", "xyz"]
@@ -155,7 +153,6 @@ def test_other_texts_are_measured_beside_the_split_and_pooled(finished: Path, tm
     assert run(copy, asked) == ["tokenisation:network", "tokenisation:counts", "report"]
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("quick_report")
 def test_what_stands_around_a_text_can_be_set(finished: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(finished, tmp_path / "copy")
@@ -214,7 +211,6 @@ def test_the_report_has_a_section(finished: Path) -> None:
     assert 'class="no">8<' in html
 
 
-@pytest.mark.long
 def test_what_cannot_be_believed_is_said(finished: Path) -> None:
     file = finished / "runs" / "toy" / "tokenisation" / "network.json"
     whole = file.read_text(encoding="utf-8")
@@ -244,7 +240,6 @@ def test_what_cannot_be_believed_is_said(finished: Path) -> None:
         assert part not in usual
 
 
-@pytest.mark.long
 def test_a_run_without_it_has_no_section(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_folder = finished / "runs" / "toy"
     config = json.loads((run_folder / "config.json").read_text("utf-8"))
@@ -258,7 +253,6 @@ def test_a_run_without_it_has_no_section(finished: Path, monkeypatch: pytest.Mon
     write_json(run_folder / "config.json", config)
 
 
-@pytest.mark.long
 def test_a_damaged_file_is_named(finished: Path) -> None:
     file = finished / "runs" / "toy" / "tokenisation" / "network.json"
     whole = file.read_text(encoding="utf-8")

@@ -14,6 +14,8 @@ from tiny_run import prepare, run
 from truesource.grammar.support.errors import InputError
 from truesource.run.experiment import load_config, plan
 
+pytestmark = pytest.mark.long
+
 GRAMMAR = "S -> 'a' S 0.3 | 'b' S 0.3 | 'a' 0.2 | 'c' 0.2\n"
 CONFIG = """\
 name: toy
@@ -72,7 +74,6 @@ def models(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODELS", str(finished))
 
 
-@pytest.mark.long
 def test_loaded_models_are_loaded_first(finished: Path) -> None:
     assert list(stages(finished)) == [
         *("load:flat", "load:again", "grammar", "corpus", "train:counts"),

@@ -17,7 +17,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.report.finished_run import read_run
 from truesource.run.experiment import load_config, plan
 
-pytestmark = pytest.mark.usefixtures("one_thread")  # the last bit of a sum depends on their number
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]  # the last bit of a sum depends on their number
 
 GRAMMAR = "S -> 'a' S 0.3 | 'b' S 0.3 | 'a' 0.2 | 'c' 0.2\n"
 TRAINING = "{max_steps: 4, batch_tokens: 64, eval_every: 1}"
@@ -68,7 +68,6 @@ def test_stages_of_replicates_take_the_place_of_their_model(tmp_path: Path) -> N
         ]
 
 
-@pytest.mark.long
 def test_results_say_which_seed_of_which_model(finished: Path) -> None:
     found = rows(finished)
     assert list(found) == ["net-seed3", "net-seed4", "counts"]
@@ -84,7 +83,6 @@ def test_results_say_which_seed_of_which_model(finished: Path) -> None:
     assert json.loads((folder / "provenance.json").read_text("utf-8"))["seeds"] == [3, 4]
 
 
-@pytest.mark.long
 def test_a_replicate_is_the_model_that_its_seed_alone_trains(finished: Path) -> None:
     """The seed of the run is 3, so the first replicate has the weights of the run without seeds."""
     one, two = finished / "runs" / "without", finished / "runs" / "toy"
@@ -93,7 +91,6 @@ def test_a_replicate_is_the_model_that_its_seed_alone_trains(finished: Path) -> 
     assert (one / "corpus" / "record.json").read_bytes() == (two / "corpus" / "record.json").read_bytes()
 
 
-@pytest.mark.long
 def test_without_seeds_no_result_mentions_them(finished: Path) -> None:
     folder = finished / "runs" / "without"
     assert "seeds" not in json.loads((folder / "provenance.json").read_text("utf-8"))
@@ -101,7 +98,6 @@ def test_without_seeds_no_result_mentions_them(finished: Path) -> None:
         assert not {"replicate_of", "seed"} & row.keys()
 
 
-@pytest.mark.long
 def test_another_seed_leaves_the_finished_ones_alone(finished: Path) -> None:
     assert run(finished, "seeds=[3, 4, 5]") == [
         *("train:net-seed5", "score:net-seed5"),

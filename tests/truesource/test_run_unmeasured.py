@@ -17,6 +17,8 @@ from truesource.run.experiment import execute, load_config
 from truesource.run.sections import unmeasured
 from truesource.run.stage import Stage
 
+pytestmark = pytest.mark.long
+
 GRAMMAR = "S -> '(' S ')' 0.2 | '[' S ']' 0.2 | S S 0.2 | '(' ')' 0.2 | '[' ']' 0.2\n"
 CONFIG = """\
 name: dyck
@@ -51,7 +53,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.long
 def test_the_run_ends_with_a_report_that_says_why(finished: Path) -> None:
     folder = finished / "runs" / "dyck"
     found = stages(folder)
@@ -69,7 +70,6 @@ def test_a_second_run_skips_what_had_nothing_to_measure(finished: Path) -> None:
     assert all(entry["skipped"] for entry in stages(run(finished)).values())
 
 
-@pytest.mark.long
 def test_files_of_an_earlier_configuration_do_not_stay(finished: Path) -> None:
     pair = {"sentence_good": "( )", "sentence_bad": "( ) ( )", "phenomenon": "toy"}
     (finished / "own.jsonl").write_text(json.dumps(pair) + "\n", encoding="utf-8")

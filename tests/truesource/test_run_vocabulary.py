@@ -26,6 +26,8 @@ from truesource.run.experiment import load_config, plan
 from truesource.studies.compare.calls import compare
 from truesource.studies.compare.scoring import require_seeds
 
+pytestmark = pytest.mark.long
+
 #: rare words say which frequent word follows; who reads them as <unk> cannot know it
 GRAMMAR = """\
 S -> P S 0.5 | P 0.5
@@ -68,7 +70,6 @@ def text_of(page: Path) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", page.read_text(encoding="utf-8").partition("<h1>")[2]).split())
 
 
-@pytest.mark.long
 def test_results_stay_those_of_own_vocabularies_and_the_comparison_is_in_one(finished: Path) -> None:
     own = {row["model"]: row for row in json.loads((finished / "runs/toy/results.json").read_text("utf-8"))}
     found = rows(finished)
@@ -99,7 +100,6 @@ def test_the_page_ranks_in_one_vocabulary_and_shows_the_others_apart(finished: P
     assert "Not a ranking" in own
 
 
-@pytest.mark.long
 def test_own_vocabularies_are_never_ranked(folder: Path) -> None:
     run(folder, "evaluation.vocabulary=own")
     text = text_of(folder / "runs/toy/report.html")
@@ -108,7 +108,6 @@ def test_own_vocabularies_are_never_ranked(folder: Path) -> None:
     assert not list((folder / "runs/toy/comparison").glob("*.parquet"))
 
 
-@pytest.mark.long
 def test_full_shares_unknown_words_out_by_the_training_text(folder: Path) -> None:
     made = run(folder, "evaluation.vocabulary=full")
     assert made[:3] == ["vocabulary", "compare:coarse", "compare:fine"]
@@ -118,7 +117,6 @@ def test_full_shares_unknown_words_out_by_the_training_text(folder: Path) -> Non
     assert found["coarse"]["relative_ppl"] > found["fine"]["relative_ppl"]
 
 
-@pytest.mark.long
 def test_a_finished_run_is_left_alone_and_what_is_gone_leaves_nothing(folder: Path) -> None:
     assert run(folder) == []
     (folder / "toy.yaml").write_text(CONFIG.replace("min_count: 200", "min_count: 1"), encoding="utf-8")

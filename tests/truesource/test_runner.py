@@ -131,6 +131,7 @@ def test_what_a_run_leaves(finished: Path) -> None:
     assert traces(folder) == []
 
 
+@pytest.mark.long
 def test_a_second_run_skips_everything(copy: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = copy / "runs" / "toy"
     kept = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != "stages.json"}
@@ -171,6 +172,7 @@ def test_a_changed_treebank_is_noticed(copy: Path) -> None:
     assert run(copy)[:2] == ["treebank", "grammar"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("lost", "again"),
     [
@@ -257,6 +259,7 @@ def test_two_processes_cannot_share_a_run(copy: Path) -> None:
     assert run(copy) == []
 
 
+@pytest.mark.long
 def test_relative_paths_start_at_the_configuration(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (fresh / "trees").mkdir()
     (fresh / "bank.mrg").rename(fresh / "trees" / "bank.mrg")

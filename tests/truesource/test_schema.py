@@ -57,6 +57,7 @@ def _configurations() -> Iterator[tuple[str, Of, str]]:
                 yield page.name, Of.RUN, block if re.search("^name:", block, re.MULTILINE) else f"name: x\n{block}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("file", "of", "text"), [*_configurations()])
 def test_all_configurations_of_the_project_are_accepted(file: str, of: Of, text: str) -> None:
     assert _mistakes(text, of) == []
@@ -139,6 +140,7 @@ def test_every_key_has_a_description_and_no_settings_take_others(of: Of) -> None
         assert consts >= {*names()}
 
 
+@pytest.mark.long
 def test_it_is_printed_or_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     monkeypatch.chdir(tmp_path)
     printed = command("new", "--schema", "run")
@@ -150,6 +152,7 @@ def test_it_is_printed_or_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert again.code == 2 and "sweep.schema.json" in again.err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", Kind)
 def test_new_configurations_name_their_schema(
     kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command

@@ -10,7 +10,7 @@ import pytest
 
 from truesource.terminal.logs import STOPPED
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")]
 #: the hash takes an hour, without the lock of the interpreter and without a look at signals
 SCRIPT = """
 import hashlib, os, signal, sys, threading, time
@@ -62,7 +62,6 @@ with Interrupts() as interrupts:
 """
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("work", "number", "code", "out", "err"),
     [

@@ -159,6 +159,7 @@ def test_all_about_grammars_works(made: dict[str, Any], call: str) -> None:
     assert code == 0, written
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("call", REFUSE)
 def test_the_rest_says_what_to_install_in_one_sentence(made: dict[str, Any], call: str) -> None:
     code, written = made["calls"][call]
@@ -173,10 +174,12 @@ def test_every_verb_is_called(made: dict[str, Any]) -> None:
     assert measured == set(load("evaluate").commands)
 
 
+@pytest.mark.long
 def test_nothing_is_left_of_what_was_refused(made: dict[str, Any]) -> None:
     assert {"samples", "results", "f.svg", "other", "runs"} & {path.name for path in made["folder"].iterdir()} == set()
 
 
+@pytest.mark.long
 def test_names_to_import(made: dict[str, Any]) -> None:
     needing = {name: said for name, said in made["imports"].items() if said}
     assert needing == {"train": f"MissingExtraError: truesource.train needs {LM}"}

@@ -14,7 +14,10 @@ from toy_english import BANK, TOY
 
 from truesource.terminal.logs import INTERRUPTED, STOPPED
 
-pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="a forked process may not use the frameworks of macOS")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(sys.platform == "darwin", reason="a forked process may not use the frameworks of macOS"),
+]
 
 TEXT = "the dog sees a cat\nman walks\n"
 
@@ -50,7 +53,6 @@ CALLS = (
 )
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("signal", "line"),
     [
@@ -78,7 +80,6 @@ def test_the_same_call_ends_as_if_whole(signal: str, line: str, template: Path) 
     assert sum(stop["again"] == 2 for stop in stops) <= 4
 
 
-@pytest.mark.long
 def test_a_killed_replacement_leaves_old_or_new(template: Path, tmp_path: Path) -> None:
     """With --force over an old pair of files: whatever is killed, no new file stands beside an old one."""
     for name in ("new.grammar", "new.lexicon"):

@@ -22,6 +22,8 @@ from truesource.run.experiment import load_config, plan
 from truesource.run.stages.treebank_baseline import TextInMemory, best_state, budget, equal_part
 from truesource.run.treebank.text import TreebankText
 
+pytestmark = pytest.mark.long
+
 CONFIG = """\
 name: toy
 treebank: {embedded: english, sentences: 160, held_out: 0.3}
@@ -55,7 +57,6 @@ def values(found: dict[str, Any], **wanted: str) -> dict[tuple[str, str], float]
     return {(r["model"], r["name"]): r["value"] for r in found["records"] if all(r[k] == v for k, v in chosen.items())}
 
 
-@pytest.mark.long
 def test_no_model_is_trained_on_a_sentence_of_a_held_out_tree(finished: Path) -> None:
     place = finished / "runs" / "toy"
     text = TreebankText.load(place / "treebank_baseline" / "text")
@@ -155,7 +156,6 @@ def test_the_report_says_what_is_a_bound_and_what_is_not(finished: Path) -> None
     assert section.count("as much sampled text") >= 3
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("quick_report")
 def test_a_finished_run_is_skipped_and_a_broken_one_goes_on(tmp_path: Path) -> None:
     lines = CONFIG.replace("sentences: 160", "sentences: 60").splitlines()
@@ -180,7 +180,6 @@ def test_a_finished_run_is_skipped_and_a_broken_one_goes_on(tmp_path: Path) -> N
     assert set(run(folder, "evaluation.treebank_baseline.dev=0.2")) == added
 
 
-@pytest.mark.long
 def test_without_sentences_of_these_lengths_there_is_a_note(tmp_path: Path) -> None:
     lines = CONFIG.replace("sentences: 160", "sentences: 20").splitlines()
     small = "\n".join(line for line in lines if "gpt2" not in line) + "\n"

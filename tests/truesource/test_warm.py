@@ -45,6 +45,7 @@ def wait_until(tmp_path: Path, there: bool) -> None:
     pytest.fail(f"the folder is {'not ' if there else 'still '}there")
 
 
+@pytest.mark.long
 def test_the_process_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     process = begun(tmp_path, "import time; time.sleep(100)")
     wait_until(tmp_path, there=True)

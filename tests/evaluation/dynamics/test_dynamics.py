@@ -198,6 +198,7 @@ def test_what_is_wrong_with_the_groups_is_said_before_a_model_is_scored(by: By) 
         )
 
 
+@pytest.mark.long
 def test_tags_of_drawn_derivations_have_the_posterior() -> None:
     sentence = max(SENTENCES, key=lambda s: len(derivations(rules_of(TAGGED), s)))
     n = 4000
@@ -701,6 +702,7 @@ def test_penn_tags_have_the_seven_published_classes_and_others_their_own() -> No
     assert tags_of(TAGGED) == ("NN", "VB", "DT", "JJ")
 
 
+@pytest.mark.long
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 10_000))
 def test_all_tokens_together_have_the_divergence_of_a_plain_comparison(seed: int) -> None:

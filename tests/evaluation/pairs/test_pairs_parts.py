@@ -351,6 +351,7 @@ sizes = st.one_of(
 row = st.tuples(sizes, st.one_of(sizes, st.just(math.nan)), st.one_of(sizes, st.just(-INFINITY)), st.booleans())
 
 
+@pytest.mark.long
 @given(st.lists(row, min_size=1, max_size=9), st.integers(1, 9))
 @settings(max_examples=40)
 def test_which_side_is_named_first_does_not_matter(rows: list[tuple[float, float, float, bool]], sources: int) -> None:

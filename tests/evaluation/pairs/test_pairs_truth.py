@@ -140,6 +140,7 @@ def test_frequencies_are_those_of_all_sentences(toy: PCFG) -> None:
     assert lexicon.main_tag["sleeps"] == "VBZ"
 
 
+@pytest.mark.long
 @given(small_pcfgs(), st.randoms(use_true_random=False))
 @settings(max_examples=25)
 def test_log_odds_of_all_words_at_once(pcfg: PCFG, random: object) -> None:

@@ -274,6 +274,7 @@ def test_blocks_end_with_groups_and_hold_every_item_once() -> None:
         assert not set(group[order[:end]]) & set(group[order[end:]])
 
 
+@pytest.mark.long
 def test_random_labels_take_as_many_bits_as_a_uniform_code() -> None:
     labels = RNG.integers(4, size=2000)
     found = online_code(RNG.normal(size=(2000, 5)), one_hot(labels, 4), parts_of(2000), fit_linear, seed=1)
@@ -282,6 +283,7 @@ def test_random_labels_take_as_many_bits_as_a_uniform_code() -> None:
     assert found.compression == pytest.approx(1.0, abs=0.02)
 
 
+@pytest.mark.long
 def test_labels_that_the_vectors_tell_take_few_bits() -> None:
     labels = RNG.integers(4, size=2000)
     x = 8 * one_hot(labels, 4) + RNG.normal(size=(2000, 4))
@@ -291,6 +293,7 @@ def test_labels_that_the_vectors_tell_take_few_bits() -> None:
     assert found.bits.low <= found.bits.value <= found.bits.high
 
 
+@pytest.mark.long
 def test_soft_labels_cost_at_least_their_entropy() -> None:
     posterior = RNG.dirichlet([1.0, 1.0, 1.0], size=1500)
     found = online_code(np.log(posterior), posterior, parts_of(1500), fit_linear, seed=1)

@@ -190,6 +190,7 @@ def test_spans_are_balanced_and_carry_the_words_at_their_ends() -> None:
     assert np.array_equal(found.truth, span_targets(Oracle(TOY), sentences, truth="sampled", seed=2).truth)
 
 
+@pytest.mark.long
 def test_sampled_labels_of_spans_are_draws_from_their_posteriors() -> None:
     """Given that a span is an item: by bins of the posterior of none, and all labels by place, five standard errors."""
     sentences = [["her", "saw", "the", "dog", "with", "her"], ["her", "saw", "her", "dog", "her", "saw"]] * 400

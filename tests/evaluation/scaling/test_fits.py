@@ -94,6 +94,7 @@ def test_lack_of_fit_is_seen_and_not_seen() -> None:
     assert lack_of_fit(np.repeat(X, 2), np.log(np.repeat(X, 2)), shapes) is None
 
 
+@pytest.mark.long
 def test_lack_of_fit_has_its_size() -> None:
     rng = np.random.default_rng(2)
     x = np.repeat(X, 3)
@@ -164,6 +165,7 @@ def test_the_joint_law_is_found_again() -> None:
     assert not fit.at_bound
 
 
+@pytest.mark.long
 def test_a_joint_law_that_the_points_do_not_determine_is_flagged() -> None:
     n, d = (grid.ravel() for grid in np.meshgrid([1e4, 1e5, 1e6], X))
     assert fit_joint(n, d, 9.0 * d**-0.45).at_bound  # nothing depends on N

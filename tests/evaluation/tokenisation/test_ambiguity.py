@@ -191,6 +191,7 @@ def test_a_corpus_from_its_types(b: float) -> None:
     check_against_whole(text, b)
 
 
+@pytest.mark.long
 @pytest.mark.skipif("TRUESOURCE_SHARED_DATA" not in os.environ, reason="TRUESOURCE_SHARED_DATA is not set")
 def test_a_treebank_from_its_types() -> None:
     from truesource.grammar.treebank import Treebank

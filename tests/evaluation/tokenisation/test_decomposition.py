@@ -262,6 +262,7 @@ LANGUAGE = {s: p for table in all_strings(rules_of(GRAMMAR), 4)["S"] for s, p in
 SUBSETS = st.sets(st.sampled_from(sorted(LANGUAGE)), min_size=1, max_size=len(LANGUAGE) - 1)
 
 
+@pytest.mark.long
 @hypothesis.given(SUBSETS, st.booleans())
 def test_the_truth_leaves_out_what_the_split_leaves_out(left_out: set[tuple[str, ...]], end: bool) -> None:
     """Every sentence that is left, and with ``end`` off every beginning, by adding up the language without the rest."""
@@ -317,6 +318,7 @@ def test_the_gaps_are_divided_by_length() -> None:
 # -- other domains ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_each_set_is_set_against_its_own_truth_and_that_of_the_training_corpus() -> None:
     whole, halves = {"ab": 0.5, "cd": 0.5, "ef": 0.5, "gh": 0.125}, {"ab": 0.5, "cd": 0.5, "ef": 0.25, "gh": 0.125}
     model = GrammarModel(whole, halves)  # knows the training grammar
@@ -424,6 +426,7 @@ def test_there_are_no_shares_where_the_total_is_certainly_too_low() -> None:
     assert few["tokenisation_gap"].value == pytest.approx(whole["tokenisation_gap"].value - 1.0)
 
 
+@pytest.mark.long
 def test_the_error_of_the_estimate_is_not_below_rounding() -> None:
     model = GrammarModel(dict.fromkeys(WORDS, 0.5), dict.fromkeys(WORDS, 0.1))
     found = with_total(model, 0.0, 1e-24)

@@ -180,6 +180,7 @@ def test_no_estimator_goes_without_the_own_cut(name: str) -> None:
 # -- sums ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SUMS)
 @pytest.mark.parametrize(("order", "end"), [(None, True), (None, False), (3, True), (1, True)])
 @pytest.mark.parametrize("text", [WORD, "abab ba"])
@@ -205,6 +206,7 @@ def test_sums_over_all_cuts_are_lower_bounds_of_those_that_fit(
             assert found.log_upper is None or found.log_upper >= whole.log_p - 1e-12
 
 
+@pytest.mark.long
 @given(
     st.lists(st.text("ab", min_size=1, max_size=6), min_size=1, max_size=2).map(" ".join),
     st.integers(1, 8),

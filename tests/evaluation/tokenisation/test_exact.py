@@ -75,6 +75,7 @@ def test_one_pass_finds_what_enumeration_does(model: ToyPieceModel, text: str) -
     assert estimate.relative_variance == 0.0 and estimate.standard_error == 0.0
 
 
+@pytest.mark.long
 @given(models(), texts, st.sampled_from([0.0, 1e-6, 1e-2, 0.5]))
 @settings(max_examples=50, deadline=None)
 def test_the_bracket_holds_the_truth_and_is_as_narrow_as_asked(

@@ -74,6 +74,7 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
     assert one != guided(NETWORK, document, replace(SETTINGS, seed=2))
 
 
+@pytest.mark.long
 def test_samples_that_come_to_a_dead_end_weigh_nothing() -> None:
     pieces = {AB.pieces[i]: int(AB.ids[i]) for i in range(len(AB.pieces))}
     nothing = ToyPieceModel(AB, order=2, forbidden={BOS: AB.ids.tolist()})

@@ -317,6 +317,7 @@ def test_a_corpus_as_one_text(b: float) -> None:
     assert ((marginal >= 0.0) & (marginal <= 1.0 + 1e-9)).all()
 
 
+@pytest.mark.long
 def test_a_corpus_as_one_text_in_pure_python() -> None:
     lattice = long_lattice(137_000, smallest=-30.0)
     a = [0.0] + [-math.inf] * lattice.n
@@ -426,6 +427,7 @@ def test_a_step_is_one_of_em_over_all_cuts() -> None:
     assert np.exp(found) == pytest.approx([expected[p] / total for p in BPE], rel=1e-10)
 
 
+@pytest.mark.long
 @given(
     st.dictionaries(st.text("abc", min_size=1, max_size=7), st.integers(1, 50), min_size=1, max_size=8),
     st.sets(st.text("abc", min_size=2, max_size=4), max_size=8),

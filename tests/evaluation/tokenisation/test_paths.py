@@ -38,6 +38,7 @@ def eighty() -> Cutter:
     return Cutter(AB, EIGHTY)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("b", [0.0, 0.3, 1.0, 2.0])
 @pytest.mark.parametrize("rank", [None, 0, 6, 79])
 def test_draws_follow_the_distribution_with_and_without_one_path(eighty: Cutter, b: float, rank: int | None) -> None:
@@ -282,6 +283,7 @@ def test_thresholds_and_inclusions_have_the_same_law(runs: Runs) -> None:
         assert stats.ks_2samp(*pair).pvalue > 1e-3
 
 
+@pytest.mark.long
 def test_thresholds_have_the_law_of_enumerated_gumbels(runs: Runs) -> None:
     cutter, avoid, drawn = runs
     left_out = None if avoid is None else cutter.cut(avoid)

@@ -56,6 +56,7 @@ def walks(k: int, depth: int, p: float, longest: int) -> Iterator[tuple[String, 
     yield from go((), (0,) * k, 1.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("k", "depth", "p"), [(1, 3, 0.5), (2, 2, 0.4), (2, 6, 0.5), (3, 4, 0.7)])
 def test_shuffled_brackets_are_those_of_the_walk(k: int, depth: int, p: float) -> None:
     grammar = language("shuffle-dyck", k=k, depth=depth, p_open=p)

@@ -14,6 +14,8 @@ from truesource.grammar.inference.expected import derivational_entropy
 from truesource.grammar.languages.balanced import away
 from truesource.grammar.pcfg import PCFG, language
 
+pytestmark = pytest.mark.long
+
 MEAN_LENGTH = st.floats(2.1, 200.0)
 Strings = Iterator[tuple[tuple[str, ...], float]]
 
@@ -43,7 +45,6 @@ def test_anbn(mean_length: float) -> None:
     assert derivational_entropy(grammar) == pytest.approx(entropy, rel=1e-10)
 
 
-@pytest.mark.long
 @given(st.integers(1, 3), MEAN_LENGTH, st.booleans())
 @settings(max_examples=15, deadline=None)
 def test_palindrome(k: int, mean_length: float, marked: bool) -> None:
@@ -65,7 +66,6 @@ def test_palindrome(k: int, mean_length: float, marked: bool) -> None:
     assert derivational_entropy(grammar) == pytest.approx(entropy, rel=1e-10)
 
 
-@pytest.mark.long
 @given(MEAN_LENGTH)
 @settings(max_examples=15, deadline=None)
 def test_balanced(mean_length: float) -> None:

@@ -76,6 +76,7 @@ def _bounds() -> list[tuple[str, str, Any]]:
     return wrong
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "key", "value"), _bounds())
 def test_each_bound_is_one_sentence(name: str, key: str, value: Any) -> None:
     with pytest.raises(InputError) as caught:

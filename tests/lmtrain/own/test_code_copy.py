@@ -101,6 +101,7 @@ def test_transformers_opens_the_folders_without_us(tmp_path: Path) -> None:
         assert "trust_remote_code=True" in card and "code is not in this folder" not in card
 
 
+@pytest.mark.long
 def test_truesource_runs_the_named_file_and_never_the_copy(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MASKED)
     reference = f"{tmp_path / 'mine.py'}:Both"

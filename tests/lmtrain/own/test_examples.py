@@ -38,6 +38,7 @@ def test_it_learns(made: tuple[str, Path, Any]) -> None:
     assert rows[-1]["dev_loss"] == pytest.approx(-dev.mean(), abs=1e-5)
 
 
+@pytest.mark.long
 def test_its_scores_are_those_of_its_logits(made: tuple[str, Path, Any]) -> None:
     """The weights put into the module by hand, a sentence at a time, a softmax by hand."""
     from safetensors.torch import load_file

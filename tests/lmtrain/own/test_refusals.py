@@ -240,6 +240,7 @@ def steps(bad: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.long
 def test_a_step_that_does_not_agree_with_forward_is_refused(bad: Path, steps: Path) -> None:
     for name in ("BadStep", "LayersFirst"):
         model: Any = load_model(f"{bad}:{name}@{steps / name}", device="cpu")

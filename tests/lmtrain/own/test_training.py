@@ -243,6 +243,7 @@ def test_a_state_may_grow(code: Path, tmp_path: Path) -> None:
     assert model.sample(6, seed=1, max_tokens=20).sentences == again.sample(6, seed=1, max_tokens=20).sentences
 
 
+@pytest.mark.long
 def test_states_of_both_kinds_serve_models_of_pieces(code: Path, tmp_path: Path) -> None:
     for name, reference, kind in (("fixed", f"{EXAMPLES}:GRU", FixedStates), ("grown", f"{code}:Causal", WholeTexts)):
         model: Any = trained(reference, tmp_path / name, tokenizer="bpe", vocab_size=20)
@@ -320,6 +321,7 @@ def test_two_processes_train_it(code: Path, tmp_path: Path) -> None:
         assert torch.allclose(tensor, two[name], atol=1e-5), name
 
 
+@pytest.mark.long
 def test_training_starts_from_weights_of_the_same_code_and_words(code: Path, tmp_path: Path) -> None:
     """All of them, complex ones and buffers too; no layer is known to hold the vectors of words."""
     reference, settings = f"{code}:Everything", {"width": 16}

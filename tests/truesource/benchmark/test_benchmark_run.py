@@ -104,6 +104,7 @@ def test_a_dask_cluster_makes_the_bytes_of_one_process(
     assert (folder / "cluster" / "results.json").read_bytes() == (folder / "results.json").read_bytes()
 
 
+@pytest.mark.long
 def test_what_kills_have_left_is_removed_when_the_cell_is_made_again(folder: Path, whole: BenchmarkResults) -> None:
     """A model that counts is measured on parts of its text, each in a folder for that time."""
     copy = folder / "killed"
@@ -199,6 +200,7 @@ def test_the_words_of_a_language_are_counted_once(
     assert measure(mini_suite(folder), copy, MODELS).results == whole
 
 
+@pytest.mark.long
 def test_a_cell_reads_the_train_split_once(
     folder: Path, whole: BenchmarkResults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,6 +316,7 @@ def test_damaged_results_are_refused(folder: Path, whole: BenchmarkResults, dama
 # -- checking ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_cell_computed_again_is_the_same(folder: Path, whole: BenchmarkResults) -> None:
     found = check_cell(mini_suite(folder), whole, "chain/small/2")
     assert (found.model, found.language, found.seed) == ("small", "chain", 2)
@@ -322,6 +325,7 @@ def test_a_cell_computed_again_is_the_same(folder: Path, whole: BenchmarkResults
     assert found.difference == 0.0
 
 
+@pytest.mark.long
 def test_numbers_that_were_changed_are_found(folder: Path, whole: BenchmarkResults) -> None:
     changed: Any = json.loads(json.dumps(whole))
     model = next(each for each in changed["models"] if each["name"] == "small")
@@ -347,6 +351,7 @@ def trained(folder: Path, language: str) -> Path:
     return next((folder / "whole" / "models").glob(f"{language}-small-seed1-*"))
 
 
+@pytest.mark.long
 def test_a_model_that_was_trained_elsewhere_has_the_numbers_of_one_trained_here(
     folder: Path, whole: BenchmarkResults
 ) -> None:

@@ -165,6 +165,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}  # no folder of bytecode
 
 
+@pytest.mark.long
 def test_one_seed_writes_the_same_bytes(exported: HarnessExport, tmp_path: Path) -> None:
     again = export_lm_eval(made_suite(), tmp_path / "again", pairs=PAIRS)
     assert contents(folder_of(again)) == contents(folder_of(exported))

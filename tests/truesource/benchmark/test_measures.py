@@ -19,6 +19,8 @@ from truesource.studies.benchmark.results import BenchmarkModel, BenchmarkResult
 from truesource.studies.benchmark.standings import standings
 from truesource.studies.benchmark.truth import LanguageTruth, corpus_of, longer_strings, make_corpora
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -34,7 +36,6 @@ def model_of(results: BenchmarkResults, name: str, objective: str = "causal") ->
     return next(m for m in results["models"] if (m["name"], m["objective"]) == (name, objective))
 
 
-@pytest.mark.long
 def test_the_truth_is_perfect_in_every_cell(results: BenchmarkResults) -> None:
     for objective in ("causal", "masked"):
         cells = model_of(results, "oracle", objective)["cells"]

@@ -22,6 +22,8 @@ from truesource.studies.benchmark.results import REFERENCES, BenchmarkResults, r
 from truesource.studies.benchmark.standings import difference_tables, differences_of, standings
 from truesource.studies.benchmark.suite import Suite
 
+pytestmark = pytest.mark.long
+
 CHROMIUM = shutil.which("chromium")
 EVIL = "<script>document.title='evil'</script>"
 VOID = ("meta", "br", "path", "use", "rect")
@@ -100,7 +102,6 @@ def test_made_results_are_valid(results: BenchmarkResults, tmp_path: Path) -> No
     assert json.loads(json.dumps(read_results(tmp_path / "results.json"))) == rounded
 
 
-@pytest.mark.long
 def test_rows_stand_in_the_order_of_the_standings_with_their_numbers(
     read: Reader, results: BenchmarkResults, suite: Suite
 ) -> None:
@@ -114,7 +115,6 @@ def test_rows_stand_in_the_order_of_the_standings_with_their_numbers(
             assert row[6:] == [ABSENT if share is None else shown(share, ".3f") for share in shares]
 
 
-@pytest.mark.long
 def test_the_best_of_models_that_are_alike_may_be_best_by_chance(results: BenchmarkResults, suite: Suite) -> None:
     languages = list(suite.languages)
     best = next(
@@ -174,7 +174,6 @@ def test_the_page_is_one_small_file_without_anything_outside_it(page: Path, read
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.long
 def test_the_same_results_give_the_same_page(tmp_path: Path) -> None:
     suite = made_suite(2)
     for name in ("one", "two"):
@@ -205,7 +204,6 @@ def hostile() -> tuple[Suite, BenchmarkResults]:
     return suite, results
 
 
-@pytest.mark.long
 def test_names_of_a_file_are_shown_and_not_obeyed(tmp_path: Path) -> None:
     suite, results = hostile()
     page_of(results, suite, tmp_path / "index.html", own=[EVIL])
@@ -248,7 +246,6 @@ def test_negative_shares_have_colours_of_their_own() -> None:
     assert len({shade(-5.0), shade(-0.5), shade(0.1)}) == 3
 
 
-@pytest.mark.long
 def test_heat_maps_hold_every_share(results: BenchmarkResults, suite: Suite) -> None:
     found = standings(results, list(suite.languages))[0]
     test, longer = heat_map(found), heat_map(found, "longer")
@@ -312,7 +309,6 @@ def test_a_browser_runs_the_script_of_the_page_and_no_other(tmp_path: Path) -> N
     assert "<title>evil" not in dumped.stdout and "CONSOLE" in dumped.stderr
 
 
-@pytest.mark.long
 def test_results_of_some_languages_make_a_page(tmp_path: Path) -> None:
     """Those of a model that was measured on a part of the suite; nobody knows the truth about the rest."""
     suite = made_suite(4)

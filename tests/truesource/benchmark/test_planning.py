@@ -133,6 +133,7 @@ def test_hours_of_a_gpu_follow_from_its_peak_and_the_utilisation() -> None:
     assert plan_suite(suite(), [], seconds=0).gpu_rate is None
 
 
+@pytest.mark.long
 def test_throughput_is_that_of_the_steps_after_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps take 1 s in the warm-up and half a second afterwards, says the clock."""
     ends = [0.0, 1.0, 2.0, 2.5, 3.0, 3.5]

@@ -145,6 +145,7 @@ def test_correlations_are_those_of_scipy_between_means_by_hand() -> None:
     assert found.headline["both"].spearman < 1.0
 
 
+@pytest.mark.long
 def test_spearman_brown_foretells_twice_as_many_strings() -> None:
     true, drawn = noise(4, 3000), noise(5, 3000, BLOCKS)
     strong = 6.0  # so many blocks' noise is as large as the differences between models

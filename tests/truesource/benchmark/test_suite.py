@@ -65,6 +65,7 @@ def test_an_unknown_suite_is_refused() -> None:
     assert refused.value.code == "unknown-suite"
 
 
+@pytest.mark.long
 def test_suites_that_come_with_truesource_name_models_that_can_be_built() -> None:
     for name in ("tiny",):
         suite = load_suite(name)

@@ -47,12 +47,14 @@ def test_languages_differ(name: str) -> None:
     assert len(set(digests)) == len(digests)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "language"), LANGUAGES)
 def test_lengths_keep_nearly_all_of_a_language(name: str, language: str) -> None:
     entry = load_suite(name).languages[language]
     assert KEPT <= grammar(entry.language).exact.range_mass(entry.range) <= 1.0 + 1e-9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "language"), LANGUAGES)
 def test_a_language_has_longer_strings_unless_its_lengths_end(name: str, language: str) -> None:
     """Where a suite names no longer strings, the language has none."""

@@ -44,6 +44,7 @@ def texts(cells: list[Any]) -> list[str | None]:
     return [cell.text if isinstance(cell, Cell) else cell for cell in cells]
 
 
+@pytest.mark.long
 def test_ranks_pass_over_references_and_incomplete_models(suite: Suite, found: list[Standings]) -> None:
     table = headline_table(found[0], suite)
     assert texts(column(table, "model")) == [

@@ -67,6 +67,7 @@ def test_there_are_rows_of_the_papers() -> None:
     assert len(set(names)) == len(names) > 40
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("paper", SHOWN)
 def test_every_table_and_figure_has_its_row_once_or_in_parts(paper: str) -> None:
     shown = [row.shows for row in papers()[paper].rows]

@@ -79,6 +79,7 @@ def chain(grammar: PCFG, k: int) -> dict[tuple[int, ...], float]:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("k", [1, 2, 3])
 @pytest.mark.parametrize("reference", ["broadcast:depth=3,flip=0.1", "broadcast:states=3,depth=1,children=5,flip=1"])
 def test_strings_are_drawn_from_the_chain_of_windows(reference: str, k: int) -> None:
