@@ -10,6 +10,8 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.support.arrays import random_state
 
+pytestmark = pytest.mark.long
+
 GRAMMAR = PCFG.from_text("S -> S S 0.3 | A 0.2 | a 0.5\nA -> b 0.4 | c 0.6")
 
 
@@ -17,7 +19,6 @@ def test_sentences_of_ordinary_length_cost_nothing_to_speak_of() -> None:
     assert long_sentences(GRAMMAR, [["a"] * 200, ["b"]]) is None
 
 
-@pytest.mark.long
 def test_the_cost_of_long_sentences_is_measured() -> None:
     sentences = [["a"] * 300, ["b"] * 2000, ["a"]]
     found = long_sentences(GRAMMAR, sentences)

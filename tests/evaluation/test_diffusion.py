@@ -41,6 +41,8 @@ from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.model_registry import settings_class
 from truesource.lmtrain.training import train
 
+pytestmark = pytest.mark.long
+
 LAW = PCFG.from_text(
     "S -> A B 0.5 | B A 0.2 | C S 0.3\nA -> 'a' 0.6 | 'c' 0.4\nB -> 'b' 0.7 | 'a' 0.3\nC -> 'c' 0.5 | 'b' 0.5"
 )
@@ -92,7 +94,6 @@ def test_what_a_sampler_makes_has_probability_one(order: Order, steps: int) -> N
     assert np.exp(log_q).sum() == pytest.approx(1.0, abs=1e-12)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("order", ["confidence", "blocks"])
 def test_samples_have_the_probabilities_of_their_paths(order: Order) -> None:
     filler, rows, schedule = filler_of(LAW), all_rows(3, 3), Schedule(order, 2)
@@ -122,7 +123,6 @@ def test_one_step_costs_the_total_correlation_and_a_word_a_step_nothing() -> Non
         assert abs(found[order, ALL]) < 1e-9
 
 
-@pytest.mark.long
 @settings(max_examples=20)
 @given(cases(max_size=4, max_symbols=3))
 def test_the_sum_over_all_orders_is_that_of_enumeration(case: tuple[PCFG, list[list[str]]]) -> None:
@@ -141,7 +141,6 @@ def test_the_sum_over_all_orders_is_that_of_enumeration(case: tuple[PCFG, list[l
     assert filler.any_order_log_prob(row) == pytest.approx(wanted, abs=1e-10)
 
 
-@pytest.mark.long
 def test_the_truth_costs_nothing_and_a_broken_model_is_seen() -> None:
     setting = Setting(LAW, Oracle(LAW).sample(60, 1), None)
     exact, broken = (filling(TruthAsModel(LAW, broken=b), setting, steps=(1, 2), samples=60) for b in (False, True))
@@ -197,7 +196,6 @@ def test_a_causal_model_has_the_divergence_of_whole_sentences_and_its_wrong_samp
     assert abs(exact.scores["kl"].value) < 1e-12 and "invalid" not in exact.scores
 
 
-@pytest.mark.long
 def test_sentences_in_random_orders_have_the_probability_given_their_length() -> None:
     pcfg = language("english", size="small")
     oracle = Oracle(pcfg, "any-order", vocabulary=pcfg.vocabulary[::2])
@@ -244,7 +242,6 @@ def test_what_cannot_be_measured_is_refused() -> None:
         measure_contexts(oracle, oracle, [["a", "b"]], by=("class",))
 
 
-@pytest.mark.long
 @given(cases())
 def test_distributions_in_any_order_are_those_that_sentences_are_scored_by(case) -> None:
     pcfg, (sentence,) = case
@@ -265,7 +262,6 @@ def test_distributions_in_any_order_are_those_that_sentences_are_scored_by(case)
             np.testing.assert_allclose(found, log_probs, atol=1e-9)
 
 
-@pytest.mark.long
 def test_a_model_that_fills_gaps_is_compared_in_the_order_in_which_it_is_scored(tmp_path: Path) -> None:
     english, lengths = language("english", size="small"), LengthRange(4, 9)
     corpus = Corpus.sample(english, {"train": 300, "dev": 20}, seed=1, lengths=lengths, path=tmp_path / "corpus")

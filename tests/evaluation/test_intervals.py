@@ -139,6 +139,7 @@ def test_large_samples_need_no_resamples(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not np.array_equal(limit, again)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("sentences", "least"), [(20, 0.925), (60, 0.935)])
 def test_intervals_of_few_skewed_sentences_hold(sentences: int, least: float) -> None:
     """Lengths of 1 to 40 tokens, surprisals that are skewed: percentiles hold in 87 and 91%."""

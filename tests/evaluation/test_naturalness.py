@@ -183,6 +183,7 @@ def test_ranks_come_from_one_half_and_counts_from_the_other() -> None:
     assert fit.law.types == 3
 
 
+@pytest.mark.long
 def test_a_corpus_of_a_known_law_gives_it_back() -> None:
     (corpus,) = encode([zipfian(8000, 5)])
     fit = fit_corpus(corpus, permuted(len(corpus), 1))
@@ -519,6 +520,7 @@ def test_the_ceiling_of_halves_by_document_is_lower_where_documents_have_words_o
     assert one.scores["bank"][name] == cut.scores["bank"][name]
 
 
+@pytest.mark.long
 def test_no_common_word_is_no_agreement() -> None:
     bank = zipfian(100, 1)
     strange = [[word.upper() for word in sentence] for sentence in bank]

@@ -26,6 +26,7 @@ def score(folder: Path, share: str = "0/1", **options: object) -> list[dict[str,
     return score_in_parts(GRAMMAR, SENTENCES, folder, **{**settings, **options})  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kinds", ["causal masked", "causal", "masked any_order", "any_order"])
 def test_parts_give_the_records_of_one_go(tmp_path: Path, kinds: str) -> None:
     asked = {kind: kind in kinds.split() for kind in ("causal", "masked", "any_order")}

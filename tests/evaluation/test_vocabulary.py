@@ -222,6 +222,7 @@ def test_coarser_words_never_give_a_larger_divergence(data: st.DataObject, pcfg:
     assert sides[1] == pytest.approx(sides[0], rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_every_table_divides_the_same_divergence(objective: Objective) -> None:
     """By class, frequency, true probability and phrase, parts sum to the whole, in each vocabulary."""

@@ -241,6 +241,7 @@ def test_improbable_range():
             Sampler(rare, LengthRange(n, n))
 
 
+@pytest.mark.long
 def test_long_and_deep_sentences():
     long = make([("S", ("A", "S"), 0.9998), ("S", ("b",), 0.0002), ("A", ("a",), 1.0)])
     sampler = Sampler(long)

@@ -20,6 +20,8 @@ from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 
+pytestmark = pytest.mark.long
+
 Case = tuple[PCFG, list[list[str]]]
 BRANCHING = PCFG.from_text("S -> S S 0.3 | A B 0.2 | 'a' 0.3 | 'b' 0.2\nA -> 'a' 0.6 | 'c' 0.4\nB -> 'b' 0.5 | 'c' 0.5")
 
@@ -31,7 +33,6 @@ def fitting(pcfg: PCFG, pattern: Pattern) -> dict[tuple[str, ...], float]:
     return {s: p for s, p in strings.items() if all(w in (None, x) for w, x in zip(pattern, s, strict=True))}
 
 
-@pytest.mark.long
 @settings(max_examples=40)
 @given(cases(max_size=4, max_symbols=4))
 def test_all_patterns_of_a_sentence_are_those_of_enumeration(case: Case) -> None:
@@ -81,7 +82,6 @@ def test_one_gap_is_a_masked_word() -> None:
         assert table[(j + 1) % 4].max() == 1.0
 
 
-@pytest.mark.long
 @settings(max_examples=25)
 @given(cases(max_size=6))
 def test_one_gap_is_the_masked_score_and_a_beginning_the_causal_one_of_that_length(case: Case) -> None:
@@ -156,7 +156,6 @@ def test_long_patterns_do_not_leave_the_range_of_floats() -> None:
         np.testing.assert_allclose(table[at], 2.0 * hiding.masked(shown, at)[:3], rtol=0.0, atol=1e-10)
 
 
-@pytest.mark.long
 def test_weights_that_no_scale_brings_near_1_warn_of_nothing() -> None:
     pcfg = PCFG.from_text("S -> U 1 | U S 4e-226 | a 5e-67 | b 2e-282\nU -> S 3e-4 | a 0.9997")
     sentences = [["b", "b"], ["a", "a"], ["b", "a"]]
@@ -176,7 +175,6 @@ def test_the_best_fillings_come_in_order_and_are_all_there() -> None:
         assert each.log_prob == pytest.approx(math.log(strings[each.words] / mass), abs=1e-10)
 
 
-@pytest.mark.long
 def test_samples_follow_the_exact_distribution() -> None:
     pattern = ["a", None, None]
     strings = fitting(BRANCHING, pattern)

@@ -126,6 +126,7 @@ def test_a_header_that_claims_another_size_takes_no_memory(shape: str, tmp_path:
     assert peak(lambda: refused(lambda: read_arrays(path, {"x": FLOATS}, remedy="r"))) < 2**20
 
 
+@pytest.mark.long
 def test_an_array_that_unpacks_to_far_more_than_the_file_takes_no_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -315,6 +315,7 @@ def test_a_truncated_pair_is_refused(tmp_path: Path, tenths: int) -> None:
         PCFG.load(tmp_path / "toy", format="berkeley")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(SHARED is None, reason="TRUESOURCE_SHARED_DATA is not set")
 def test_a_dump_of_the_reference_trainer() -> None:
     """Its phrasal rows are proper once the closure is undone; its lexicon is not."""

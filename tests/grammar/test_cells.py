@@ -18,6 +18,8 @@ from truesource.grammar.inference.cell_charts import CellCharts
 from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.support.arrays import FloatArray, random_state
 
+pytestmark = pytest.mark.long
+
 Case = tuple[PCFG, list[list[str]]]
 SUIT, LIMIT = CellCharts.suit, CellCharts._limit
 #: three levels of two symbols each, unary chains, and a symbol out of reach
@@ -49,7 +51,6 @@ def in_batches(pcfg: PCFG, work: Callable[[PCFG], list[FloatArray]]) -> list[Flo
         return work(PCFG.from_text(pcfg.to_text()))
 
 
-@pytest.mark.long
 @given(cases(max_size=4))
 def test_causal_scores_are_ratios_of_prefix_probabilities(case: Case) -> None:
     pcfg, (sentence,) = case
@@ -60,7 +61,6 @@ def test_causal_scores_are_ratios_of_prefix_probabilities(case: Case) -> None:
         assert row[j] == pytest.approx(after / before if before else 0.0, rel=1e-10, abs=0.0)
 
 
-@pytest.mark.long
 @given(cases(max_size=4), length_ranges())
 def test_scores_given_lengths_are_ratios_of_wildcards(case: Case, lengths: LengthRange) -> None:
     pcfg, (sentence,) = case
@@ -74,7 +74,6 @@ def test_scores_given_lengths_are_ratios_of_wildcards(case: Case, lengths: Lengt
         assert row[j] == pytest.approx(after / before if before else 0.0, rel=1e-10, abs=0.0)
 
 
-@pytest.mark.long
 @given(cases(max_size=4))
 def test_masked_is_substitution_of_every_word(case: Case) -> None:
     pcfg, (sentence,) = case
@@ -89,7 +88,6 @@ def test_masked_is_substitution_of_every_word(case: Case) -> None:
             np.testing.assert_allclose(pcfg.masked(sentence, i), np.array([*parts.values()]) / total, rtol=1e-10)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("pcfg", [DEEP, MIXED], ids=["levels", "recursive"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_they_are_the_scores_of_charts_in_batches(pcfg: PCFG, dtype: type) -> None:
@@ -139,7 +137,6 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CellCharts, "_limit", LIMIT)
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("chosen")
 def test_strings_of_a_deep_language_score_as_in_batches() -> None:
     deep, lengths = language("cfg3b"), LengthRange(140, 180)
@@ -167,7 +164,6 @@ def test_only_grammars_of_few_cells_are_tried() -> None:
     assert not any(CellCharts(ambiguous.exact).suit(n) for n in (2, 10, 40))
 
 
-@pytest.mark.long
 @given(small_pcfgs())
 def test_operations_over_single_words_are_a_part_of_all(pcfg: PCFG) -> None:
     """So a grammar that is refused by the first would be refused by the second, which a kernel counts."""

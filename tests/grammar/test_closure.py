@@ -59,6 +59,7 @@ def test_a_critical_part_does_not_spoil_the_rest() -> None:
     assert mass["B"] == pytest.approx(1.0, abs=1e-6)
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_unary_closure_is_that_of_exact_elimination(pcfg: PCFG) -> None:
     chains = unary_chains(rules_of(pcfg))

@@ -195,6 +195,7 @@ def test_one_language_and_one_string_have_the_scores_of_the_grammar(name: str) -
     assert one.expected_words()[-1] == 0.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lengths", [None, LengthRange(3, 6)])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_law_is_that_of_all_documents(name: str, lengths: LengthRange | None) -> None:

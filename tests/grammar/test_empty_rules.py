@@ -159,6 +159,7 @@ def test_unary_cycles_through_empty_siblings_are_summed() -> None:
     assert math.exp(pcfg.log_prob(["a"])) == pytest.approx(0.3 / (1.0 - 0.4 * e) / (1.0 - e), rel=1e-13)
 
 
+@pytest.mark.long
 def test_a_critical_grammar_keeps_its_digits() -> None:
     """Derivations that may be empty at the edge of never ending: P(empty) of ``S -> S S | ε | a`` near 1."""
     pcfg = PCFG.from_text("S -> S S 0.5 | ε 0.4999999 | a 1e-7")

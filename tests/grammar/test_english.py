@@ -34,6 +34,7 @@ def mean_matrix(english: PCFG) -> NDArray[np.float64]:
     return matrix
 
 
+@pytest.mark.long
 def test_size(english: PCFG) -> None:
     assert len(english.vocabulary) >= 1500
     assert 300 <= len(english.symbols) <= 1200

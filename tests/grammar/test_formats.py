@@ -75,6 +75,7 @@ def odd_grammars(draw: st.DrawFn) -> PCFG:
 # -- text -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_text_reads_back_the_same_grammar(pcfg: PCFG) -> None:
     assert_same_grammar(PCFG.from_text(pcfg.to_text()), pcfg)

@@ -39,6 +39,7 @@ def low_trees(rules: Rules, cap: int, longest: int) -> dict[str, dict[String, fl
     return level
 
 
+@pytest.mark.long
 @given(small_pcfgs(max_words=2), st.integers(2, 6), length_ranges(4))
 def test_masses_and_scores_are_those_of_all_low_trees(pcfg: PCFG, cap: int, lengths: LengthRange) -> None:
     rules = rules_of(pcfg)

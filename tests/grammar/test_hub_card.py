@@ -17,6 +17,7 @@ from truesource.grammar.support.printable import one_line
 DATASET: dict[str, Any] = {"rows": 1000, "splits": ["train", "dev"], "tasks": ["text-generation"], "tags": ["pcfg"]}
 
 
+@pytest.mark.long
 @given(st.text(st.characters(codec=None, categories=None)))
 def test_a_name_stays_what_it_is_and_adds_no_field(name: str) -> None:
     card = dataset_card(name, "# text\n", license=None, **DATASET)

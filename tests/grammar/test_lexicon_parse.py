@@ -143,6 +143,7 @@ def by_name(parameters: DenseRules, values: np.ndarray) -> dict[tuple[str, int, 
     return found
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(treebanks, st.integers(0, 99), st.integers(1, 2), st.sampled_from([0.5, 4.0]), st.sampled_from([0.0, 0.5]))
 def test_frequent_words_and_class_masses_keep_their_probability(
@@ -272,6 +273,7 @@ def test_mode_generate_knows_no_classes() -> None:
     assert pcfg.log_prob(["Fox", "sees"]) == -math.inf
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lexicon_mode", ["generate", "parse"])
 def test_odd_treebanks(lexicon_mode: str) -> None:
     """One tree; unary chains of ten; 300 words; labels of every kind; a symbol above words and phrases."""

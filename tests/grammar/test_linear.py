@@ -162,6 +162,7 @@ def test_expected_uses_of_rules_in_ten_thousand_tokens(text: str) -> None:
     assert found.lexical.sum() == pytest.approx(n, rel=1e-12)
 
 
+@pytest.mark.long
 @given(linear_pcfgs())
 def test_string_probabilities_are_those_of_enumeration(pcfg: PCFG) -> None:
     tables = all_strings(rules_of(pcfg), 4)[pcfg.symbols[pcfg.start]]
@@ -186,6 +187,7 @@ def walk(pcfg: PCFG, sentence: list[str]) -> float:
     raise AssertionError("a sentence has words")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("text", "backwards"), [(RIGHT, 1), (LEFT, -1)])
 def test_ten_thousand_tokens(text: str, backwards: int) -> None:
     """A left-linear grammar gives a string what its mirror gives the string reversed."""
@@ -226,6 +228,7 @@ def test_a_lost_reading_comes_back(mirror: bool) -> None:
     assert tags[exact.pcfg.symbol_ids["B"]] == 1.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flip", [False, True])
 def test_mass_that_leaks_and_symbols_without_sentences(flip: bool) -> None:
     """D never ends, so S loses what comes to it; U makes no word."""

@@ -690,6 +690,7 @@ def test_the_pcfg_gives_the_trees_the_likelihood_reported() -> None:
     assert pcfg.meta["log_likelihood_per_token"] == pytest.approx(total / pcfg.meta["tokens"], rel=1e-10)
 
 
+@pytest.mark.long
 def test_a_hidden_distinction_is_found() -> None:
     """Subject and object pronouns: the truth has one free choice, the verb, so ln 2 nats a sentence."""
     trees = pronouns()

@@ -129,6 +129,7 @@ def test_a_label_may_be_both_a_phrase_and_a_preterminal():
 # -- writing ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(bank=st.lists(TREES, min_size=1, max_size=5), suffix=st.sampled_from(["mrg", "mrg.gz"]))
 def test_writing_and_reading_back(tmp_path_factory, bank, suffix):
     path = tmp_path_factory.mktemp("bank") / f"out.{suffix}"

@@ -262,6 +262,7 @@ def test_bad_requests_are_refused() -> None:
     )
 
 
+@pytest.mark.long
 def test_the_last_token_of_a_random_hierarchy_depends_on_its_block_as_the_productions_say() -> None:
     """Last-token prediction (Cagnetta, Kang and Wyart 2025): the law of the last block, level by level from the top."""
     pcfg = language("random-hierarchy", depth=3, symbols=4, productions=2, seed=3)

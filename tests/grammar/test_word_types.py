@@ -24,6 +24,8 @@ from truesource.grammar.inference.word_types import (
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 
+pytestmark = pytest.mark.long
+
 LEAKING = PCFG.from_text("S -> S S 0.6 | A 0.1 | a 0.3\nA -> S 0.5 | b 0.5\nTRAP -> TRAP S 1.0")
 
 
@@ -43,7 +45,6 @@ def without(pcfg: PCFG, word: str) -> float:
     return mass
 
 
-@pytest.mark.long
 @given(small_pcfgs(), length_ranges(4))
 def test_occurrence_given_a_range_is_that_of_all_strings(pcfg: PCFG, lengths: LengthRange) -> None:
     strings = strings_of(pcfg, lengths)
@@ -57,7 +58,6 @@ def test_occurrence_given_a_range_is_that_of_all_strings(pcfg: PCFG, lengths: Le
     np.testing.assert_allclose(bounds.upper, np.minimum(once, 1.0), rtol=1e-10, atol=0.0)
 
 
-@pytest.mark.long
 @given(small_pcfgs())
 def test_unconditioned_occurrence_is_what_removing_the_word_takes(pcfg: PCFG) -> None:
     wanted = [1.0 - without(pcfg, w) / total_mass(rules_of(pcfg))[pcfg.symbols[pcfg.start]] for w in pcfg.vocabulary]
@@ -68,7 +68,6 @@ def test_unconditioned_occurrence_is_what_removing_the_word_takes(pcfg: PCFG) ->
     assert (found <= bounds.upper * (1 + 1e-12) + 1e-15).all()
 
 
-@pytest.mark.long
 def test_a_grammar_that_leaks_is_conditioned_on_derivations_that_end() -> None:
     t = total_mass(rules_of(LEAKING))["S"]
     wanted = [1.0 - without(LEAKING, w) / t for w in LEAKING.vocabulary]
@@ -92,7 +91,6 @@ def test_rare_words_keep_their_precision_and_frequent_ones_settle() -> None:
     assert occurrence_probabilities(pcfg, LengthRange(2, 2), ["b"])[0] == pytest.approx(2e-13, rel=1e-9)
 
 
-@pytest.mark.long
 @given(small_pcfgs(max_words=3), length_ranges(3))
 def test_expected_types_are_those_of_all_samples(pcfg: PCFG, lengths: LengthRange) -> None:
     strings = strings_of(pcfg, lengths)
@@ -105,7 +103,6 @@ def test_expected_types_are_those_of_all_samples(pcfg: PCFG, lengths: LengthRang
     assert expected_types(q, [10**9])[0] == pytest.approx((q > 0).sum(), abs=1e-3)
 
 
-@pytest.mark.long
 @given(small_pcfgs())
 def test_types_per_length_are_those_of_all_strings_of_the_length(pcfg: PCFG) -> None:
     rules = rules_of(pcfg)

@@ -414,6 +414,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Saved]:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", NETWORKS)
 def test_our_loader_loads_all(key: str, saved: dict[str, Saved]) -> None:
     some = saved[key]

@@ -13,6 +13,8 @@ from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.training import train
 
+pytestmark = pytest.mark.long
+
 SENTENCES = [
     ["the", "dog", "sees", "a", "cat"],
     ["do", "n't", "stop", "."],

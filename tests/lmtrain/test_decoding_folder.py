@@ -117,6 +117,7 @@ def test_what_workers_get_is_small_and_does_the_same(samples: SampleFolder, mode
     assert entry == samples.record["shards"][2]
 
 
+@pytest.mark.long
 def test_shards_are_independent_of_each_other(samples: SampleFolder, model: Path, tmp_path: Path) -> None:
     """The first shards are those of any larger folder; other seeds, and other shards, hold other text."""
     more = make_samples(model, 170, NUCLEUS, tmp_path / "more", seed=3, shard_size=40)

@@ -28,6 +28,7 @@ def test_records_of_all_architectures_hold_the_settings_they_always_held(name: s
                 model_settings(**{**record, key: 7})
 
 
+@pytest.mark.long
 def test_settings_need_no_torch() -> None:
     program = """
         import sys

@@ -82,6 +82,7 @@ def test_scores_are_those_of_a_plain_loop(
     assert scores.log_prob.dtype == np.float64
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", [GPT2, BERT], ids=["causal", "masked"])
 @pytest.mark.parametrize("tokens", [1, 37, 10_000])
 def test_scores_do_not_depend_on_the_batches(
@@ -109,6 +110,7 @@ def test_next_token_probabilities_sum_to_one_and_agree_with_scores(prefix: list[
     assert np.log(after.eos) == pytest.approx(GPT2.score([prefix], ScoringFrame()).log_prob[-1], abs=1e-5)
 
 
+@pytest.mark.long
 def test_samples_follow_the_next_token_probabilities() -> None:
     """First words, ends included, and second words after the most frequent first one: within 4.5 standard errors."""
     n = 6000

@@ -65,6 +65,7 @@ AUTO = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("file", "entries"),
     [

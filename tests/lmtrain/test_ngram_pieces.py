@@ -131,6 +131,7 @@ def test_words_are_scored_from_their_pieces(
         assert np.array_equal(getattr(scores, name), getattr(expected, name))
 
 
+@pytest.mark.long
 @given(corpus=CORPUS, texts=TEXTS, order=st.integers(1, 4), kind=st.sampled_from(SMOOTHINGS))
 @settings(max_examples=40, deadline=None)
 def test_whole_texts_and_walks_are_those_of_a_dictionary(

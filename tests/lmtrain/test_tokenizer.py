@@ -51,6 +51,7 @@ _words = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C")), mi
 )
 
 
+@pytest.mark.long
 @given(st.lists(st.lists(_words, min_size=1, max_size=6), min_size=1, max_size=6))
 def test_the_tokeniser_and_the_look_up_agree(sentences: list[list[str]]) -> None:
     tokenizer = build_tokenizer(sentences)

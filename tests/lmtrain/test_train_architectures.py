@@ -149,6 +149,7 @@ def test_transformers_loads_them_without_us(trained: Callable[[str], tuple[Path,
             assert score == pytest.approx(table[3][word], abs=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in network_names() if network_architecture(name).objective == "causal"])
 def test_generate_goes_on_as_if_it_read_all_again(name: str, trained: Callable[[str], tuple[Path, Any]]) -> None:
     """Greedy, sampled and by beams, for prompts of different lengths, padded on the left."""

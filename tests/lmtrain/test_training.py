@@ -115,6 +115,7 @@ def test_a_run_that_was_killed_ends_with_the_same_weights(
     assert metrics(out) == metrics(finished[config.architecture])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_saves_a_checkpoint_and_the_run_goes_on_from_it(
     number: signal.Signals, finished: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

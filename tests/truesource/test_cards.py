@@ -14,7 +14,7 @@ from truesource.evaluation.core.token_table import read_token_record
 from truesource.grammar.support.errors import InputError
 from truesource.run.experiment import execute, load_config
 
-pytestmark = pytest.mark.usefixtures("quick_report")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quick_report")]
 
 CONFIG = """\
 name: toy
@@ -38,7 +38,6 @@ def executed(base: Path, *overrides: str) -> Path:
     return execute(config, base=base, runs=base / "runs").parent
 
 
-@pytest.mark.long
 def test_results_are_those_of_the_scores(run: Path) -> None:
     scores = read_token_record(run / "scores" / "bigrams.parquet", dict[str, Any])["record"]
     card = ModelCard.load(run / "models" / "bigrams" / "README.md")

@@ -15,7 +15,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.truth import load_truth
 from truesource.lmtrain.snapshots import checkpoints
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]
 
 POOL = "pool:family=ngram/order=2/vocabulary=3/mean_length=3,languages=4,strings=3"
 FAMILY = "dirichlet-markov:vocabulary=3,mean_length=3,strings=3"
@@ -51,7 +51,6 @@ def trained(models: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Pa
     return tmp_path
 
 
-@pytest.mark.long
 def test_strategies_along_a_training_are_those_of_each_snapshot(trained: Path, command: Command) -> None:
     call = ("evaluate", "documents", "documents", "--oracle", "documents/grammar.npz")
     for name, language in STRATEGIES.items():
@@ -101,7 +100,6 @@ def test_documents_longer_than_the_context_are_refused_before_any_work(
     assert "sentence 2 has 24 words, but the model takes at most 15; leave it out or train with more" in said.err
 
 
-@pytest.mark.long
 def test_two_models_are_compared_on_documents(trained: Path, command: Command) -> None:
     oracle = ("documents", "--oracle", "documents/grammar.npz")
     said = command("compare", "net", "ngram", *oracle, "--evaluators", "documents", "--json", "compared.json")

@@ -311,6 +311,7 @@ def test_bad_options_are_refused(line: str, parts: list[str], here: Path, comman
     assert not (here / "new.npz").exists()
 
 
+@pytest.mark.long
 def test_figures_of_the_grammar() -> None:
     pcfg = PCFG.from_text("S -> A B 0.5 | A C 0.5\nA -> x 0.001 | y 0.999\nB -> x 1.0\nC -> B 1.0")
     assert substates_figure(pcfg) is None
@@ -380,6 +381,7 @@ def test_means_over_other_trees_are_not_compared() -> None:
     assert "(means over the 50 and 51 of 100 trees that it can make)" in said
 
 
+@pytest.mark.long
 def test_trees_as_brackets_recover_their_language_if_labels_name_all_siblings(here: Path, command: Command) -> None:
     """As the guide to grammars says; with fewer siblings the language is a more general one."""
     Path("wide.txt").write_text("S -> A B C 0.5 | B A A C 0.3 | C 0.2\nA -> a 1\nB -> b 1\nC -> c 1\n", "utf-8")

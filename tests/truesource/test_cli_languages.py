@@ -34,6 +34,7 @@ def test_languages_lists_all_in_100_columns(command: Command) -> None:
     assert "Hewitt et al. (2020)" in found.out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", grammars())
 def test_every_language_describes_itself(name: str, command: Command) -> None:
     found = command("language", name, "-n", "2")

@@ -179,6 +179,7 @@ def test_bad_input_is_one_sentence(args: tuple[str, ...], message: str, here: Pa
     assert found.err.count("\n") == 1
 
 
+@pytest.mark.long
 def test_options_of_models_are_refused(here: Path, command: Command) -> None:
     for options, name in (
         (("--samples", 3), "--samples"),

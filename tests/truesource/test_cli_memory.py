@@ -91,6 +91,7 @@ def test_what_cannot_be_made_is_said_of_both_texts(here: Path, command: Command)
     assert f"excluded:{excluded}" in json.loads(Path("x.json").read_text("utf-8"))[0]["signature"]
 
 
+@pytest.mark.long
 def test_splits_that_do_not_fit_are_refused(here: Path, command: Command) -> None:
     assert command("sample", "toy.npz", "-n", 40, "-o", "a", *LONG, "--shares", "train=.5,eval=.5").code == 0
     Path("text.txt").write_text("the dog sleeps\n" * 3, encoding="utf-8")

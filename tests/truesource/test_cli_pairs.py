@@ -33,6 +33,7 @@ def model(here: Path, command: Command) -> str:
     return "m"
 
 
+@pytest.mark.long
 def test_pairs_are_made_and_written(here: Path, command: Command) -> None:
     found = command(*MAKE, "--output", "p.jsonl", "--seed", 3)
     assert (found.code, found.err) == (0, "")

@@ -144,6 +144,7 @@ def test_a_folder_is_a_treebank_and_can_keep_the_line_numbers(here: Path, comman
     assert PCFG.load(here / "dense.npz") == PCFG.load(here / "trees.mrg.gz.npz")
 
 
+@pytest.mark.long
 def test_bytes_do_not_depend_on_who_parses(here: Path, command: Command) -> None:
     call = ("parse", "toy.txt", "text.txt", *SHARDS, "-o")
     assert command(*call, "alone").code == 0

@@ -83,12 +83,14 @@ def test_tables_are_made_in_one_place() -> None:
     assert places == {"table.py", "help.py"}
 
 
+@pytest.mark.long
 def test_every_verb_with_numbers_has_json() -> None:
     assert {verb for verb, command in verbs() if "--json" not in options(command)} == WITHOUT_NUMBERS & dict(
         verbs()
     ).keys()
 
 
+@pytest.mark.long
 def test_every_figure_has_a_size() -> None:
     drawing = {verb for verb, command in verbs() if "--figure" in options(command)}
     assert drawing and drawing == {verb for verb, command in verbs() if "--figure-size" in options(command)}

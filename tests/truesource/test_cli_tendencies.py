@@ -13,6 +13,8 @@ from toy_english import TOY
 
 from truesource.grammar.pcfg import PCFG
 
+pytestmark = pytest.mark.long
+
 CALL = ("evaluate", "tendencies")
 SHORT = ("--permutations", "39", "--chance", "19")
 FRENCH = "le chien voit un chat .\nun homme marche\n"
@@ -41,7 +43,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> P
     return tmp_path
 
 
-@pytest.mark.long
 def test_two_texts_without_a_grammar(here: Path, command: Command) -> None:
     found = command(*CALL, "a.txt", "--reference", "b.txt", *SHORT, "--json", "x.json", "--figure", "x.svg")
     assert found.code == 0, found.err
@@ -63,7 +64,6 @@ def test_two_texts_without_a_grammar(here: Path, command: Command) -> None:
     assert command(*CALL, "a.txt", "--reference", "b.txt", "--json", "x.json").code == 2
 
 
-@pytest.mark.long
 def test_samples_beside_the_grammar(here: Path, command: Command) -> None:
     call = (*CALL, "corpus", "mine=a.txt", "--oracle", "toy.npz", "--lengths", "2..9", *SHORT)
     found = command(*call, "--json", "x.json", "--figure", "x.svg")
@@ -78,7 +78,6 @@ def test_samples_beside_the_grammar(here: Path, command: Command) -> None:
     assert "toy" not in Path("x.svg").read_text("utf-8")
 
 
-@pytest.mark.long
 def test_the_condition_is_that_of_the_corpus(here: Path, command: Command) -> None:
     """Text of the very grammar is not told from it when nothing is said of lengths."""
     found = command(*CALL, "corpus", "--oracle", "toy.npz", *SHORT, "--json", "x.json")
@@ -92,7 +91,6 @@ def test_the_condition_is_that_of_the_corpus(here: Path, command: Command) -> No
     assert "Warning: the lengths of corpus are 2..9, of the truth here 3..9" in found.err
 
 
-@pytest.mark.long
 def test_samples_and_models_know_the_condition_of_their_corpus(here: Path, command: Command) -> None:
     """Two texts of different conditions are refused, whatever holds them."""
     assert command("train", "corpus", "--model", "ngram", "-o", "gram").code == 0
@@ -108,7 +106,6 @@ def test_samples_and_models_know_the_condition_of_their_corpus(here: Path, comma
     assert "the lengths of drawn are 2..9, of short 2..5" in found.err
 
 
-@pytest.mark.long
 def test_lengths_leave_sentences_out_of_both_texts(here: Path, command: Command) -> None:
     found = command(*CALL, "a.txt", "--reference", "b.txt", "--lengths", "3..5", *SHORT, "--json", "x.json")
     assert found.code == 0, found.err
@@ -120,7 +117,6 @@ def test_lengths_leave_sentences_out_of_both_texts(here: Path, command: Command)
     assert "of other lengths left out" in found.out
 
 
-@pytest.mark.long
 def test_words_that_the_grammar_does_not_have_are_found(here: Path, command: Command) -> None:
     found = command(*CALL, "raw.txt", "--oracle", "toy.npz", "--lengths", "2..9", *SHORT, "--json", "x.json")
     assert found.code == 0, found.err
@@ -160,7 +156,6 @@ def test_texts_that_are_cut_in_different_ways_are_named(here: Path, command: Com
     assert "Warning" not in command(*CALL, "a.txt", "--reference", "b.txt", *SHORT).err
 
 
-@pytest.mark.long
 def test_without_stopwords_it_is_said_how_to_give_some(here: Path, command: Command) -> None:
     call = (*CALL, "french.txt", "--reference", "french.txt", *SHORT)
     found = command(*CALL, "french.txt", "--reference", "same=french.txt", *SHORT)
@@ -172,7 +167,6 @@ def test_without_stopwords_it_is_said_how_to_give_some(here: Path, command: Comm
     assert command(*call).code == 2  # one name for both
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -15,6 +15,8 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.tilting.rewards import Count, Words
 from truesource.grammar.tilting.tilt import Tilting, tilt
 
+pytestmark = pytest.mark.long
+
 TOY = "S -> S S 0.2 | A 0.3 | b 0.5\nA -> a A 0.4 | c 0.6\n"
 
 
@@ -36,7 +38,6 @@ def test_an_event_is_required_and_the_grammar_of_it_written(command: Command) ->
     assert command("sample", "t.npz", "-n", 50, "--shares", "train=1", "-o", "corpus").code == 0
 
 
-@pytest.mark.long
 def test_rewards_add_up_given_lengths(command: Command) -> None:
     Path("words.tsv").write_text("a\t-0.5\n", "utf-8")
     options = ("--count", "c>=2", "--reward", "words.tsv", "--beta", 2, "--lengths", "2..6")
@@ -75,7 +76,6 @@ def test_an_event_gets_a_probability_and_derivations_a_power(command: Command) -
     assert found["kind"] == "power" and found["kl"] > 0.0 and LengthRange.parse(found["lengths"]) == LengthRange(1, 3)
 
 
-@pytest.mark.long
 def test_a_sum_that_is_infinite_over_all_lengths_is_taken_over_those_that_are_given(command: Command) -> None:
     """Z = 4 of S -> a S 0.5 | b 0.5 with 4 for each a, given 1 to 3 words."""
     Path("chain.txt").write_text("S -> 'a' S 0.5 | 'b' 0.5\n", "utf-8")

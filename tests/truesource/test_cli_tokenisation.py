@@ -24,6 +24,8 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 
+pytestmark = pytest.mark.long
+
 LENGTHS = LengthRange(2, 5)
 CALL = ("evaluate", "tokenisation")
 WORDS = ["the", "a", "cat", "seat", "heath", "sees", "eats"]
@@ -60,7 +62,6 @@ def records_of(path: Path, **where: object) -> dict[str, dict[str, Any]]:
     return {r["name"]: r for r in rows if all(r.get(key) == value for key, value in where.items())}
 
 
-@pytest.mark.long
 def test_estimators_stand_side_by_side_and_everything_is_written(here: Path, command: Command) -> None:
     found = command(
         *CALL, "unigram", "corpus", "--estimators", "exact,nbest,wor1,wr", "--samples", 8, "--sentences", 6,
@@ -99,7 +100,6 @@ def corpus_texts() -> list[str]:
     return [" ".join(sentence) for sentence in Corpus.load("corpus").sentences("eval")]
 
 
-@pytest.mark.long
 def test_the_sum_is_that_of_all_cuts_by_hand(here: Path, command: Command) -> None:
     """Every cut of two texts, found by trying all divisions, scored in one batch."""
     from truesource.lmtrain.models import load_model
@@ -132,7 +132,6 @@ def test_the_sum_is_that_of_all_cuts_by_hand(here: Path, command: Command) -> No
         assert record["bound"] == "exact"
 
 
-@pytest.mark.long
 def test_the_distance_to_the_truth_is_divided(here: Path, command: Command) -> None:
     found = command(
         *CALL, "unigram", "corpus", "--estimators", "exact", "--sentences", 12, "--oracle", "toy.npz",
@@ -162,7 +161,6 @@ def test_the_distance_to_the_truth_is_divided(here: Path, command: Command) -> N
         assert text in drawn
 
 
-@pytest.mark.long
 def test_the_truth_of_a_disjoint_split_leaves_the_earlier_splits_out(here: Path, command: Command) -> None:
     splits = ("--shares", "train=.5,eval=.5", "--overlap", "disjoint", "--lengths", LENGTHS)
     assert command("sample", "toy.npz", "-n", 60, "-o", "apart", *splits).code == 0
@@ -189,7 +187,6 @@ def test_the_truth_of_a_disjoint_split_leaves_the_earlier_splits_out(here: Path,
     assert f"|disjoint:{excluded.part}|" in words["signature"]
 
 
-@pytest.mark.long
 def test_pieces_without_scores_get_fitted_ones(here: Path, command: Command) -> None:
     call = (*CALL, "bpe", "corpus", "--sentences", 4, "--samples", 8, "--estimators", "nbest,wor1")
     for options, proposal in (((), "fitted"), (("--proposal", "uniform"), "uniform")):
@@ -203,7 +200,6 @@ def test_pieces_without_scores_get_fitted_ones(here: Path, command: Command) -> 
     assert "a bpe tokeniser has no scores" in refused.err
 
 
-@pytest.mark.long
 def test_one_seed_gives_the_same_numbers(here: Path, command: Command) -> None:
     call = (*CALL, "unigram", "corpus", "--sentences", 5, "--samples", 4, "--estimators", "wr,wor")
     texts = []
@@ -213,7 +209,6 @@ def test_one_seed_gives_the_same_numbers(here: Path, command: Command) -> None:
     assert texts[0] == texts[1] != texts[2]
 
 
-@pytest.mark.long
 def test_the_tables(here: Path, command: Command) -> None:
     lines = ["the cat sees the cat", "a seat eats a seat", "the heath sees a heath a cat"]
     (here / "long.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -239,7 +234,6 @@ def test_the_tables(here: Path, command: Command) -> None:
     assert "error of ln P(text), nats, root mean square" in drawn
 
 
-@pytest.mark.long
 def test_words_have_surprisals_and_cuts_in_context(here: Path, command: Command) -> None:
     found = command(
         *CALL, "unigram", "corpus", "--estimators", "exact", "--sentences", 4, "--oracle", "toy.npz", "--candidates",
@@ -264,7 +258,6 @@ def test_words_have_surprisals_and_cuts_in_context(here: Path, command: Command)
     assert {record["words"] for record in means.values()} == {len(rows)}
 
 
-@pytest.mark.long
 def test_settings_of_estimators_are_heard(here: Path, command: Command) -> None:
     call = (*CALL, "unigram", "corpus", "--sentences", 3, "--oracle", "toy.npz", "--json", "t.json", "--force")
     found = command(*call, "--estimators", "bracket,dpf,exact", "--tolerance", 0.3, "--candidates", 1, "--no-tail")
@@ -294,7 +287,6 @@ def test_sentences_joined_to_documents_and_words_of_another_spelling(here: Path,
     assert {row["set"] for row in rows if row.get("table") == "out-of-domain"} == {"in-domain", "respell=0.5"}
 
 
-@pytest.mark.long
 def test_tokens_around_a_text_can_be_chosen(here: Path, command: Command) -> None:
     call = ("evaluate", "tokenisation", "bpe", "corpus", "--sentences", "3", "--estimators", "nbest", "--samples", "4")
     found = command(*call, "--before", "eos", "--no-end")
@@ -309,7 +301,6 @@ def test_tokens_around_a_text_can_be_chosen(here: Path, command: Command) -> Non
         assert refused.code == 2 and message in refused.err
 
 
-@pytest.mark.long
 def test_texts_that_are_too_long_are_left_out_where_that_is_asked_for(here: Path, command: Command) -> None:
     (here / "odd.txt").write_text(f"the cat\n{' '.join(WORDS)}\na cat\n", encoding="utf-8")
     call = (*CALL, "narrow", "odd.txt", "--estimators", "wr,exact", "--samples", 4, "--grid", "--json", "t.json")
@@ -349,7 +340,6 @@ def test_a_total_that_is_certainly_too_low_is_said_and_has_no_shares(here: Path,
     assert "canonical mass" not in found.out
 
 
-@pytest.mark.long
 def test_what_stands_for_the_sum(here: Path, command: Command) -> None:
     call = (*CALL, "unigram", "corpus", "--sentences", 3, "--samples", 4, "--json", "t.json", "--force")
     for names, marginal in (
@@ -363,7 +353,6 @@ def test_what_stands_for_the_sum(here: Path, command: Command) -> None:
         assert [row["run"] for row in rows if row["name"] == "gap"] == [marginal]
 
 
-@pytest.mark.long
 def test_errors_below_rounding_are_said_so(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("truesource.evaluation.tokenisation.results.SINGLE", 0.5)  # of ln P, in place of 1e-7
     call = (*CALL, "unigram", "corpus", "--sentences", 12, "--estimators", "dpf", "--candidates", 64, "--particles", 2)
@@ -375,7 +364,6 @@ def test_errors_below_rounding_are_said_so(here: Path, command: Command, monkeyp
     assert records["rounding"]["value"] > records["standard_error"]["value"] > 0.0
 
 
-@pytest.mark.long
 def test_perplexities_that_no_float_can_hold(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "one.txt").write_text("theheathseesthecat\n", encoding="utf-8")
     call = (*CALL, "unigram", "one.txt", "--estimators", "nbest,wor1", "--samples", 4, "--grid", "--curves")
@@ -394,7 +382,6 @@ def test_perplexities_that_no_float_can_hold(here: Path, command: Command, monke
     assert f"{large:.4g}" in found.out
 
 
-@pytest.mark.long
 def test_too_few_samples_for_the_curves_are_refused_at_once(here: Path, command: Command) -> None:
     call = (*CALL, "unigram", "corpus", "--estimators", "nbest", "--sentences", 2, "--curves", "--json", "t.json")
     found = command(*call, "--samples", 2)
@@ -465,7 +452,6 @@ def test_values_out_of_range_are_refused(option: str, here: Path, command: Comma
     assert option.split()[0] in found.err
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("line", "part"),
     [
@@ -511,7 +497,6 @@ def test_bad_input_is_one_sentence(line: str, part: str, here: Path, command: Co
     assert found.err.startswith("truesource: ")
 
 
-@pytest.mark.long
 def test_where_cuts_do_not_fit_the_window_the_sum_is_over_the_others(here: Path, command: Command) -> None:
     """``the heath sees`` can be cut into 15 pieces; 11 of them fit after the token before the text."""
     from truesource.evaluation.tokenisation.documents import documents

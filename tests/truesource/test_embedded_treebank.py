@@ -17,6 +17,8 @@ from truesource.run.folder import RunFolder
 from truesource.run.grammar import stage as grammar_stage
 from truesource.run.treebank import stage as treebank_stage
 
+pytestmark = pytest.mark.long
+
 SMALL = "english:size=small"
 
 

@@ -33,7 +33,7 @@ from truesource.lmtrain.word_vocabulary import WordVocabulary
 if TYPE_CHECKING:
     from truesource.generator.piece_model import TokenisedModel
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]
 TOY = "S -> A S 0.4 | A 0.6\nA -> 'a' 0.5 | 'b' 0.3 | 'c' 0.2\n"
 SET = ("model.dim=8", "model.layers=1", "training.max_steps=6", "training.batch_tokens=100", "training.eval_every=3")
 
@@ -53,7 +53,6 @@ def call(*more: object) -> tuple[object, ...]:
     return ("explain", "model", "corpus", "--oracle", "toy.txt", "-o", "why", *more)
 
 
-@pytest.mark.long
 def test_a_plan_trains_nothing(place: Path, command: Command) -> None:
     done = command(*call("--plan", "--table", "plan.csv"))
     assert done.code == 0, done.err
@@ -64,7 +63,6 @@ def test_a_plan_trains_nothing(place: Path, command: Command) -> None:
     assert done.code == 0 and Path("none.csv").read_text("utf-8").count("excluded") == 2
 
 
-@pytest.mark.long
 def test_levers_are_pulled_once_and_said_in_one_page(
     place: Path, command: Command, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -110,7 +108,6 @@ def test_levers_are_pulled_once_and_said_in_one_page(
     assert {path: path.read_bytes() for path in Path("why/cells").rglob("model.safetensors")} == weights
 
 
-@pytest.mark.long
 def test_what_kills_have_left_is_removed_and_old_results_stay_until_then(place: Path, command: Command) -> None:
     few = ("--budget", 1, "--levers", "width")
     assert command(*call(*few)).code == 0
@@ -136,7 +133,6 @@ def stop(*_: object, **__: object) -> str:
     raise KeyboardInterrupt
 
 
-@pytest.mark.long
 def test_shards_share_the_trainings_and_the_last_one_writes(place: Path, command: Command) -> None:
     some = ("--levers", "steps,width", "--trainings", 2)
     first = command(*call(*some, "--shard", "0/2"))
@@ -175,7 +171,6 @@ def test_the_soft_targets_are_the_true_distributions(tmp_path: Path) -> None:
     assert not (tmp_path / "y.npy").exists()
 
 
-@pytest.mark.long
 def test_an_untrained_model_stands_below_all_references(place: Path, command: Command) -> None:
     """Without a budget nothing is trained, and the ladder is there all the same."""
     assert command("sample", "dyck:k=1", "-n", 400, "--lengths", "2..12", "-o", "pairs").code == 0
@@ -188,7 +183,6 @@ def test_an_untrained_model_stands_below_all_references(place: Path, command: Co
     assert record["kl"]["value"] > max(row["value"] for row in record["ladder"]) > 0.0
 
 
-@pytest.mark.long
 def test_pieces_are_also_scored_by_the_sum_over_their_segmentations(place: Path, command: Command) -> None:
     """Enumerated: every way to divide the spelling of a sentence into pieces, each with its own probability."""
     Path("spelt.txt").write_text("S -> A S 0.4 | A 0.6\nA -> abab 0.5 | ba 0.3 | aab 0.2\n", "utf-8")
@@ -227,7 +221,6 @@ def test_pieces_are_also_scored_by_the_sum_over_their_segmentations(place: Path,
     assert (own[0] - some[0]).sum() / own[2].sum() == pytest.approx(gained, abs=1e-12)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("part", "value"), [("model", {"architecture": "ngram", "order": 0}), ("training", {"epochs": -1}), ("model", 3)]
 )
@@ -251,7 +244,6 @@ def test_bad_calls_get_one_sentence(place: Path, command: Command) -> None:
     assert twice.code == 2 and "name each lever once" in twice.err
 
 
-@pytest.mark.long
 def test_a_model_of_another_text_has_a_ladder_and_no_levers(place: Path, command: Command) -> None:
     assert command("sample", "toy.txt", "-n", 100, "--seed", 2, "--shares", "train=.5,eval=.5", "-o", "other").code == 0
     done = command("explain", "model", "other", "--oracle", "toy.txt", "-o", "w", "--lines", 2)
@@ -262,7 +254,6 @@ def test_a_model_of_another_text_has_a_ladder_and_no_levers(place: Path, command
     assert "was not tested" in Path("w/report.html").read_text("utf-8")
 
 
-@pytest.mark.long
 def test_a_run_explains_its_models_and_says_so_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
@@ -304,7 +295,6 @@ def test_a_run_explains_its_models_and_says_so_first(
     assert again.code == 0 and "explain:net: done" not in again.err
 
 
-@pytest.mark.long
 def test_a_model_that_started_from_another_has_a_ladder_and_no_levers(place: Path, command: Command) -> None:
     """With random weights its levers would differ in two things."""
     record = json.loads(Path("model/training.json").read_text("utf-8"))
@@ -325,7 +315,6 @@ model = FunctionModel(vocabulary=["a", "b", "c"], distributions=distributions, n
 """
 
 
-@pytest.mark.long
 def test_a_model_trained_elsewhere_has_all_that_needs_no_training(place: Path, command: Command) -> None:
     Path("mine.py").write_text(MINE, "utf-8")
     here = ("explain", "mine.py:model", "corpus", "--oracle", "toy.txt", "-o", "w")
@@ -341,7 +330,6 @@ def test_a_model_trained_elsewhere_has_all_that_needs_no_training(place: Path, c
     assert "truesource did not train the model" in sentence(record)
 
 
-@pytest.mark.long
 def test_the_plan_measures_the_speed_of_this_machine(place: Path, command: Command) -> None:
     """Times that the training wrote are of another machine, or of a busy one."""
     rows = [json.loads(line) for line in Path("model", TIMES).read_text("utf-8").splitlines()]

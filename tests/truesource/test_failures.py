@@ -175,6 +175,7 @@ main()
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("module", ["truesource.cli.app", "typer", "numpy", "numpy._core.multiarray"])
 def test_ctrl_c_during_an_import(module: str, here: Path) -> None:
     done = script(AT_IMPORT, module, "convert", "g.txt", "new.npz")
@@ -202,6 +203,7 @@ entry.main()
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "body",
     [

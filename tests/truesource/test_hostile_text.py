@@ -74,6 +74,7 @@ def made(command: Command) -> None:
     check(command("train", "c", "--model", "ngram", "-o", "[/b]m"))
 
 
+@pytest.mark.long
 def test_grammars(command: Command) -> None:
     made(command)
     assert "\\x1b" in check(command("inspect", "g.txt", "c/../\x1b[31mtext.txt"), 2)

@@ -68,6 +68,7 @@ def rows(found: Sequence[ModelScores]) -> list[dict[str, Any]]:
     return [{**head, "model": name, "relative_ppl": float(np.exp(gap))} for name, gap in gaps.items()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(30))
 def test_page_report_and_table_say_the_same_of_simulated_models(seed: int) -> None:
     rng = np.random.default_rng([seed, 1])

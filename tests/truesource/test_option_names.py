@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from all_verbs import verbs
 
 #: what an option means everywhere, where its help says more of it in some verbs
@@ -80,6 +81,7 @@ def test_one_meaning_has_one_name() -> None:
     assert {text: found for text, found in names.items() if len(found) > 1} == {}
 
 
+@pytest.mark.long
 def test_figures_counts_and_published_behaviour_have_one_name() -> None:
     found = {name for _, name, _ in options()}
     assert "--figure" in found and not found & {"--plot", "--n", "--limit", "--documents", "--probe-sentences"}

@@ -68,6 +68,7 @@ def test_a_corpus_in_memory_goes_with_its_object() -> None:
     assert not folder.parent.exists()
 
 
+@pytest.mark.long
 def test_compare_takes_what_the_corpus_knows(model: ts.FunctionModel, corpus: ts.Corpus) -> None:
     result = ts.compare(model, corpus)
     for given in (corpus.path, str(corpus.path), ts.Text.of(corpus, "eval"), ts.Setting.of(ts.Text.of(corpus, "eval"))):

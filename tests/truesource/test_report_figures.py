@@ -92,6 +92,7 @@ def test_n_grams_are_drawn_as_shares_that_are_shared(natural: Any, shown: Any) -
         assert len(wanted) > 4 and heights == wanted and min(heights) >= 0.0 and max(heights) <= 1.0 and inside(axes)
 
 
+@pytest.mark.long
 def test_the_held_out_trees_of_each_step_are_counted() -> None:
     trace = [
         {

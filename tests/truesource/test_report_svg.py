@@ -41,6 +41,7 @@ def texts(svg):
     return ["".join(node.itertext()) for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text")]
 
 
+@pytest.mark.long
 def test_names_are_drawn_literally_and_leave_the_figure_well_formed(tmp_path):
     names = [*HOSTILE, "x" * 10_000]
     svg = drawn(names)

@@ -156,6 +156,7 @@ def test_only_what_depends_on_a_change_is_made_again(override: str, again: list[
     assert run(copy, override) == again
 
 
+@pytest.mark.long
 def test_a_model_more_leaves_the_others_alone(copy: Path) -> None:
     models = (
         "models=[{name: c, preset: tiny, oracle_monitor: true, model: {dim: 16, heads: 2, layers: 1}, training: {"

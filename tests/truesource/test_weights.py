@@ -12,6 +12,8 @@ from tiny_run import prepare, run
 from truesource.grammar.support.errors import InputError
 from truesource.run.experiment import load_config
 
+pytestmark = pytest.mark.long
+
 GRAMMAR = "S -> 'a' S 0.3 | 'b' S 0.3 | 'a' 0.2 | 'c' 0.2\n"
 CONFIG = """\
 name: toy
@@ -47,7 +49,6 @@ def test_a_command_starts_from_weights(command: Command, tmp_path: Path) -> None
     assert "Chomsky" in cited.out and "Chomsky" not in command("cite", tmp_path / "first").out
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("one_thread", "quick_report")
 def test_a_run_trains_again_when_the_weights_change(command: Command, tmp_path: Path) -> None:
     folder = prepare(tmp_path, CONFIG, GRAMMAR)

@@ -17,9 +17,12 @@ from truesource.terminal.inputs import oracle_option, warn
 from truesource.terminal.options import Force, Json, License, Overrides, Seed
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
     from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
     from truesource.generator.corpus import Corpus
     from truesource.generator.text_files import TextSplits
+    from truesource.lmtrain.config import ModelConfig
     from truesource.run.models import ModelEntry
 
 
@@ -98,11 +101,6 @@ def command(
     from truesource.lmtrain.processes import is_main_process
     from truesource.lmtrain.training import train
 
-    shared = None
-    if tokenizer is not None:
-        from truesource.lmtrain.trained_models import shared_tokenizer
-
-        shared = shared_tokenizer(tokenizer, shape)
     trained = train(
         source,
         shape,
@@ -110,7 +108,7 @@ def command(
         output,
         seed=seed,
         monitor=monitor,
-        tokenizer=shared,
+        tokenizer=None if tokenizer is None else _tokenizer(tokenizer, shape),
         force=force,
         license=license,
         weights=weights,
@@ -120,6 +118,13 @@ def command(
         also = files.also(json=json_of(_record(output)))
         then = "TEXT" if corpus.is_file() else f"{shlex.quote(str(corpus))}{oracle_option(None, corpus)}"
         echo(f"Wrote {output}{also}: {trained.name}. Next: truesource score {reference} {then}")
+
+
+def _tokenizer(folder: Path, shape: ModelConfig) -> PreTrainedTokenizerFast:
+    """Load the tokeniser of another model."""
+    from truesource.lmtrain.trained_models import shared_tokenizer
+
+    return shared_tokenizer(folder, shape)
 
 
 def _record(folder: Path) -> dict[str, object]:

@@ -46,6 +46,8 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
+pytestmark = pytest.mark.long
+
 # words of several tags, a unary chain, and a symbol that binarisation made
 TAGGED = PCFG.from_text(
     "S -> NP VP 0.75 | VP 0.25\nNP -> NN 0.5 | DT NN 0.25 | NX NN 0.25\nNX -> DT JJ 1.0\nVP -> VB 0.5 | VB NP 0.5\n"
@@ -128,7 +130,6 @@ def causal() -> Dynamics:
 # -- classes and depths -----------------------------------------------------------------------------
 
 
-@pytest.mark.long
 def test_posterior_tags_and_depths_are_those_of_all_trees() -> None:
     found = expected_structure(Oracle(TAGGED), SENTENCES)
     at = 0
@@ -154,7 +155,6 @@ def test_a_sentence_with_a_word_that_the_grammar_lacks_is_read_as_the_model_read
         expected_structure(Oracle(TAGGED), [["zebra"]])
 
 
-@pytest.mark.long
 def test_a_sentence_that_is_possible_only_with_rare_words_collapsed_is_read_as_the_model_reads_it() -> None:
     grammar = PCFG.from_text("S -> A B 1.0\nA -> a 0.5 | x 0.5\nB -> b 0.5 | y 0.5")
     oracle = Oracle(grammar, vocabulary=("a", "b"))  # "y x" reads <unk> <unk>
@@ -198,7 +198,6 @@ def test_what_is_wrong_with_the_groups_is_said_before_a_model_is_scored(by: By) 
         )
 
 
-@pytest.mark.long
 def test_tags_of_drawn_derivations_have_the_posterior() -> None:
     sentence = max(SENTENCES, key=lambda s: len(derivations(rules_of(TAGGED), s)))
     n = 4000
@@ -233,7 +232,6 @@ def test_the_sampled_trees_give_their_own_tags(tmp_path: Path) -> None:
 # -- curves -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("objective", ["causal", "masked"])
 def test_means_and_medians_are_those_of_slow_loops(objective: Objective) -> None:
     found = measured(objective, contexts=0)
@@ -702,7 +700,6 @@ def test_penn_tags_have_the_seven_published_classes_and_others_their_own() -> No
     assert tags_of(TAGGED) == ("NN", "VB", "DT", "JJ")
 
 
-@pytest.mark.long
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 10_000))
 def test_all_tokens_together_have_the_divergence_of_a_plain_comparison(seed: int) -> None:

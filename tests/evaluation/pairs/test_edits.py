@@ -57,6 +57,7 @@ def test_good_sentences_are_possible_and_bad_ones_clearly_less_probable(pcfg: PC
             assert pair.log_odds == pytest.approx(math.log(good / bad)) and pair.log_odds >= MARGIN - 1e-9
 
 
+@pytest.mark.long
 def test_each_edit_changes_one_thing_and_keeps_to_the_lengths(pairs: list[Pair]) -> None:
     for pair in pairs:
         a, b = pair.a, pair.b
@@ -110,6 +111,7 @@ def test_neighbours_are_the_bigrams_that_are_expected_at_all(name: str) -> None:
     assert alone == both.tolist()
 
 
+@pytest.mark.long
 def test_words_of_like_frequency_come_first() -> None:
     pcfg = PCFG.from_text("S -> A B 0.6 | C D 0.4\nA -> a 0.5 | e 0.5\nB -> b 1\nC -> c 0.5 | f 0.5\nD -> d 1")
     pairs = edited_pairs(pcfg, LengthRange(2, 2), number=50, seed=1)
@@ -144,6 +146,7 @@ def test_the_truth_prefers_every_good_sentence(pcfg: PCFG, pairs: list[Pair]) ->
     assert np.array_equal(found.odds > 0.0, np.ones(len(pairs), dtype=bool))
 
 
+@pytest.mark.long
 def test_rare_words_are_left_out() -> None:
     pcfg = PCFG.from_text("S -> A S 0.6 | A B 0.4\nA -> a 0.55 | b 0.4 | rare 0.05\nB -> c 0.8 | d 0.15 | e 0.05")
     share = dict(zip(pcfg.vocabulary, np.exp(Lexicon(pcfg, LENGTHS).unigram).tolist(), strict=True))

@@ -115,6 +115,7 @@ def test_few_groups_make_no_interval() -> None:
         assert all((one.low is None) == (one.high is None) for one in found)
 
 
+@pytest.mark.long
 def test_counts_of_many_labels_and_items_stay_sparse() -> None:
     """20,000 labels, 30,000 items, 300 groups: a table of items by labels alone has 9 GiB."""
     rng = np.random.default_rng(2)
@@ -129,6 +130,7 @@ def test_counts_of_many_labels_and_items_stay_sparse() -> None:
     assert 0.65 < found.low < found.value < found.high < 0.75
 
 
+@pytest.mark.long
 def test_intervals_of_matthews_correlation_cover_it() -> None:
     """200 samples of a known law in groups of 3: the 95% intervals hold the true value about as often."""
     law = np.array([[0.3, 0.1], [0.2, 0.4]])

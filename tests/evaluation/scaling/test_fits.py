@@ -212,6 +212,7 @@ def test_intervals_cover_exponent_and_level(seeds: int, monkeypatch: pytest.Monk
     assert (np.mean(covered, axis=0) <= 0.99).all()
 
 
+@pytest.mark.long
 def test_without_noise_everything_is_exact_and_intervals_are_points() -> None:
     grid = cells({"a": 10_000, "b": 40_000, "c": 160_000}, X[:4], 2)
     n, d = (np.array([getattr(cell, name) for cell in grid], dtype=np.float64) for name in ("seed", "sentences"))
@@ -231,6 +232,7 @@ def test_without_noise_everything_is_exact_and_intervals_are_points() -> None:
         np.testing.assert_allclose(high, fit.fit.law(fit.x), rtol=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("sentences", "few"), [(9, True), (10, False)])
 def test_laws_of_few_sentences_have_no_intervals(sentences: int, few: bool) -> None:
     grid = cells({"a": 10_000, "b": 40_000, "c": 160_000}, X[:4], 2)

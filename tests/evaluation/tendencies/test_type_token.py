@@ -72,6 +72,7 @@ def test_the_law_is_found_again() -> None:
     assert (np.log(found.alpha), found.beta) == pytest.approx(wanted.x, abs=1e-6)
 
 
+@pytest.mark.long
 def test_errors_cover_the_truth() -> None:
     inside = 0
     for seed in range(60):

@@ -205,6 +205,7 @@ def test_the_model_gap_over_the_whole_language_is_the_divergence() -> None:
     assert parts.scores()["tokenisation_gap"].value == pytest.approx(0.0, abs=1e-10)
 
 
+@pytest.mark.long
 def test_documents_of_several_sentences_are_products() -> None:
     whole, halves = dict.fromkeys(WORDS, 0.5), dict.fromkeys(WORDS, 0.25)
     alone, joined = (decomposed(GrammarModel(whole, halves), per_document=m) for m in (1, 4))

@@ -401,6 +401,7 @@ def test_draws_follow_the_distribution(whole: Cutter, consistent: ConsistentPath
     np.testing.assert_allclose(drawn.log_q[:200], expected, atol=1e-10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("avoiding", [False, True])
 def test_weighted_sums_without_replacement_are_unbiased(
     whole: Cutter, consistent: ConsistentPaths, avoiding: bool

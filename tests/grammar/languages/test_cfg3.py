@@ -129,6 +129,7 @@ def test_a_published_grammar_has_no_other_settings() -> None:
 several = st.lists(st.integers(2, 4), min_size=1, max_size=2).map(tuple)
 
 
+@pytest.mark.long
 @given(st.integers(2, 5), st.integers(1, 6), several, several, st.booleans(), st.integers(0, 2**32 - 1))
 def test_random_grammars_are_of_the_recipe(
     levels: int, symbols: int, degree: tuple[int, ...], lengths: tuple[int, ...], distinct: bool, seed: int
@@ -159,6 +160,7 @@ def test_random_grammars_are_of_the_recipe(
     assert derivational_entropy(grammar) == pytest.approx(entropy, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.long
 def test_rules_are_drawn_as_stated() -> None:
     """Two rules of two different children of three symbols: the law written out, chi-square test of 3,000 seeds."""
     pairs = list(itertools.permutations((1, 2, 3), 2))

@@ -27,6 +27,7 @@ def expect(grammar: PCFG, expected: Strings) -> None:
         assert math.exp(score) == pytest.approx(value, rel=1e-10, abs=0.0), text
 
 
+@pytest.mark.long
 @given(MEAN_LENGTH)
 @settings(max_examples=15, deadline=None)
 def test_anbn(mean_length: float) -> None:

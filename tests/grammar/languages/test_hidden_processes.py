@@ -42,6 +42,7 @@ PROCESSES = st.one_of(
 DEFAULTS = pytest.mark.parametrize("process", [of_mess3(), of_z1r(), of_rrxor()], ids=["mess3", "z1r", "rrxor"])
 
 
+@pytest.mark.long
 @given(PROCESSES)
 @settings(max_examples=25, deadline=None)
 def test_string_probabilities_are_products_of_matrices(process: Process) -> None:

@@ -40,6 +40,7 @@ def branchings(grammar: PCFG) -> dict[str, float]:
     return found
 
 
+@pytest.mark.long
 @given(CHOICES)
 @settings(max_examples=40, deadline=None)
 def test_mean_length_and_shares_are_those_asked_for(chosen: dict[str, Any]) -> None:

@@ -150,6 +150,7 @@ def test_one_word() -> None:
     assert str(by_rules[0][0]) == "(S a)"
 
 
+@pytest.mark.long
 def test_long_sentences() -> None:
     pcfg = PCFG.from_text("S -> A S 0.5 | S A 0.2 | a 0.1 | b 0.2\nA -> a 0.3 | b 0.3 | A A 0.4")
     words = np.random.default_rng(5).choice(["a", "b"], 150).tolist()

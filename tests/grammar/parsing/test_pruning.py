@@ -61,6 +61,7 @@ def test_what_the_first_pass_finds_does_not_depend_on_the_other_sentences(case: 
         assert alone.tobytes() == together[number]
 
 
+@pytest.mark.long
 def test_long_sentences_neither_under_nor_overflow() -> None:
     sentence = ["a", "b"] * 100
     ((_, found),) = twice(DEEP).expected([sentence])

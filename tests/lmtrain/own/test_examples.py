@@ -89,6 +89,7 @@ def test_its_distributions_hold_its_scores(made: tuple[str, Path, Any]) -> None:
     assert found == pytest.approx(model.score([sentence], ScoringFrame()).log_prob, abs=1e-6)
 
 
+@pytest.mark.long
 def test_snapshots_are_models_too(made: tuple[str, Path, Any]) -> None:
     code = made[0].partition("@")[0]
     scores = [

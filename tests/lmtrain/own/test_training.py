@@ -189,6 +189,7 @@ def test_an_edited_file_does_not_go_on_with_a_training(tmp_path: Path, monkeypat
         trained("mine.py:Causal", tmp_path / "m")
 
 
+@pytest.mark.long
 def test_tied_weights_and_buffers_come_back(code: Path, tmp_path: Path) -> None:
     model = trained(f"{code}:Everything", tmp_path / "m")
     stored = load_file(tmp_path / "m" / "model.safetensors")
@@ -218,6 +219,7 @@ def test_initial_weights_are_those_of_the_code(code: Path, tmp_path: Path) -> No
     assert float(first.std()) == pytest.approx(0.1, rel=0.1)
 
 
+@pytest.mark.long
 def test_a_masked_module_scores_each_word_given_the_others(code: Path, tmp_path: Path) -> None:
     model = trained(f"{code}:Masked", tmp_path / "m", objective="masked")
     assert isinstance(model, MaskedModel)
@@ -260,6 +262,7 @@ def test_it_trains_in_half_precision(code: Path, tmp_path: Path) -> None:
     assert rows[-1]["dev_loss"] < rows[0]["dev_loss"] - 0.05
 
 
+@pytest.mark.long
 def test_weights_of_half_precision_are_equal_up_to_their_rounding(tmp_path: Path) -> None:
     path = tmp_path / "half.py"
     path.write_text(CODE + "def half(size): return Causal(size, 64).to(torch.bfloat16)\n")

@@ -144,6 +144,7 @@ def test_throughput_is_that_of_the_steps_after_the_warm_up(monkeypatch: pytest.M
     assert plan.rate == pytest.approx(2.0 * first.flops / first.steps)
 
 
+@pytest.mark.long
 def test_slow_steps_are_timed_too() -> None:
     """Where the time ends before enough steps are done, a fixed number of them is timed."""
     plan = only(plan_suite(suite(), [Model()], seconds=1e-9))

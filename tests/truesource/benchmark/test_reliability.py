@@ -221,6 +221,7 @@ def test_a_language_that_separates_nothing_is_found() -> None:
     assert "noise" in table.note and "clear" not in table.note
 
 
+@pytest.mark.long
 def test_separation_rarely_finds_what_is_not_there() -> None:
     wrong = 0
     for seed in range(30):

@@ -34,6 +34,8 @@ from truesource.studies.reproduce.studies import STUDIES
 from truesource.studies.reproduce.studies.first_phase import _texts
 from truesource.studies.reproduce.studies.orders import conditional_entropy, pair_counts
 
+pytestmark = pytest.mark.long
+
 FAMILY = "dirichlet-markov:vocabulary=3,mean_length=3,strings=3,concentration=1"
 POOL = "pool:family=ngram/order=2/vocabulary=3/mean_length=3/concentration=1,languages=3,strings=3"
 NETWORK = {
@@ -88,7 +90,6 @@ def counted(tmp_path: Path, quick_report: None, one_thread: None) -> Callable[[d
     return made
 
 
-@pytest.mark.long
 def test_a_construction_has_the_frequency_of_the_configuration_and_kl_by_its_place(
     counted: Callable[[dict[str, Any]], list[RunRecord]], tmp_path: Path
 ) -> None:
@@ -114,7 +115,6 @@ def test_a_construction_has_the_frequency_of_the_configuration_and_kl_by_its_pla
         assert value(found, None, name=name) == pytest.approx(np.mean(values), abs=1e-6)
 
 
-@pytest.mark.long
 def test_words_of_a_natural_corpus_are_correlated_with_their_frequency(
     counted: Callable[[dict[str, Any]], list[RunRecord]],
 ) -> None:
@@ -127,7 +127,6 @@ def test_words_of_a_natural_corpus_are_correlated_with_their_frequency(
     assert value(found, None, name="kl_correlated", times=64) == pytest.approx(np.exp(np.polyval(line, np.log(64.0))))
 
 
-@pytest.mark.long
 def test_networks_that_learn_another_language_first(
     tmp_path: Path, quick_report: None, one_thread: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,7 +185,6 @@ def value(found: list[RunRecord], seed: int | None, **fields: Any) -> float:
     return float(record.fields["value"])
 
 
-@pytest.mark.long
 def test_documents_of_new_languages_have_the_family_as_their_truth(studied: Study) -> None:
     folder, config, found = studied("fresh-documents")
     documents = next(endless(process(FAMILY), batch=20, seed=config.seed, lengths=config.corpus.lengths))
@@ -199,7 +197,6 @@ def test_documents_of_new_languages_have_the_family_as_their_truth(studied: Stud
         assert value(found, seed, name="kl_family", **pool) > 0.0 < value(found, seed, name="family_above", **pool)
 
 
-@pytest.mark.long
 def test_the_perfect_reader_begins_without_knowing_and_models_pay_more(studied: Study) -> None:
     _, _, found = studied("sentences-until-known")
     assert value(found, None, model="reader", name="weight_own", sentence=1) == pytest.approx(1 / 3, abs=1e-9)
@@ -211,7 +208,6 @@ def test_the_perfect_reader_begins_without_knowing_and_models_pay_more(studied: 
             assert above > 0.0
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("transform", [None, "reversal", "length-shuffle:seed=3", "block-shuffle:size=2"])
 def test_pairs_of_words_in_another_order_are_counted_as_by_enumeration(transform: str | None) -> None:
     pcfg, lengths = PCFG.from_text(TOY), LengthRange(2, 5)
