@@ -11,6 +11,7 @@ import typer
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.lmtrain.architectures.settings import DEFAULT, names, require_room
 from truesource.lmtrain.model_registry import completed, masked_names
+from truesource.lmtrain.processes import is_main_process, world_size
 from truesource.run.models import WEIGHTS
 from truesource.terminal.console import echo
 from truesource.terminal.inputs import oracle_option, warn
@@ -75,8 +76,6 @@ def command(
 
     Example: truesource train corpus/ -o model/ --model gpt2 --set training.max_steps=2000
     """
-    import os
-
     from truesource.grammar.support.errors import require_extras
     from truesource.lmtrain.own.settings import OwnSettings
     from truesource.lmtrain.training_record import FILE, remove_used_up
@@ -87,7 +86,7 @@ def command(
     shape, training = entry.resolve()
     require_room(shape, training=training)
     shape = completed(shape)  # imports custom code, before any file is read
-    alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
+    alone = world_size() == 1
     files = OutputFiles(json=json, shared=not alone, force=force)
     if alone:  # with several processes, the first claims it after all have met
         hold(output)
@@ -98,7 +97,6 @@ def command(
     monitor = None
     if oracle is not None:
         monitor = _monitor(source, corpus, oracle, oracle_monitor_split, oracle_monitor_sentences)
-    from truesource.lmtrain.processes import is_main_process
     from truesource.lmtrain.training import train
 
     trained = train(
