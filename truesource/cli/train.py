@@ -78,8 +78,7 @@ def command(
     """
     from truesource.grammar.support.errors import require_extras
     from truesource.lmtrain.own.settings import OwnSettings
-    from truesource.lmtrain.training_record import FILE, remove_used_up
-    from truesource.terminal.output import OutputFiles, claim_folder, hold, json_of
+    from truesource.terminal.output import OutputFiles, json_of
 
     require_extras("`truesource train`", "lm")
     entry = _entry(output, model, preset, set_ or [], weights)
@@ -89,10 +88,7 @@ def command(
     alone = world_size() == 1
     files = OutputFiles(json=json, shared=not alone, force=force)
     if alone:  # with several processes, the first claims it after all have met
-        hold(output)
-        if not force:
-            remove_used_up(output)
-        claim_folder(output, "model", FILE, force=force)
+        _claim(output, force)
     source = _source(corpus, dev)
     monitor = None
     if oracle is not None:
@@ -116,6 +112,17 @@ def command(
         also = files.also(json=json_of(_record(output)))
         then = "TEXT" if corpus.is_file() else f"{shlex.quote(str(corpus))}{oracle_option(None, corpus)}"
         echo(f"Wrote {output}{also}: {trained.name}. Next: truesource score {reference} {then}")
+
+
+def _claim(folder: Path, force: bool) -> None:
+    """Hold the folder to write, without what a finished training left there."""
+    from truesource.lmtrain.training_record import FILE, remove_used_up
+    from truesource.terminal.output import claim_folder, hold
+
+    hold(folder)
+    if not force:
+        remove_used_up(folder)
+    claim_folder(folder, "model", FILE, force=force)
 
 
 def _tokenizer(folder: Path, shape: ModelConfig) -> PreTrainedTokenizerFast:
