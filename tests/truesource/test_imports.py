@@ -14,6 +14,7 @@ from truesource import sample
 from truesource.generator.corpus import Corpus
 from truesource.grammar.languages import load_language
 from truesource.lmtrain.training import train
+from truesource.run.experiment import execute, load_config
 
 pytestmark = pytest.mark.long
 
@@ -37,7 +38,15 @@ CALLS: dict[str, tuple[set[str], int]] = {
     "score counts corpus": (COUNTS | {"jinja2", "networkx"}, 2000),
     "score f.py:uniform corpus": (CORPUS | {"networkx"}, 1750),
     "score network corpus": (NETWORK, 4300),
+    "report runs/toy": (CORPUS | {"jinja2", "matplotlib", "pandas"}, 2000),
 }
+LATE = {"network", "report"}  #: these calls need more files
+RUN = """
+name: toy
+grammar: {language: english, size: small}
+corpus: {lengths: 2..10, splits: {train: 60, dev: 10, eval: 20}}
+models: [{name: counts, model: {architecture: ngram}}]
+"""
 CODE = """
 import sys
 from truesource.cli.main import main
@@ -88,7 +97,7 @@ def test_the_package_imports_no_library(tmp_path: Path) -> None:
     assert len(every) < 120
 
 
-@pytest.mark.parametrize("call", [call for call in CALLS if "network" not in call])
+@pytest.mark.parametrize("call", [call for call in CALLS if not LATE & {*call.split()}])
 def test_a_call_imports_what_it_uses(call: str, files: Path) -> None:
     allowed, most = CALLS[call]
     every = called(call, files)
@@ -100,6 +109,15 @@ def test_a_network_is_scored_with_torch_and_little_else(files: Path) -> None:
     train(Corpus.load(files / "corpus"), "gpt2", {"max_steps": 1}, files / "network")
     allowed, most = CALLS["score network corpus"]
     every = called("score network corpus", files)
+    assert sorted(every & HEAVY - allowed) == []
+    assert len(every) <= most
+
+
+def test_a_finished_run_is_shown_without_torch(files: Path) -> None:
+    (files / "toy.yaml").write_text(RUN, encoding="utf-8")
+    execute(load_config(files / "toy.yaml"), base=files, runs=files / "runs")
+    allowed, most = CALLS["report runs/toy"]
+    every = called("report runs/toy", files)
     assert sorted(every & HEAVY - allowed) == []
     assert len(every) <= most
 

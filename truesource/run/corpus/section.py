@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from scipy.special import chdtrc
 
 from truesource.evaluation.show.figures import BARS, QUIET, SAMPLE, TRUTH, figure, to_svg
 from truesource.grammar.conditioning import LengthRange
@@ -162,8 +163,6 @@ def _fit(counts: IntArray, exact: FloatArray) -> tuple[float, int, float] | None
 
     Lengths expected fewer than five times form one cell, together with lengths above the sampled maximum.
     """
-    from scipy.stats import chi2
-
     expected = counts.sum() * np.append(exact, max(0.0, 1.0 - float(exact.sum())))
     seen = np.append(counts, 0).astype(np.float64)
     large = expected >= 5.0
@@ -174,4 +173,4 @@ def _fit(counts: IntArray, exact: FloatArray) -> tuple[float, int, float] | None
     if len(observed) < 3:
         return None
     statistic = float(((observed - expected) ** 2 / expected).sum())
-    return statistic, len(observed) - 1, float(chi2.sf(statistic, len(observed) - 1))
+    return statistic, len(observed) - 1, float(chdtrc(len(observed) - 1, statistic))
