@@ -73,7 +73,7 @@ def test_lines_of_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comma
     done = command("run", "sweep.yaml")
     assert done.code == 0, done.err
     found = read_sweep(Path("runs/sweep"))
-    bound = found.rows[0]["bound"]
+    bound = found.rows[0]["measures"]["bound"]["value"]
     assert [line["relative_ppl"] for line in found.lines] == pytest.approx(
         [line["value"] / bound for line in found.lines], rel=1e-9
     )

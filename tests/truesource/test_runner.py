@@ -380,7 +380,7 @@ WHERE = [
     ("train:c", "truesource.lmtrain.training_run.make_tokenizer", 1),
     ("train:c", "truesource.lmtrain.trainer.LossTrainer.compute_loss", 7),
     ("train:c", "truesource.lmtrain.trainer.LossTrainer.compute_loss", 12),
-    ("train:c", "truesource.lmtrain.training.folder_card", 1),
+    ("train:c", "truesource.lmtrain.network_training.folder_card", 1),
     ("score:oracle", "truesource.run.scores.stage.write_token_table", 2),
     ("score:c", "truesource.run.scores.stage.write_token_table", 1),
     ("report", "truesource.run.report_stage.write_page", 1),
