@@ -1,7 +1,4 @@
-"""What all tests share: a deterministic hypothesis profile, a Ctrl-C that works in background jobs, and threads.
-
-Side by side (``-n 3``), each process of tests leaves the others a core: torch reads the variable when it is imported.
-"""
+"""What all tests share: a deterministic hypothesis profile, a Ctrl-C that works in background jobs, and one thread."""
 
 from __future__ import annotations
 
@@ -26,8 +23,7 @@ settings.register_profile(
 settings.load_profile("suite")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background of a script start with it ignored
-if "PYTEST_XDIST_WORKER" in os.environ:
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # other numbers of threads round in other ways
 
 
 #: line of a module whose tests are all long
