@@ -125,9 +125,10 @@ def as_loaded(given: Any) -> LanguageModel:
 
 
 def _of_object(source: Any, vocabulary: Any, name: str | None) -> LanguageModel:
-    if vocabulary is None and hasattr(source, "model") and hasattr(source, "tokenizer"):  # a pipeline
+    is_scored = hasattr(source, "score")  # our models have a network and a tokeniser, too
+    if vocabulary is None and not is_scored and hasattr(source, "model") and hasattr(source, "tokenizer"):  # a pipeline
         source, vocabulary = source.model, source.tokenizer
-    if vocabulary is None or hasattr(source, "score"):
+    if vocabulary is None or is_scored:
         model: LanguageModel = as_model(source)
         return model
     from truesource.lmtrain.in_memory import model_of

@@ -14,7 +14,7 @@ from truesource.generator.language_model import LanguageModel, ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain import scoring
 from truesource.lmtrain.model_registry import model_settings, network_architecture
-from truesource.lmtrain.models import load_model
+from truesource.lmtrain.models import as_loaded, load_model
 from truesource.lmtrain.tokenizer import build_tokenizer
 from truesource.lmtrain.word_models import CausalModel, MaskedModel
 from truesource.lmtrain.word_vocabulary import WordVocabulary
@@ -207,3 +207,9 @@ def test_local_start_looks_at_the_neighbours(architecture: str) -> None:
     with torch.no_grad():
         attention = network(input_ids=ids, output_attentions=True).attentions[0][:, :, 10].mean(dim=0)
     assert attention.argmax(dim=1).tolist() == [9, 11, 8, 12]
+
+
+def test_a_model_stays_the_object_that_it_is() -> None:
+    """It has a network and a tokeniser, as a pipeline of transformers has, and a name that these have not."""
+    model = random_model("gpt2")
+    assert as_loaded(model) is model
