@@ -92,12 +92,16 @@ def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedMode
     from truesource.lmtrain.architectures.ngram.models import NGRAM, load_ngram
     from truesource.lmtrain.folders import model_type_of
 
+    model: TrainedModel
     folder = Path(folder)
     if model_type_of(folder) == NGRAM:
-        return load_ngram(folder)
-    from truesource.lmtrain.trained_models import load_network_folder  # torch
+        model = load_ngram(folder)
+    else:
+        from truesource.lmtrain.trained_models import load_network_folder  # torch
 
-    return load_network_folder(folder, device=device)
+        model = load_network_folder(folder, device=device)
+    model.folder = folder
+    return model
 
 
 def load_trained(folder: Path, settings: ModelConfig) -> TrainedModel:

@@ -122,7 +122,9 @@ def load_own_model(folder: Path, code: Code, *, device: str | None = None) -> Tr
     """
     network, tokenizer = load_own(folder, code, device=device)
     set_precision(network)
-    return as_language_model(network, tokenizer, model_name(folder))
+    model = as_language_model(network, tokenizer, model_name(folder))
+    model.folder = folder
+    return model
 
 
 def shared_tokenizer(folder: str | Path, model: ModelConfig) -> PreTrainedTokenizerFast:

@@ -30,7 +30,6 @@ from truesource.grammar.support.hub_card import checked_license
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import made_settings
 from truesource.grammar.support.settings import DEFAULT_SEED
-from truesource.lmtrain.architectures.ngram.models import load_ngram
 from truesource.lmtrain.architectures.ngram.training import train_ngram
 from truesource.lmtrain.architectures.settings import NgramSettings
 from truesource.lmtrain.config import ModelConfig, TrainConfig
@@ -113,7 +112,7 @@ def train(
             if weights is not None:
                 raise InputError(f"{model.architecture} is counted, so it starts from no weights", code="other-network")
             from_main_process(lambda: train_ngram(model, train_split, dev_split, record, out, monitor, tokenizer))
-            return _kept(load_ngram(out), temporary)
+            return _kept(load_trained(out, model), temporary)
         if training is None:
             raise InputError(f"{model.architecture} needs training settings, such as epochs")
         from truesource.lmtrain.network_training import train_network  # torch

@@ -48,6 +48,7 @@ class _TrainedModel:
     """The common part of causal and masked models of words."""
 
     objective: Objective
+    folder: Path | None = None  #: the folder it was loaded from, which may have the record of its training
     has_hidden_states = True  #: see `truesource.generator.abilities`
     _extra: ClassVar[int]  #: positions taken by <bos> and <eos>
 

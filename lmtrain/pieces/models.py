@@ -46,6 +46,7 @@ class _PieceModel(OpenVocabulary):
     """The common part of causal and masked models of pieces."""
 
     objective: Objective
+    folder: Path | None = None  #: the folder it was loaded from, which may have the record of its training
     has_hidden_states = True  #: see `truesource.generator.abilities`
 
     def __init__(

@@ -173,6 +173,7 @@ def test_saved_and_loaded_scores_are_equal(model: CausalModel | MaskedModel, tmp
     model.tokenizer.save_pretrained(tmp_path / "m")
     again: LanguageModel = load_model(tmp_path / "m", device="cpu")
     assert (again.name, again.objective, again.vocabulary) == ("m", model.objective, tuple(WORDS))
+    assert (getattr(again, "folder", None), model.folder) == (tmp_path / "m", None)  # there explain finds its training
     text = [["w3", "w1"], ["w0"]]
     assert np.array_equal(again.score(text, ScoringFrame()).log_prob, model.score(text, ScoringFrame()).log_prob)
 

@@ -67,6 +67,7 @@ class CountedModel(ABC):
     """
 
     objective: Objective = "causal"
+    folder: Path | None = None  #: the folder it was loaded from, which may have the record of its training
 
     def __init__(
         self,

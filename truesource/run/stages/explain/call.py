@@ -44,7 +44,7 @@ def explain(
     """Explain why a model is off, as `truesource explain` does: retrain it with one changed setting at a time.
 
     Args:
-        model: folder of a model that truesource trained; other models only get references, no trainings.
+        model: that truesource trained, or its folder; other models only get references, no trainings.
         corpus: corpus that it was trained on, or its folder.
         folder: folder for the trainings; an interrupted call resumes there. None: a temporary one.
         oracle: grammar or process that the corpus was sampled from, its file, or a language; True: in its folder.
@@ -94,10 +94,11 @@ def job_of(
     from truesource.lmtrain.references import model_reference
     from truesource.run.stages.explain.job import ExplainJob
 
-    trained_in = Path("(in memory)")
     if isinstance(model, str | Path):
         reference = model_reference(model)
         trained_in, model = reference.folder or Path(reference.text), load_model(reference)
+    else:
+        trained_in = getattr(model, "folder", None) or Path("(in memory)")
     return ExplainJob(
         folder=folder, trained_in=trained_in, model=as_model(model), setting=setting, corpus=corpus, settings=settings
     )
