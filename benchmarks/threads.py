@@ -10,15 +10,12 @@ what torch does of itself.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import torch
+from beside import beside
 
 from truesource import sample
 from truesource.grammar.languages import load_language
@@ -31,25 +28,6 @@ from truesource.lmtrain.training_request import splits_of
 from truesource.lmtrain.training_run import TrainingRun
 
 SHAPES = {(1, 64): 2, (2, 128): 4, (4, 192): 4, (6, 256): 8, (8, 448): 8}  #: heads by (layers, width)
-
-
-def busy(end: float) -> None:
-    """Keep one core busy until a time."""
-    while time.time() < end:
-        sum(range(10_000))
-
-
-@contextmanager
-def beside(number: int) -> Iterator[None]:
-    """Run busy processes while the block runs."""
-    processes = [multiprocessing.Process(target=busy, args=(time.time() + 3600,)) for _ in range(number)]
-    for process in processes:
-        process.start()
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.terminate()
 
 
 def main() -> None:
