@@ -263,7 +263,7 @@ def check_trees(table: pyarrow.Table, n_symbols: int, path: Path) -> None:
     """
     import pyarrow.compute as pc
 
-    words = as_numbers(pc.add(pc.count_substring(table.column("text"), " "), 1))
+    words = as_numbers(pc.count_substring(table.column("text"), " ")) + 1
     sizes = as_numbers(pc.list_value_length(table.column("tree")))
     codes = as_numbers(pc.list_flatten(table.column("tree")))
     ends = np.cumsum(sizes, dtype=np.int64)

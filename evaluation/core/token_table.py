@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from truesource.evaluation.measures.paired import Paired
+from truesource.generator.columns import as_numbers
 from truesource.generator.language_model import END, TokenScores
 from truesource.grammar.support.atomic_files import atomic_path
 from truesource.grammar.support.parquet import Kind, read_table, read_table_record
@@ -121,7 +122,7 @@ def read_token_table(path: str | Path) -> dict[str, np.ndarray]:
     """
     columns: dict[str, Kind] = {"sentence": "int", "position": "int", "model": "float", "oracle": "float"}
     table = read_table(path, columns, what=_WHAT, remedy=_REMEDY)
-    return {name: table.column(name).to_numpy() for name in table.column_names}
+    return {name: as_numbers(table.column(name)) for name in table.column_names}
 
 
 def read_token_record(path: str | Path, model: type[T]) -> T:

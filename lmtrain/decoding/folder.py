@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import AfterValidator, Field, with_config
 from typing_extensions import TypedDict
 
-from truesource.generator.columns import read_columns, verify_shards
+from truesource.generator.columns import as_numbers, read_columns, verify_shards
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import STRICT, Count, FileName, Positive, read_record
@@ -177,7 +177,7 @@ class SampleFolder:
 
     def log_probs(self) -> FloatArray:
         """Return the log probability, (n,), of each sentence under the model itself, with its end if finished, nats."""
-        return np.concatenate([table.column("logprob").to_numpy() for table in self._tables("logprob")])
+        return np.concatenate([as_numbers(table.column("logprob")) for table in self._tables("logprob")])
 
     def groups(self) -> IntArray:
         """Return the number, (n,), of the beam of each sentence; sentences of one beam are not independent.
@@ -186,7 +186,7 @@ class SampleFolder:
         """
         if self.decoding.keep != "all":
             return np.arange(self.n_sentences)
-        return np.concatenate([table.column("group").to_numpy() for table in self._tables("group")])
+        return np.concatenate([as_numbers(table.column("group")) for table in self._tables("group")])
 
     def _tables(self, *columns: str) -> Iterator[Any]:
         for shard in self.record["shards"]:
