@@ -24,7 +24,7 @@ class ContextSettings(Settings):
     """The words that a model uses, by the best predictors that see 0, 1, 2, ... words; see docs/howto/context.md."""
 
     sentences: int | None = Field(300, ge=2, description="Number of sentences to use, from the first.")
-    lines: int = Field(5, ge=1, le=21, description="Also show the optimal k-word predictors for k = 0, ..., N - 1.")
+    lines: int = Field(5, ge=1, le=21, description="Also show the best predictors that see 0, 1, ..., N - 1 words.")
     placed: bool = Field(False, description="The predictors know the position of the token, too (slower).")
 
 

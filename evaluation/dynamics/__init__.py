@@ -30,7 +30,7 @@ class CurveSettings(Settings):
     threshold: float = Field(
         0.2, gt=0.0, allow_inf_nan=False, description="Distance from the truth, nats a token, that counts as learned."
     )
-    lines: int = Field(3, ge=0, le=20, description="Also show the optimal k-word predictors for k = 0, ..., N - 1.")
+    lines: int = Field(3, ge=0, le=20, description="Also show the best predictors that see 0, 1, ..., N - 1 words.")
     contexts: int = Field(
         2000, ge=0, description="Approximate number of positions for the exact KL divergence; 0: no KL."
     )

@@ -27,7 +27,7 @@ class DynamicsSettings(CurveSettings):
     measure: CurveMeasure = Field(
         "mean", description="Measure in figures: mean or median of ln Q - ln P, or the exact KL divergence."
     )
-    sentences: int | None = Field(None, ge=2, description="Number of sentences to use, in their order (default: all).")
+    sentences: int | None = Field(None, ge=2, description="Number of sentences to use, from the first (default: all).")
 
     @model_validator(mode="after")
     def _measured(self) -> Self:
@@ -71,7 +71,7 @@ def uncorrected(settings: DynamicsSettings, frame: str) -> str:
 DYNAMICS = Evaluator(
     name="dynamics",
     title="What is learned when",
-    summary="Compare the snapshots of a model with the truth.",
+    summary="Compare snapshots of a model during training with the truth.",
     settings=DynamicsSettings,
     code=f"{__package__}.report",
     help="""Compare every snapshot of a model with the exact truth: what it learns first, and what it still lacks.

@@ -38,7 +38,7 @@ class ProbingSettings(ProbeSettings):
     correlations: bool = Field(
         True, description="Correlate the probabilities that probes compute with the probabilities of the words."
     )
-    sentences: int | None = Field(1000, ge=3, description="Number of sentences to use, in their order.")
+    sentences: int | None = Field(1000, ge=3, description="Number of sentences to use, from the first.")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -71,7 +71,7 @@ class TokenisationSettings(Settings):
     proposal: Proposal | None = Field(
         None, description="Scores to sample by: own, fitted (EM) or uniform; default: own, else fitted."
     )
-    sentences: int | None = Field(200, ge=1, description="Number of documents to use of each text, in their order.")
+    sentences: int | None = Field(200, ge=1, description="Number of documents to use of each text, from the first.")
     per_document: int = Field(
         1, ge=1, description="Consecutive sentences that form a document, for the distance to the truth."
     )

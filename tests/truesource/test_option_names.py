@@ -15,6 +15,7 @@ MEANINGS = {
     "--before": "the token before a text, for models without a start token",
     "--by": "what a measure is broken down by",
     "--definitions": "definitions of measures: default, or paper, as published",
+    "--device": "where it is computed: networks, or the exact scores of bound",
     "--force": "do it again where it is there already",
     "--held-out": "text or trees that nothing is trained on",
     "--inverse-temperature": "exponent of a distribution over segmentations",

@@ -42,16 +42,16 @@ class EvaluationConfig(Settings):
     """The choice of measures; keys of evaluators come from `truesource.evaluation.evaluators`."""
 
     split: str = Field("eval", description="Split of the corpus on which to compare models with the truth.")
-    sentences: int | None = Field(None, ge=1, description="Number of sentences to use, in their order (default: all).")
+    sentences: int | None = Field(None, ge=1, description="Number of sentences to use, from the first (default: all).")
     frame: Literal["default", "paper"] = Field(
-        "default", description="Positions that count: all (default), or as in Jumelet and Zuidema (paper)."
+        "default", description="Positions that count: all (default), or all but end, first word and <unk> (paper)."
     )
     vocabulary: Literal["common", "full", "own"] | None = Field(
         None,
-        description="Vocabulary to compare in: common, full or own, never ranked (default: common, else full).",
+        description="Words: common (to all models), full (of the truth) or own (default: common, else full).",
     )
     lines: int | None = Field(
-        None, ge=0, le=20, description="Also show the optimal k-word predictors for k = 0, ..., N - 1."
+        None, ge=0, le=20, description="Also show the best predictors that see 0, 1, ..., N - 1 words."
     )
 
     def find(self, kind: type[S]) -> S | None:
@@ -83,10 +83,10 @@ class RunConfig(Settings):
         None,
         pattern=DEVICE,
         exclude=True,  # from the inputs of finished stages
-        description="Device for networks: auto, cpu, cuda, cuda:1 or mps (default: a GPU of CUDA if there is one).",
+        description="Device of networks: auto, cpu, cuda, cuda:1 or mps (default: a CUDA GPU if there is one).",
     )
     dtype: Dtype | None = Field(None, description="Precision of measured networks (default: as saved).")
-    threads: int | None = Field(None, ge=1, exclude=True, description="Most threads on a CPU (default: all cores).")
+    threads: int | None = Field(None, ge=1, exclude=True, description="Maximum number of CPU threads (default: all).")
     treebank: TreebankConfig | None = Field(None, description="Trees to induce the grammar from.")
     grammar: GrammarConfig = Field(
         GrammarConfig(), description="Grammar, the exact truth: induced, read from a file, or a known language."

@@ -59,7 +59,7 @@ def text_there(path: Path | None) -> Path | None:
 
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 License = Annotated[
-    str | None, typer.Option("--license", metavar="SPDX", help="Licence for the card, such as CC-BY-4.0.")
+    str | None, typer.Option("--license", metavar="SPDX", help="Licence to record with the output, such as CC-BY-4.0.")
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed.")]
 IntervalSeed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed of the intervals.")]
@@ -83,37 +83,37 @@ Normalise = Annotated[
     typer.Option(
         "--normalisation",
         metavar="KEY=VALUE",
-        help="Setting of treebank.normalise, such as annotation=- or loose_words=tag; repeatable.",
+        help="Set a key of treebank.normalise: annotation=-, loose_words=tag, ...; repeatable.",
     ),
 ]
 Heads = Annotated[
     Path | None,
-    typer.Option("--heads", help="File of head rules, such as 'VP -> *V NP', for head-initial and head-final."),
+    typer.Option("--heads", help="File of head rules ('VP -> *V NP'), for --variant head-initial or head-final."),
 ]
-Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key.")]
+Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override the setting KEY.")]
 Json = Annotated[
     Path | None, typer.Option("--json", help="Write the numbers to this JSON file; - for standard output.")
 ]
 Condition = Annotated[
     str | None,
-    typer.Option("--lengths", help="Length condition such as 6..25, or none (default: the condition of the corpus)."),
+    typer.Option("--lengths", help="Lengths to condition the truth on: 6..25, or none (default: as the corpus)."),
 ]
 Longest = Annotated[
     int | None,
-    typer.Option("--longest", min=1, help="Skip longer sentences; time grows with the cube of the length."),
+    typer.Option("--longest", min=1, help="Skip sentences of over N words; time grows with the cube of the length."),
 ]
 Before = Annotated[
     str | None,
-    typer.Option("--before", help="Token to put first, for models without a start token: eos, or a token."),
+    typer.Option("--before", help="Token before each sentence, if the model has no start token: eos, or another."),
 ]
 FirstSentences = Annotated[
-    int | None, typer.Option("--sentences", min=2, help="Number of sentences to use, in their order (default: all).")
+    int | None, typer.Option("--sentences", min=2, help="Number of sentences to use, from the first (default: all).")
 ]
 FrameName = Annotated[
     Literal["default", "paper"],
-    typer.Option("--frame", help="Which positions count; paper: no end, no first word, no <unk>."),
+    typer.Option("--frame", help="Positions that count: all (default), or all but end, first word and <unk> (paper)."),
 ]
-SplitName = Annotated[str, typer.Option("--split", help="Split of a corpus folder.")]
+SplitName = Annotated[str, typer.Option("--split", help="Split to use, if the text is a corpus folder.")]
 Figure = Annotated[
     Path | None, typer.Option("--figure", help="Also draw the results to this file: .svg, .pdf or .png.")
 ]
@@ -141,10 +141,10 @@ TextOrCorpus = Annotated[
 ]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder for runs; this run is written to RUNS/NAME.")]
 Rebuild = Annotated[bool, typer.Option("--force", help="Repeat all stages, even those that are up to date.")]
-PlanOnly = Annotated[bool, typer.Option("--plan", help="Only show what these trainings would cost.")]
+PlanOnly = Annotated[bool, typer.Option("--plan", help="Only show what the trainings would cost; train nothing.")]
 Workers = Annotated[int, typer.Option("--workers", min=1, help="Number of processes; results do not depend on it.")]
 Scheduler = Annotated[
     str | None,
-    typer.Option("--scheduler", help="Use a running Dask cluster: its address, or its scheduler file."),
+    typer.Option("--scheduler", help="Address or scheduler file of a running Dask cluster to use."),
 ]
-Shard = Annotated[str | None, typer.Option("--shard", help="Do one job's share of the work: 0/4 is the first of 4.")]
+Shard = Annotated[str | None, typer.Option("--shard", help="Do only this job's share: 0/4 is the first of 4 jobs.")]

@@ -86,10 +86,10 @@ class DeviceVerb(Verb):
     def __init__(self, name: str | None, **options: Any) -> None:
         super().__init__(name, **options)
         self.params += _computing_option(
-            "device", "auto|cpu|cuda|cuda:1|mps", "Device for networks, or for the charts of bound."
+            "device", "auto|cpu|cuda|cuda:1|mps", "Device of networks (default: a CUDA GPU, or else the CPU)."
         )
-        help_text = "Most threads on a CPU (default: all cores)."
-        self.params += _declared("threads", int | None, typer.Option("--threads", min=1, help=help_text))
+        help_text = "Maximum number of CPU threads (default: all)."
+        self.params += _declared("threads", int | None, typer.Option("--threads", min=1, metavar="N", help=help_text))
 
     def call(self, ctx: Any) -> Any:
         """Call the function of the verb, with the requested device and precision."""
@@ -104,7 +104,7 @@ class NetworkVerb(DeviceVerb):
 
     def __init__(self, name: str | None, **options: Any) -> None:
         super().__init__(name, **options)
-        self.params += _computing_option("dtype", "float32|bfloat16|float16", "Precision of networks.")
+        self.params += _computing_option("dtype", "float32|bfloat16|float16", "Precision (default: as saved).")
 
 
 class ConfiguredVerb(NetworkVerb):

@@ -18,17 +18,17 @@ class CorpusSettings(Settings):
 
     advanced: ClassVar = frozenset({"shard_size", "stratified"})
     overlap: Overlap | None = Field(
-        None, description="Splits: independent (iid, default); no sentence of an earlier split; no sentence twice."
+        None, description="Splits: iid (default); disjoint (no sentence of an earlier split); unique (none twice)."
     )
     trees: Literal["ids", "text", "none"] = Field(
-        "ids", description="Derivations: as node numbers; as Penn bracketings with treebank labels; none."
+        "ids", description="Store derivations as node numbers (ids), as Penn bracketings (text), or not (none)."
     )
-    shard_size: int = Field(50_000, ge=1, description="Sentences per file; other sizes give other bytes.")
+    shard_size: int = Field(50_000, ge=1, description="Sentences per file; the sampled sentences depend on it.")
     transform: str | None = Field(
-        None, description="Order of words: reversal, odd-even, block-shuffle:size=3, length-shuffle:seed=0."
+        None, description="Reorder words: reversal, odd-even, block-shuffle:size=3, length-shuffle:seed=0."
     )
     stratified: bool | None = Field(
-        None, description="Stratified sampling: the exact expected number of sentences with the event of a tilt."
+        None, description="For a tilted grammar: sample exactly the expected number of sentences with its event."
     )
 
     @field_validator("transform")
@@ -101,7 +101,7 @@ class SampleSettings(CorpusSettings):
     advanced: ClassVar = frozenset({"exact_correction", "start", "max_height", "string_logprob", "ids"})
     exact_correction: bool = Field(False, description="Disjoint splits: sum the excluded probability exactly.")
     start: str | None = Field(None, description="Symbol to expand (default: the grammar's start symbol).")
-    temperature: float = Field(1.0, description="Temper the grammar: below 1, frequent rules gain probability.")
+    temperature: float = Field(1.0, description="Temperature of rules: below 1, frequent rules gain probability.")
     max_height: int | None = Field(None, ge=2, description="Reject trees higher than this (changes the language).")
     string_logprob: bool = Field(False, description="Also write the exact log probability of each sentence (slow).")
     ids: bool = Field(False, description="Also write the tokens as numbers.")

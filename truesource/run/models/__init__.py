@@ -23,7 +23,7 @@ from truesource.run.reading import parse_value
 if TYPE_CHECKING:
     from truesource.generator.objectives import Objective
 
-WEIGHTS = "Model folder with initial weights for training; words that it lacks start anew."
+WEIGHTS = "Model folder with the initial weights; words that it lacks start from random vectors."
 
 
 def _unless_masked(shape: ModelConfig, settings: TrainConfig) -> str | None:
