@@ -31,7 +31,7 @@ def test_every_name_is_a_configuration_with_a_purpose(name: str, folder: Path) -
 
 def test_help_names_all(command: Command) -> None:
     text = " ".join(command("run", "--help").out.replace("│", " ").split())
-    listed = text.partition("Packaged: ")[2].partition(" read the treebank")[0]
+    listed = text.partition("come with truesource: ")[2].partition(" read the treebank")[0]
     assert sorted(re.findall(r"[a-z]\w+", listed.replace(" and ", " "))) == sorted(packaged())
 
 

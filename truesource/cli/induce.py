@@ -39,24 +39,24 @@ Treebank_ = Annotated[
 Grammar = Annotated[Path, typer.Option("-o", "--output", help="Grammar file to write (.npz, or text).")]
 How = Annotated[
     Method | None,
-    typer.Option(help="Estimator: split-merge (default), relative-frequency, or parent (of annotated labels)."),
+    typer.Option(help="Estimator: split-merge (default), relative-frequency, or parent (parent annotation)."),
 ]
 Cycles = Annotated[int | None, typer.Option(min=0, help="Number of split-merge cycles (default: 5).")]
 Lexicon = Annotated[
     str | None, typer.Option(help="Lexicon: generate, or parse, which covers unknown words (default: generate).")
 ]
-HeldOut = Annotated[str | None, typer.Option(help="Held-out data of the same kind, to report its likelihood.")]
+HeldOut = Annotated[str | None, typer.Option(help="Held-out trees (or text) whose likelihood to report.")]
 Unbracketed = Annotated[
-    Path | None, typer.Option(help="Instead of a treebank: text of tokenised sentences, or a corpus folder.")
+    Path | None, typer.Option(help="With --start-from: text with one tokenised sentence per line, or a corpus folder.")
 ]
 BracketsFile = Annotated[
-    str | None, typer.Option(help="Instead of a treebank: use the brackets of trees; ignore labels.")
+    str | None, typer.Option(help="With --start-from: trees, whose brackets constrain EM; labels are ignored.")
 ]
 StartFrom = Annotated[
-    Path | None, typer.Option(help="Grammar (file or language) that --unbracketed or --brackets re-estimates.")
+    Path | None, typer.Option(help="Grammar file or language to re-estimate from --unbracketed or --brackets.")
 ]
 Iterations = Annotated[int | None, typer.Option(min=1, help="Maximum EM iterations with --start-from (default: 50).")]
-TraceFile = Annotated[Path | None, typer.Option(help="JSON Lines file: a record for each EM iteration.")]
+TraceFile = Annotated[Path | None, typer.Option(help="Write a record of each EM iteration to this JSON Lines file.")]
 
 
 def command(
@@ -80,13 +80,15 @@ def command(
 ) -> None:
     """Induce a probabilistic grammar from a treebank by splitting and merging symbols (Petrov et al. 2006).
 
-    With --start-from, re-estimate the rules of a grammar by inside-outside EM, on sentences without trees
-    (--unbracketed) or with known constituents (--brackets). After Ctrl-C, the same command resumes from the last
-    finished phase.
+    With --start-from, re-estimate the rule probabilities of an existing grammar instead, by inside-outside EM, on
+    sentences without trees (--unbracketed) or on trees whose labels are ignored (--brackets).
 
-    --set changes every key of `grammar` in a configuration, as in --set split_merge.em_split=20.
+    --set overrides a key of `grammar` in a configuration, such as --set split_merge.em_split=20. After Ctrl-C, repeat
+    the command to resume from the last finished phase.
 
     Example: truesource induce treebank/ -o grammar.npz --held-out dev.mrg
+
+    Example: truesource induce --start-from grammar.npz --unbracketed text.txt -o better.npz
     """
     sources = [source for source in (treebank, unbracketed, brackets) if source]
     if len(sources) != 1 or bool(treebank) == bool(start_from):

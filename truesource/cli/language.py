@@ -29,7 +29,7 @@ SAMPLES = 5  #: default number of sample strings
 
 def command(
     name: Annotated[
-        str | None, typer.Argument(help="Language, such as dyck or dyck:k=3; without a name, all are listed.")
+        str | None, typer.Argument(help="Language to describe, such as dyck or dyck:k=3 (default: list all).")
     ] = None,
     set_: Overrides = None,
     output: Annotated[
@@ -45,11 +45,11 @@ def command(
 ) -> None:
     """List the languages whose exact grammar comes with truesource, or describe one of them.
 
-    The list has parameters, purpose and source. The description of one language adds citation, all parameters, exact
-    mean length and entropy, and sample strings.
+    The list shows parameters, purpose and source of each language. The description of one language also shows its
+    citation, its exact mean length and entropy, and sample strings.
 
-    A language such as dyck, or dyck:k=3,depth=5 to change its parameters, can be used wherever a grammar can; -o also
-    writes the grammar to a file.
+    Every command that takes a grammar also takes a language, such as dyck, or dyck:k=3,depth=5 to set parameters. -o
+    writes the grammar of the language to a file.
 
     Example: truesource language
 

@@ -33,20 +33,19 @@ def command(
     json: Json = None,
     force: Rebuild = False,
 ) -> None:
-    """Run an experiment: treebank, grammar, corpus, models, comparison, report. Or run a sweep.
+    """Run an experiment from its configuration: treebank, grammar, corpus, models, comparison, report.
 
-    Stages with unchanged inputs are skipped. An interrupted run resumes if the command is repeated.
+    The run demo has the whole chain on an English grammar that comes with truesource; it takes a few minutes on two
+    cores. truesource new writes a configuration to edit. A run skips stages with unchanged inputs. To resume an
+    interrupted run, repeat the command.
 
     A configuration with the key axes is a sweep: it trains models of several sizes on corpora of several sizes, and
     fits scaling laws to their distance from the truth. The irreducible loss is known, so the report also shows the
-    error of the usual fit. Finished cells are kept; if a cell fails, the others continue, and the exit code is 2.
+    error of the usual fit. A sweep keeps finished cells; if a cell fails, the others continue, and the exit code is 2.
 
-    The run demo has the whole chain on an English grammar that comes with truesource; it takes a few minutes on two
-    cores. truesource new writes a new configuration.
-
-    Packaged: architectures, compare, context, control, demo, diffusion, dynamics, gallery, language, probing, scaling,
-    tendencies, tokenisation; treebank and treebank_baseline read the treebank in the folder $TREEBANK. A file of this
-    name takes precedence.
+    These configurations come with truesource: architectures, compare, context, control, demo, diffusion, dynamics,
+    gallery, language, probing, scaling, tendencies, tokenisation; treebank and treebank_baseline read the treebank in
+    the folder $TREEBANK. A file with such a name takes precedence.
 
     Example: truesource run demo
 
@@ -54,7 +53,8 @@ def command(
 
     Example: truesource run scaling --set axes.seeds=[1,2,3]
 
-    Compiled kernels are kept in the folder of the installation, or in the folder NUMBA_CACHE_DIR.
+    truesource keeps compiled kernels in its installation folder, or in the folder that the environment variable
+    NUMBA_CACHE_DIR names.
     """
     from truesource.grammar.support.errors import InputError
     from truesource.run.reading import find_config, is_sweep

@@ -32,15 +32,15 @@ def command(
     output: Annotated[Path, typer.Option("-o", "--output", help="Corpus folder to write.")],
     *,
     number: Annotated[
-        int | None, typer.Option("-n", "--number", min=1, help="Number of sentences, over all splits.")
+        int | None, typer.Option("-n", "--number", min=1, help="Total number of sentences of all splits.")
     ] = None,
-    tokens: Annotated[int | None, typer.Option(min=1, help="Expected number of tokens, in place of -n.")] = None,
+    tokens: Annotated[int | None, typer.Option(min=1, help="Expected total number of tokens, instead of -n.")] = None,
     lengths: Lengths = None,
     split: Annotated[str, typer.Option("--shares", help="Share of the sentences for each split.")] = SHARES,
     seed: Seed = DEFAULT_SEED,
     settings: SampleSettings,
     variant: Annotated[
-        list[str] | None, typer.Option("--variant", help="Also sample a changed grammar, as in truesource vary.")
+        list[str] | None, typer.Option("--variant", help="Also sample this variant, such as mirror=all; see vary.")
     ] = None,
     heads: Heads = None,
     workers: Workers = 1,
@@ -50,11 +50,15 @@ def command(
     json: Json = None,
     force: Force = False,
 ) -> None:
-    """Sample a corpus with trees: sentences of all lengths, or exactly conditioned on a range (--lengths).
+    """Sample a corpus of sentences and their trees from a grammar.
 
-    An interrupted call resumes if it is repeated.
+    The corpus has the splits train, dev, test and eval (--shares), and keeps its grammar, so that other commands find
+    the truth. With --lengths, the sentences follow the exact distribution given the range of lengths. Give the size of
+    the corpus as -n or --tokens. To resume an interrupted call, repeat it.
 
     Example: truesource sample grammar.npz -n 100000 -o corpus/
+
+    Example: truesource sample dyck:k=2 --tokens 1000000 --lengths 2..40 -o corpus/
     """
     from truesource.generator.abilities import require
     from truesource.generator.corpus import Corpus

@@ -43,38 +43,41 @@ def command(
     preset: Annotated[str, typer.Option(help="Settings to start from: tiny (minutes on a CPU) or paper.")] = "tiny",
     set_: Overrides = None,
     oracle: Annotated[
-        Path | None, typer.Option("--oracle", help="Grammar of the corpus, to compare the model with during training.")
+        Path | None, typer.Option("--oracle", help="Grammar of the corpus: compare with it during training.")
     ] = None,
-    oracle_monitor_sentences: Annotated[int, typer.Option(min=1, help="With --oracle: number of sentences.")] = 200,
-    dev: Annotated[Path | None, typer.Option(help="If CORPUS is a text file: text on which to track the loss.")] = None,
+    oracle_monitor_sentences: Annotated[int, typer.Option(min=1, help="With --oracle: sentences to compare on.")] = 200,
+    dev: Annotated[Path | None, typer.Option(help="If CORPUS is a text file: text to track the dev loss on.")] = None,
     tokenizer: Annotated[
-        Path | None, typer.Option(help="Model folder whose tokeniser to use, so that perplexities compare.")
+        Path | None, typer.Option(help="Model folder whose tokeniser to reuse, which makes perplexities comparable.")
     ] = None,
-    oracle_monitor_split: Annotated[str, typer.Option(help="With --oracle: split of these sentences.")] = "dev",
+    oracle_monitor_split: Annotated[str, typer.Option(help="With --oracle: split that has these sentences.")] = "dev",
     weights: Annotated[Path | None, typer.Option(help=WEIGHTS)] = None,
     seed: Seed = DEFAULT_SEED,
     license: License = None,  # noqa: A002
     json: Json = None,
     force: Force = False,
 ) -> None:
-    """Train a language model on a corpus. After Ctrl-C, the same command resumes.
+    """Train a language model on a corpus. After Ctrl-C, repeat the command to resume.
 
-    A masked model predicts a word from all others, a causal model from the words before it.
+    A causal model predicts each word from the words before it; a masked model predicts it from all other words.
 
-    Keys of --set: model.min_count (rarer words become the unknown word), model.tokenizer (word, bpe, unigram),
-    model.vocab_size, model.layers, model.dim, model.dropout, and the keys of the architecture;
-    training.epochs or .max_steps, .learning_rate, .batch_tokens or .batch_sentences, .precision;
-    training.snapshots (linear or log) saves models during training.
+    --preset paper has the settings of Jumelet and Zuidema (2023). --set overrides a setting of the model:
+    model.min_count (rarer words become <unk>), model.tokenizer (word, bpe, unigram), model.vocab_size, model.layers,
+    model.dim, model.dropout; or of the training: training.epochs or training.max_steps, training.learning_rate,
+    training.batch_tokens or training.batch_sentences, training.precision, training.snapshots (linear or log: save
+    models during training). Architectures have further settings, which truesource new --schema run lists.
 
-    Your own torch.nn.Module: --model file.py:name, its keyword arguments as --set model.KEY=VALUE; its name is then
-    file.py:name@FOLDER.
+    To train your own torch.nn.Module, name it as --model file.py:name, and set its keyword arguments with --set
+    model.KEY=VALUE. Other commands take the trained model as file.py:name@FOLDER.
 
-    --weights starts from a trained model of the same architecture and size; word vectors are copied for the words of
-    both models.
+    --weights starts from a trained model of the same architecture and size. It copies the vectors of the words that
+    both models know.
 
-    Several processes: torchrun --nproc-per-node 2 -m truesource train ...
+    To train in several processes, use torchrun --nproc-per-node 2 -m truesource train ...
 
     Example: truesource train corpus/ -o model/ --model gpt2 --set training.max_steps=2000
+
+    Example: truesource train text.txt --dev dev.txt -o model/
     """
     from truesource.grammar.support.errors import require_extras
     from truesource.lmtrain.own.settings import OwnSettings
