@@ -57,7 +57,7 @@ class DivergenceSettings(Settings):
     """The settings of a comparison of all next-token probabilities with the true ones; see docs/howto/models.md."""
 
     advanced: ClassVar = frozenset({"top_k", "classes"})
-    sentences: int | None = Field(300, ge=2, description="Number of sentences to use, in their order.")
+    sentences: int | None = Field(300, ge=2, description="Number of sentences to use, from the first.")
     top_k: int = Field(10, ge=1, description="Number of most probable tokens to compare as a set.")
     by: tuple[By, ...] | None = Field(
         None,
@@ -65,7 +65,7 @@ class DivergenceSettings(Settings):
     )
     classes: Path | None = Field(None, description="File that maps tags to classes (default: Penn Treebank tags).")
     model_samples: Path | None = Field(
-        None, description="Sentences sampled from the model (folder or text), for KL(Q‖P)."
+        None, description="Samples of the model: folder of truesource generate, or text; for KL(Q‖P)."
     )
 
 
@@ -84,9 +84,15 @@ DIVERGENCE = Evaluator(
     code=f"{__package__}.report",
     help="""Compare all next-token probabilities of a model with the true ones, in every context of a corpus.
 
-    The result does not depend on which words were sampled. Intervals cover other sentences from the same source.
+    P is the truth and Q the model. The table shows KL(P‖Q) in nats per token, other divergences, and calibration. All
+    next-token probabilities count, so the numbers vary less than the numbers of truesource score, which uses only the
+    tokens that occur. The 95% intervals cover other sentences from the same source.
+
+    --by divides KL(P‖Q) into parts; without it, the parts are position, length, class, frequency and phrase.
 
     Example: truesource evaluate divergence model/ corpus/ --json divergence.json
+
+    Example: truesource evaluate divergence model/ corpus/ --by position,distance
     """,
     measures=MEASURES,
     needs=("distributions",),

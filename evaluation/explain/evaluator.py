@@ -17,15 +17,15 @@ class ExplainSettings(Settings):
     advanced: ClassVar = frozenset({"lines", "starts"})
     sentences: int | None = Field(1000, ge=2, description="Number of sentences to use, from the first.")
     levers: tuple[LeverName, ...] = Field(
-        LEVERS, description="What to try: data, targets, steps, width, layers, context, tokenizer; one training each."
+        LEVERS, description="Levers to try: data, targets, steps, width, layers, context, tokenizer."
     )
     budget: float = Field(
-        15.0, ge=0.0, description="Minutes for all trainings; what does not fit is left out, the cheapest come first."
+        15.0, ge=0.0, description="Minutes for all trainings, cheapest first; trainings that do not fit are skipped."
     )
-    trainings: int = Field(1, ge=1, description="Number of trainings of each, with different seeds.")
-    lines: int = Field(4, ge=0, le=20, description="Also show the optimal k-word predictors for k = 0, ..., N - 1.")
+    trainings: int = Field(1, ge=1, description="Number of seeds to train the model and each lever with.")
+    lines: int = Field(4, ge=0, le=20, description="Also show the best predictors that see 0, 1, ..., N - 1 words.")
     starts: int = Field(
-        0, ge=0, description="Random starts of EM on the train split without trees; slow for large grammars."
+        0, ge=0, description="Random starts of EM without trees, for the floor of the data; slow for large grammars."
     )
 
     @model_validator(mode="after")

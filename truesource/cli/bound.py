@@ -51,20 +51,20 @@ class BoundSettings(Settings):
     precision: Literal["float64", "float32"] = Field(
         "float64", description="Number type; float32 is faster and accurate to 1e-4 nats per token."
     )
-    device: str | None = Field(None, pattern=DEVICE, description="Device for networks, or for the charts of bound.")
+    device: str | None = Field(None, pattern=DEVICE, description="Device: cpu, cuda, mps (default: compiled CPU code).")
     frame: Literal["default", "paper"] = Field(
-        "default", description="Which positions count; paper: no end, no first word, no <unk>."
+        "default", description="Positions that count: all (default), or all but end, first word and <unk> (paper)."
     )
     vocabulary: Path | None = Field(None, description="Words for --frame paper: JSON, or one word per line.")
     definitions: Literal["default", "paper"] = Field(
         "default", description="Definition of masked scores; paper: as in Jumelet and Zuidema (2023)."
     )
-    lines: int = Field(0, ge=0, le=20, description="Also show the optimal k-word predictors for k = 0, ..., N - 1.")
+    lines: int = Field(0, ge=0, le=20, description="Also show the best predictors that see 0, 1, ..., N - 1 words.")
     token_scores: Path | None = Field(
         None, description="Published token scores (Jumelet and Zuidema 2023), instead of a grammar."
     )
 
-    sentences: int | None = Field(None, ge=2, description="Number of sentences to use, in their order (default: all).")
+    sentences: int | None = Field(None, ge=2, description="Number of sentences to use, from the first (default: all).")
 
     @model_validator(mode="after")
     def _settings_go_together(self) -> Self:
@@ -82,7 +82,7 @@ def command(
     grammar: Annotated[
         Path | None,
         typer.Argument(
-            help="Grammar, or a language such as dyck:k=2 (default: the one in the corpus folder).",
+            help="Grammar file, or a language such as dyck:k=2 (default: the grammar in CORPUS).",
             callback=grammar_or_corpus_there,
         ),
     ] = None,
@@ -96,7 +96,7 @@ def command(
     longest: Longest = None,
     split: SplitName = "eval",
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Folder for the scores of all tokens; resumable.")
+        Path | None, typer.Option("-o", "--output", help="Folder for the scores of all tokens, to resume from.")
     ] = None,
     shard: Shard = None,
     workers: Workers = 1,
@@ -106,14 +106,17 @@ def command(
     token_table: TokenTable = None,
     force: Force = False,
 ) -> None:
-    """Score sentences exactly: the perplexity that no model can beat in the long run.
+    """Compute the exact perplexity of sentences under a grammar.
 
-    That is a bound for a corpus folder that was sampled from the grammar. For other text, it is the perplexity of the
-    grammar on this text, and is labelled so; a grammar of induce --lexicon parse treats unknown words as parse does.
+    For a corpus that was sampled from the grammar, this is a bound: no model can have a lower expected perplexity. For
+    other text, it is only the perplexity of the grammar on this text, and the output says so. A grammar that induce
+    --lexicon parse wrote replaces unknown words by word classes.
 
     The causal bound includes sentence ends; the masked bound is a pseudo-perplexity. The any-order bound, for diffusion
-    models, conditions on sentence length. With -o, large corpora are scored in parts, by several --workers, a Dask
-    cluster (--scheduler) or several jobs (--shard). --lines adds the optimal predictors that see only the last k words.
+    models, conditions on sentence length.
+
+    With -o, several processes (--workers), a Dask cluster (--scheduler) or several jobs (--shard) can share the work on
+    a large corpus.
 
     Example: truesource bound corpus/ --json bound.json
 

@@ -22,32 +22,36 @@ if TYPE_CHECKING:
 Models = Annotated[
     list[str],
     typer.Argument(
-        metavar="MODEL_OR_RUN", help="Models, followed by their corpus, text or folder of variants; or run folders."
+        metavar="MODEL_OR_RUN", help="Models, then the corpus folder, text or folder of variants; or folders of runs."
     ),
 ]
 Baseline = Annotated[
     str | None, typer.Option("--baseline", metavar="NAME", help="Model to compare the others with (default: first).")
 ]
-Split = Annotated[str | None, typer.Option("--split", help="Split of a corpus folder (default: eval).")]
+Split = Annotated[
+    str | None, typer.Option("--split", help="Split to use, if the text is a corpus folder (default: eval).")
+]
 Frame = Annotated[
     Literal["default", "paper"] | None,
-    typer.Option("--frame", help="Which positions count; paper: no end, no first word, no <unk>."),
+    typer.Option("--frame", help="Positions that count: all (default), or all but end, first word and <unk> (paper)."),
 ]
 Exact = Annotated[
     int | None,
-    typer.Option("--exact-kl", metavar="N", min=2, help="Also compute the exact KL over all contexts of N sentences."),
+    typer.Option(
+        "--exact-kl", metavar="N", min=2, help="Also compute the exact KL in all contexts of the first N sentences."
+    ),
 ]
 Evaluators = Annotated[
     str | None,
     typer.Option(
-        "--evaluators", metavar="A,B", help="Evaluators that measure each model too, such as divergence,pplu."
+        "--evaluators", metavar="A,B", help="Also measure each model with these evaluators, such as divergence,pplu."
     ),
 ]
 VocabularyKind = Annotated[
     Literal["common", "full", "own"] | None,
     typer.Option(
         "--vocabulary",
-        help="Words to compare in: common, full or own, never ranked (default: common, else full).",
+        help="Words: common (to all models), full (of the truth) or own (default: common, else full).",
     ),
 ]
 Seed = Annotated[
@@ -96,22 +100,25 @@ def command(
 ) -> None:
     """Compare several models with the truth and with each other, on the same tokens and in one vocabulary.
 
-    A model is a folder or code (file.py:name), with or without a name: NAME=MODEL. Models of the same name are seeds of
-    one model, and so are folders whose training differs only in the random seed: the table shows their mean, and its
-    intervals hold for other seeds too. Differences are paired: KL per token minus the baseline's, with p-values
-    adjusted for all pairs of models (Holm).
+    A model is a folder, or code (file.py:name); NAME=MODEL gives it a name. Models with the same name count as seeds of
+    one model. So do folders whose training differs only in the random seed. The table shows the mean over seeds, and
+    its intervals then cover other seeds too. A difference is the KL per token of a model minus the KL of the baseline,
+    on the same sentences; p-values are adjusted for all pairs of models (Holm).
 
     Models with different vocabularies are compared in a common one: all predict the words that all of them know,
-    and <unk> for every other word; each model reads its usual input, and the truth reads every word.
+    and <unk> for every other word. Each model still reads its usual input, and the truth reads every word. With
+    --vocabulary own, each model keeps its own vocabulary, and models with different vocabularies are not ranked.
 
-    For folders of finished runs, the stored scores are compared; no model is loaded. For a folder of truesource sample
-    --variant, each model is named after its training corpus, as in original=MODEL, and scored on this corpus with its
-    truth; differences are of corresponding sentences.
+    Given folders of finished runs, the command compares their stored scores and loads no model. Given a folder that
+    truesource sample --variant wrote, name each model after its training corpus, as in original=MODEL: each is scored
+    on this corpus with its truth, and differences are between corresponding sentences.
 
     The truth of real text is not known. On a text that truesource split wrote, models of one vocabulary are compared by
     their perplexities, and the perplexity of the grammar (--oracle) is a reference, not a bound.
 
     Example: truesource compare gpt2=models/a gpt2=models/b models/lstm corpus/ --table table.csv
+
+    Example: truesource compare runs/first runs/second
     """
     from truesource.cli.compare_arguments import Scored, models_on_real_text, scores_of_models, scores_of_variants
     from truesource.cli.real_text import score_real_text

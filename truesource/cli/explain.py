@@ -24,7 +24,7 @@ def command(
     model: Model,
     corpus: Annotated[Path, typer.Argument(help="Corpus folder that the model was trained on.", exists=True)],
     settings: ExplainSettings,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the trainings and the report; resumable.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of trainings and report, to resume from.")],
     oracle: Oracle = None,
     plan: PlanOnly = False,
     split: SplitName = "eval",
@@ -34,13 +34,18 @@ def command(
     json: Json = None,
     force: Force = False,
 ) -> None:
-    """Explain why a model is off: too little data, too few steps, too small, too short a context, its tokeniser?
+    """Explain why a model is off, and what would help most.
 
-    It retrains the model once for each of these levers, with all else equal, and compares the distances from the
-    truth. A second table compares it with references: the optimal k-word predictors, n-gram counts, the floor of
-    the data. Finished trainings are kept; an interrupted call resumes if it is repeated.
+    The command retrains the model once for each possible change (lever), with all else equal: more data, exact targets,
+    more steps, a larger network, a longer context, another tokeniser. A table compares how far each is from the truth.
+    A second table has references: the best predictors that see k words, n-gram models, and the distance that the
+    amount of training data leaves at least (the floor of the data).
+
+    --plan shows what the trainings would cost. To resume an interrupted call, repeat it; finished trainings are kept.
 
     Example: truesource explain model/ corpus/ -o why/ --plan
+
+    Example: truesource explain model/ corpus/ -o why/ --budget 30
     """
     from truesource.grammar.support.parallel import Share
     from truesource.terminal.inputs import oracle_option

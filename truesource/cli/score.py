@@ -41,7 +41,7 @@ def command(
     no_oracle: NoOracle = False,
     split: SplitName = "eval",
     frame: Annotated[
-        str, typer.Option(help="Which positions count; paper: no end, no first word, no <unk>.")
+        str, typer.Option(help="Positions that count: all (default), or all but end, first word and <unk> (paper).")
     ] = "default",
     sentences: FirstSentences = None,
     before: Before = None,
@@ -49,7 +49,7 @@ def command(
     longest: Longest = None,
     lines: Annotated[
         int,
-        typer.Option(min=0, max=20, help="Also show the optimal k-word predictors for k = 0, ..., N - 1."),
+        typer.Option(min=0, max=20, help="Also show the best predictors that see 0, 1, ..., N - 1 words."),
     ] = 0,
     seed: IntervalSeed = DEFAULT_SEED,
     json: Json = None,
@@ -59,14 +59,16 @@ def command(
 ) -> None:
     """Compare the perplexities of a model and of the truth on the same tokens.
 
-    A model as good as the truth has a relative perplexity of 1. Intervals are 95% bootstrap intervals over sentences.
+    Relative perplexity is the perplexity of the model divided by the perplexity of the truth (the bound); a perfect
+    model has 1. Its logarithm estimates the KL from the truth to the model, in nats per token. rho and R2 are
+    correlations of the log probabilities of model and truth. Intervals are 95% bootstrap intervals over sentences.
 
-    The truth of a corpus folder is the grammar in it. Without a truth, only the model is scored. The truth of
-    real text is not known: for a text that `truesource split` wrote, the perplexity of the grammar (--oracle) is a
-    reference, not a bound.
+    The truth of a corpus folder is the grammar in it; the truth of other text is the grammar that --oracle names. Text
+    without a truth gets the perplexity of the model alone. The truth of real text is not known: for a text that
+    `truesource split` wrote, the perplexity of the grammar (--oracle) is a reference, not a bound.
 
-    --token-table has ln P and surprisal of every token under the model and under the truth; --word-table sums over the
-    tokens of each word.
+    --token-table has the log probability and the surprisal of every token under the model and under the truth, in nats;
+    --word-table has their sums over the tokens of each word.
 
     Example: truesource score model/ corpus/ --json scores.json
 
