@@ -48,7 +48,7 @@ def check_call(settings: ControlSettings, **_: object) -> None:
 CONTROL = Evaluator(
     name="control",
     title="Steering to an event",
-    summary="Compare ways to steer a model with the exact frontier of reward and KL.",
+    summary="Compare steered models with the exact best trade-off between reward and KL.",
     settings=ControlSettings,
     code=f"{__package__}.report",
     help="""Compare ways to make sentences satisfy an event with the exact frontier of its probability and KL.

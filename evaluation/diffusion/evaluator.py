@@ -39,7 +39,7 @@ class DiffusionSettings(Settings):
 DIFFUSION = Evaluator(
     name="diffusion",
     title="Sentences filled in step by step",
-    summary="Compare a diffusion model with the truth, by the number of steps.",
+    summary="Compare a diffusion model with the truth for each number of filling steps.",
     settings=DiffusionSettings,
     code=f"{__package__}.report",
     help="""Compare a diffusion model with the truth, by the number of steps in which a sentence is filled.

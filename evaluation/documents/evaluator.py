@@ -77,7 +77,7 @@ def check_families(settings: DocumentsSettings) -> None:
 DOCUMENTS = Evaluator(
     name="documents",
     title="Learning a language while reading",
-    summary="Compare a model with the best readers of documents of an unknown language.",
+    summary="Compare a model with optimal learners of the unknown language of a document.",
     settings=DocumentsSettings,
     code=f"{__package__}.report",
     help="""Compare a model with the best readers of documents of an unknown language, by string and position.

@@ -86,7 +86,7 @@ def check(config: RunRequest) -> None:
 TENDENCIES = Evaluator(
     name="tendencies",
     title="What the text looks like",
-    summary="Compare sampled text with the truth: lengths, words, Zipf, Heaps.",
+    summary="Compare sampled text with the truth: lengths, words, Zipf's and Heaps' laws.",
     code=f"{__package__}.report",
     declared=False,
     of_corpus=False,

@@ -18,7 +18,7 @@ from truesource.terminal.verb import ConfiguredVerb, DeviceVerb, NetworkVerb, Ve
 
 #: module (or ``module:function``) and summary of each verb, in the order of the list of verbs
 VERBS = {
-    "new": ("truesource.cli.new", "Write a commented configuration of your own, or the schema of all keys."),
+    "new": ("truesource.cli.new", "Write a commented configuration to edit, or the JSON Schema of all keys."),
     "run": ("truesource.cli.run", "Run an experiment: demo, or a configuration of your own."),
     "language": ("truesource.cli.language", "List the languages whose exact grammar is known, or describe one."),
     "split": ("truesource.cli.split", "Split a treebank into text to train on and text to hold out."),
@@ -31,7 +31,7 @@ VERBS = {
     "compare": ("truesource.cli.compare", "Compare several models, or the models of runs, in one table."),
     "explain": ("truesource.cli.explain", "Explain why a model is off, and what would help most."),
     "benchmark": ("truesource.cli.benchmark", "Compare a model with the usual architectures on many languages."),
-    "reproduce": ("truesource.cli.reproduce", "Run a table or figure of a published paper again."),
+    "reproduce": ("truesource.cli.reproduce", "Recompute a table or figure of a published paper."),
     "generate": ("truesource.cli.generate", "Sample sentences from a trained model."),
     "report": ("truesource.cli.report", "Rebuild the HTML report of a run, or draw one of its figures."),
     "convert": (
@@ -40,10 +40,10 @@ VERBS = {
     ),
     "infill": ("truesource.cli.infill", "Fill the gaps of a sentence, with exact probabilities."),
     "vary": ("truesource.cli.vary", "Make controlled variants of a grammar."),
-    "tilt": ("truesource.cli.tilt", "Tilt a grammar by a reward, or require an event: the result is a grammar."),
+    "tilt": ("truesource.cli.tilt", "Reweight a grammar by a reward, or condition it on an event; write a grammar."),
     "inspect": ("truesource.cli.inspect", "Check a grammar, and how much of a text it covers."),
     "cite": ("truesource.cli.cite", "List the publications to cite."),
-    "evaluate": ("truesource.cli.app:evaluators", "Measure corpora and models, one evaluator at a time."),
+    "evaluate": ("truesource.cli.app:evaluators", "Measure one property of a model or corpus, such as its memory."),
 }
 #: Python call equivalent to each verb, and the function that does the work of both
 CALLS = {
@@ -123,7 +123,7 @@ def evaluators() -> typer.Typer:
     from truesource.evaluation.evaluators import EVALUATORS
 
     group = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", add_completion=False)
-    group.callback(help="Measure corpora and models.")(lambda: None)
+    group.callback(help="Measure one property of a model or corpus. The help of each has examples.")(lambda: None)
     for evaluator in (each for each in EVALUATORS if not each.verb):
         kind = Verb if evaluator.name in WITHOUT_NETWORKS else NetworkVerb
         group.command(evaluator.name, cls=kind, short_help=evaluator.summary)(evaluate.verb_of(evaluator))
@@ -181,7 +181,7 @@ app = typer.Typer(
 
     Start with **truesource run demo**. Every verb has examples: **truesource score --help**.
 
-    The first four options may also follow the verb, or be environment variables such as TRUESOURCE_LOG_FILE.
+    The first four options may also follow the verb. Environment variables such as TRUESOURCE_LOG_FILE set them too.
     """,
 )
 
