@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from truesource.evaluation.core.differences import is_sampled_from, notes_on
 from truesource.evaluation.core.exact_bound import bound_records, unbounded
@@ -19,6 +19,9 @@ from truesource.evaluation.core.windows import window_bounds
 from truesource.evaluation.show.result import Result
 from truesource.evaluation.show.table import ReportTable, TableRow, score_cell
 from truesource.generator.abilities import offers, require
+from truesource.grammar.inference.exact import Variant
+from truesource.grammar.support.call_arguments import choice, flag, float_type, whole_number, word_list
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.unknown import read_words
 
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.inference.exact import Variant
     from truesource.grammar.truth import Truth
 
 MEANINGS = {
@@ -47,6 +49,16 @@ class BoundRequest:
     lines: int = 0  #: bounds of the best predictors that see 0, 1, ..., lines - 1 words
     definitions: Variant = "default"  #: of masked scores
     vocabulary: Collection[str] | None = None  #: known words of the frame ``paper``; None: all
+
+    def __post_init__(self) -> None:
+        for name in ("causal", "masked", "any_order"):
+            flag(getattr(self, name), name)
+        whole_number(self.lines, "lines", 0)
+        choice(self.definitions, "definitions", get_args(Variant))
+        if self.vocabulary is not None:
+            word_list(self.vocabulary, "vocabulary")
+        if not (self.causal or self.masked or self.any_order or self.lines):
+            raise InputError("no bound is requested; set causal, masked, any_order or lines")
 
 
 def bound(
@@ -94,14 +106,14 @@ def bound(
     Raises:
         InputError: the truth of the text is unknown, or lacks the requested scores.
     """
+    request = BoundRequest(
+        causal=causal, masked=masked, any_order=any_order, lines=lines, definitions=definitions, vocabulary=vocabulary
+    )
     setting = as_setting(
         text, oracle, frame=frame, seed=seed, split=split, sentences=sentences, longest=longest, lengths=lengths
     )
     require_truth(setting)
-    request = BoundRequest(
-        causal=causal, masked=masked, any_order=any_order, lines=lines, definitions=definitions, vocabulary=vocabulary
-    )
-    bounds = exact_bounds(setting, request, partial(sentence_records, dtype=dtype))
+    bounds = exact_bounds(setting, request, partial(sentence_records, dtype=float_type(dtype)))
     return replace(result_of(bounds), notes=(*notes_on(setting), *bounds.notes))
 
 

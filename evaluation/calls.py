@@ -15,6 +15,7 @@ from truesource.evaluation.evaluators import EVALUATORS
 from truesource.evaluation.show.declared import measures_table, record_of
 from truesource.evaluation.show.result import Result
 from truesource.generator.abilities import require
+from truesource.grammar.support.call_arguments import seed_number
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import listed
 from truesource.grammar.support.records import made_settings
@@ -75,7 +76,7 @@ def evaluate(
         InputError: there is no such evaluator or setting, the truth of the text is unknown, or it cannot be measured.
         NothingToMeasureError: there is nothing to measure.
     """
-    evaluator = evaluator_named(name)
+    evaluator, seed = evaluator_named(name), seed_number(seed)
     if not evaluator.declared:
         inputs: dict[str, object] = {"split": split, "lengths": lengths, "sentences": sentences, "frame": frame}
         return _call(evaluator, (model, text, oracle), inputs, settings, seed)

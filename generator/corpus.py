@@ -28,6 +28,7 @@ from truesource.generator.process_sampler import ProcessSampler
 from truesource.generator.sampler import Reading, Sampler, read_brackets, read_tree
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.call_arguments import as_path, seed_number, whole_number
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.folders import refuse_other_kind
 from truesource.grammar.support.parallel import Workers
@@ -100,6 +101,8 @@ class Corpus:
             InputError: an invalid argument, an occupied ``path``, a range without sentences, a full disk.
         """
         truth, lengths = as_truth(truth), as_lengths(lengths)
+        seed = seed_number(seed)
+        splits = {name: whole_number(n, f"the size of the split {name!r}") for name, n in splits.items()}
         plan = Plan(splits, seed, lengths, overlap, max_height, columns, shard_size, transform, stratified)
         at_work = Workers(workers) if isinstance(workers, int) else workers
         make_corpus(
@@ -140,7 +143,7 @@ class Corpus:
         Raises:
             InputError: it does not exist, or is incomplete or damaged.
         """
-        path = Path(path)
+        path = as_path(path, "a corpus folder")
         if not path.is_dir():
             raise InputError("there is no such corpus folder; check the path", path)
         refuse_other_kind(path, "corpus")
@@ -385,7 +388,7 @@ class Corpus:
         return read_symbol_key(self.path / "symbols.json", self.record["symbols_digest"])
 
     def _split(self, split: str) -> Mapping[str, Any]:
-        if split not in self.record["splits"]:
+        if not isinstance(split, str) or split not in self.record["splits"]:
             raise InputError(f"the corpus has no split {split!r}; it has {', '.join(self.record['splits'])}", self.path)
         return dict(self.record["splits"][split])
 

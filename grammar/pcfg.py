@@ -92,8 +92,10 @@ class PCFG(GrammarRules):
         from truesource.grammar.formats import load_rules, require_source
         from truesource.grammar.languages import is_reference, load_language
         from truesource.grammar.read_options import ReadOptions
+        from truesource.grammar.support.call_arguments import as_path
         from truesource.grammar.support.errors import InputError
 
+        as_path(path, "a grammar")
         if is_reference(path):
             if format is not None or start is not None:
                 raise InputError(f"{path} is a language; format and start symbol apply only to files; remove them")

@@ -55,7 +55,7 @@ def torch_device(device: str | None = None) -> torch.device:
     import torch
 
     name = device or current().device or AUTO
-    if re.match(DEVICE, name) is None:
+    if not isinstance(name, str) or re.match(DEVICE, name) is None:
         raise InputError(f"a device is auto, cpu, cuda, cuda:1 or mps, not {name!r}", code="no-device")
     if name == AUTO:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")

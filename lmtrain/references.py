@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from truesource.generator.foreign_code import code_errors, contained, said
+from truesource.grammar.support.call_arguments import as_path
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import expand_user
 from truesource.grammar.support.folders import refuse_other_kind
@@ -272,7 +273,7 @@ def model_reference(reference: str | Path | ModelReference, base: Path | None = 
     """
     if isinstance(reference, ModelReference):
         return reference
-    text = str(reference)
+    text = str(as_path(reference, "a model")) if isinstance(reference, Path) or not reference else reference
     folder = (base or Path()).joinpath(expand_user(text))
     if is_arpa(folder):
         return ModelReference(text, file=folder, base=base)

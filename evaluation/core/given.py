@@ -9,9 +9,10 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.text import Text
 from truesource.generator.arguments import as_truth
 from truesource.generator.corpus import Corpus
-from truesource.generator.language_model import ScoringFrame
+from truesource.generator.language_model import ScoringFrame, preset_frame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.sentences import as_sentences
+from truesource.grammar.support.call_arguments import as_path, seed_number, whole_number
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
@@ -33,9 +34,10 @@ def as_text(given: Any, split: str = "eval") -> Text:
     if isinstance(given, Corpus):
         return Text.of(given, split)
     if isinstance(given, str | Path):
-        if not Path(given).exists():
-            raise InputError("there is no such file or folder; pass sentences as a list", Path(given), code="missing")
-        return Text.read(given, split)
+        path = as_path(given, "a corpus or text file")
+        if not path.exists():
+            raise InputError("there is no such file or folder; pass sentences as a list", path, code="missing")
+        return Text.read(path, split)
     if hasattr(given, "score") or hasattr(given, "exact"):
         raise InputError(
             f"expecting a text, got {type(given).__name__}; the order is model, text, oracle=GRAMMAR;"
@@ -104,8 +106,13 @@ def as_setting(
     Raises:
         InputError: text or truth cannot be read, or there is a condition and no truth (code ``no-grammar``).
     """
+    sentences = None if sentences is None else whole_number(sentences, "sentences")
     if isinstance(given, Setting):
         return given.first(sentences)
+    longest = None if longest is None else whole_number(longest, "longest")
+    seed = seed_number(seed)
+    if not isinstance(frame, ScoringFrame):
+        preset_frame(frame, "causal")  # refuses other names
     text = as_text(given, split).first(sentences).at_most(longest)
     truth = oracle if isinstance(oracle, bool) else as_truth(oracle)
     setting = Setting.of(text, truth, lengths=lengths, frame=frame, seed=seed, scored=scored)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
@@ -29,7 +29,9 @@ from truesource.grammar.inference.next_token import NextToken
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray, random_state
+from truesource.grammar.support.call_arguments import choice, whole_number, word_list
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import brief
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
 
@@ -87,6 +89,9 @@ class Oracle:
         charts: PatternCharts | None = None,
     ) -> None:
         truth, lengths = as_truth(truth), as_lengths(lengths)
+        choice(objective, "objective", get_args(Objective))
+        if vocabulary is not None:
+            vocabulary = word_list(vocabulary, "vocabulary")
         if objective == "causal" and lengths is None:
             require_endings(truth)
         if objective != "causal":
@@ -105,6 +110,10 @@ class Oracle:
         targets = frozenset(words)
         #: numbers of the words of ``language`` that are ``<unk>`` as targets only
         self._outside = tuple(number for number, word in enumerate(self._language.vocabulary) if word not in targets)
+
+    def __repr__(self) -> str:
+        lengths = "" if self.lengths is None else f", {self.lengths} words"
+        return brief(f"Oracle({self.truth!r}, {self.objective}{lengths})")
 
     @property
     def full_contexts(self) -> bool:
@@ -342,6 +351,7 @@ class Oracle:
         from truesource.generator.process_sampler import sampler_of
 
         self._check_nothing_excluded()
+        n = whole_number(n, "the number of sentences", 0)
         sampler = sampler_of(self._language, self.lengths)
         sentences = sampler.sentences(sampler.draw(n, random_state(seed)))
         return sentences if self.transform is None else [self.transform.apply(sentence) for sentence in sentences]

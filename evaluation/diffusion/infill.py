@@ -20,7 +20,9 @@ from truesource.evaluation.show.table import ReportTable, TableRow, number_cell
 from truesource.generator.abilities import require
 from truesource.generator.arguments import as_truth
 from truesource.grammar.inference.any_order import AnyOrder, Pattern
+from truesource.grammar.sentences import as_sentence
 from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.support.call_arguments import seed_number, whole_number
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
 
@@ -106,8 +108,10 @@ def infill(
     Raises:
         InputError: there is no gap, the grammar lacks a word, the truth is a process, or the model cannot fill gaps.
     """
+    words, seed = list(as_sentence(sentence)), seed_number(seed)
+    top, number = whole_number(top, "top", 0), whole_number(number, "number", 0)
     truth = AnyOrder(require(as_truth(grammar), "parses", "infill"))
-    pattern = _pattern(truth, sentence.split() if isinstance(sentence, str) else list(sentence))
+    pattern = _pattern(truth, words)
     filler = None if model is None else _filler(model, pattern)
     samples = truth.sample(pattern, number, np.random.default_rng(seed))
     fillings, notes = _fillings(truth, pattern, top, sampled=number > 0)

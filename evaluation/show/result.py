@@ -12,6 +12,7 @@ from typing_extensions import override
 from truesource.evaluation.core.score import NoScore, Score, read_score
 from truesource.evaluation.show.table import Cell, ReportTable, TableRow
 from truesource.grammar.support.atomic_files import write_json
+from truesource.grammar.support.call_arguments import as_path
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import FIGURES
 from truesource.grammar.support.printable import ResultRecords, listed
@@ -48,6 +49,8 @@ class Result(ResultRecords):
         Raises:
             KeyError: there is no such number, or there are several, of different models.
         """
+        if not isinstance(name, str | tuple) or (isinstance(name, tuple) and len(name) != 2):
+            raise KeyError(f"a number has a name, such as 'ppl', or a model and a name, not {name!r}")
         model, name = (None, name) if isinstance(name, str) else name
         whole = [
             each
@@ -66,8 +69,10 @@ class Result(ResultRecords):
         """Return a table; the first one has the main numbers.
 
         Raises:
-            IndexError: there are fewer.
+            InputError: there are fewer.
         """
+        if number not in range(-len(self.tables), len(self.tables)):
+            raise InputError(f"{self.kind} has no table {number!r}; it has {len(self.tables)}, numbered from 0")
         return self.tables[number]
 
     def figure(self, path: str | Path | None = None) -> str:
@@ -78,14 +83,15 @@ class Result(ResultRecords):
         """
         from truesource.evaluation.show.figures import write_figure
 
-        if path is not None and Path(path).suffix.lower() not in FIGURES:
+        path = None if path is None else as_path(path, "a file to write")
+        if path is not None and path.suffix.lower() not in FIGURES:
             raise InputError(f"the name of a figure ends in {', '.join(FIGURES)}", path)
         svg = self.drawn()
         if not svg:
             reason = f"{self.kind} has no figure here; its numbers are in table() and to_pandas()"
             raise InputError(reason, code="no-figure")
         if path is not None:
-            write_figure(Path(path), self.drawn)
+            write_figure(path, self.drawn)
         return svg
 
     def drawn(self) -> str:
@@ -106,7 +112,7 @@ class Result(ResultRecords):
         """
         from truesource.evaluation.show.table_files import WRITERS, write_tables
 
-        path = Path(path)
+        path = as_path(path, "a file to write")
         if path.suffix.lower() in WRITERS:
             write_tables(path, self.tables)
             return
@@ -120,7 +126,10 @@ class Result(ResultRecords):
         Raises:
             InputError: the file is missing, or is something else.
         """
-        record = read_record(Path(path), dict[str, Any], what="the result", remedy=REMEDY)
+        path = as_path(path, "a result")
+        if not path.is_file():
+            raise InputError("there is no such result; check the path", path, code="missing")
+        record = read_record(path, dict[str, Any], what="the result", remedy=REMEDY)
         if record.get("format") != FORMAT:
             raise InputError("this is not a result that Result.save wrote", path)
         return cls(

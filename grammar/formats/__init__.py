@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from truesource.grammar.read_options import AS_WRITTEN, ReadOptions
 from truesource.grammar.support.atomic_files import atomic_path, write_text
+from truesource.grammar.support.call_arguments import as_path
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import TO_UTF8, read_text, refuse_device, refuse_existing
 from truesource.grammar.support.folders import refuse_other_kind
@@ -212,6 +213,7 @@ def save_grammar(
     Raises:
         InputError: a file exists and ``force`` is false, the format cannot hold the grammar, or it is unknown.
     """
+    path = as_path(path, "a file to write")
     chosen = format_of(format or target_format(path))
     for target in chosen.targets(Path(path), pcfg):
         refuse_existing(target, force)

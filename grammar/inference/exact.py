@@ -24,6 +24,7 @@ from truesource.grammar.inference.tables import GrammarTables, LinearRules
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.grammar.support.call_arguments import float_type
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
@@ -69,9 +70,7 @@ class Exact(GrammarTables):
         Raises:
             InputError: the type is neither float64 nor float32.
         """
-        key = np.dtype(dtype).name
-        if key not in ("float64", "float32"):
-            raise InputError(f"charts are float64 or float32, not {key}; choose one of them")
+        key = float_type(dtype).name
         if key not in self._charts:
             if self.linear is not None:
                 self._charts[key] = LinearCharts(self, self.linear)

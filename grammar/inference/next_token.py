@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.call_arguments import whole_number
 
 SHOWN = 5  #: words in the one-line form of a distribution
 
@@ -31,7 +32,12 @@ class NextToken:
         return float(self.probability[self.words.index(word)])
 
     def top(self, k: int = 10) -> list[tuple[str, float]]:
-        """Return the k most probable words."""
+        """Return the k most probable words.
+
+        Raises:
+            InputError: ``k`` is no whole number, or negative.
+        """
+        k = whole_number(k, "the number of words", 0)
         order = np.argsort(-self.probability, kind="stable")[:k]
         return [(self.words[i], float(self.probability[i])) for i in order]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.call_arguments import seed_number
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -17,8 +17,7 @@ def random_state(seed: int, *stream: int) -> NDArray[np.uint64]:
     """Return the state (4,) of an independent stream of random numbers, the same on every machine.
 
     Raises:
-        InputError: the seed is not a non-negative `int`.
+        InputError: the seed is not a whole number, or negative.
     """
-    if type(seed) is not int or seed < 0:
-        raise InputError(f"a seed must be an integer >= 0, got {seed!r}")
+    seed = seed_number(seed)
     return np.random.SeedSequence(seed, spawn_key=stream).generate_state(4, np.uint64).astype(np.uint64)

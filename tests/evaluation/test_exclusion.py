@@ -296,7 +296,7 @@ def test_information_is_that_of_the_language_of_the_split(disjoint: Corpus, obje
 def test_log_ratios_of_checkpoints_are_corrected_and_their_divergences_say_that_they_are_not(disjoint: Corpus) -> None:
     excluded, sentences = Exclusion.of(disjoint, "eval", LAW, LENGTHS), disjoint.sentences("eval")
     assert excluded is not None
-    perfect, ignorant = (Oracle(LAW, lengths=LENGTHS, vocabulary="abcd", excluded=e) for e in (excluded, None))
+    perfect, ignorant = (Oracle(LAW, lengths=LENGTHS, vocabulary=list("abcd"), excluded=e) for e in (excluded, None))
     settings = CurveSettings(by=("position",), contexts=0)
     found = learning_dynamics(
         [(1, perfect)], Setting(LAW, sentences, lengths=LENGTHS, excluded=excluded), name="m", settings=settings

@@ -129,7 +129,7 @@ def test_unknown_words_and_sentences_that_are_left_out(transform: Transform, obj
     law = transformed(LAW, LENGTHS, transform)
     gone = sorted(law)[::3]
     excluded = Exclusion.from_sentences([transform.undo(s) for s in gone], LAW, LENGTHS)
-    oracle = Oracle(LAW, objective, lengths=LENGTHS, vocabulary="ab", excluded=excluded, transform=transform)
+    oracle = Oracle(LAW, objective, lengths=LENGTHS, vocabulary=list("ab"), excluded=excluded, transform=transform)
     read: Law = {}
     left = {s: p for s, p in law.items() if s not in gone}
     for s, p in left.items():

@@ -309,10 +309,10 @@ def test_killed_and_resumed(pcfg, corpus, tmp_path):
     ("changes", "message"),
     [
         ({"splits": {}}, "at least one split"),
-        ({"splits": {"train": 10, "dev": 0}}, "the split 'dev' has 0 sentences; it needs at least one"),
+        ({"splits": {"train": 10, "dev": 0}}, "the size of the split 'dev' must be a whole number, 1 or more, got 0"),
         ({"splits": {"tr/ain": 10}}, "letters, digits and _"),
-        ({"seed": -1}, "a seed must be an integer >= 0, got"),
-        ({"seed": 1.5}, "a seed must be an integer >= 0, got"),
+        ({"seed": -1}, "a seed must be a whole number, 0 or more, got"),
+        ({"seed": 1.5}, "a seed must be a whole number, 0 or more, got"),
         ({"shard_size": 0}, "the shard size must be 1 or more, got 0"),
         ({"workers": 0}, "the number of workers must be 1 or more"),
         ({"overlap": "some"}, "overlap must be one of iid, disjoint, unique, got 'some'"),

@@ -220,7 +220,7 @@ def test_bad_input(model: Path, samples: SampleFolder, tmp_path: Path) -> None:
         make_samples(model, 5, Decoding(max_tokens=10), new, seed=1)
     with pytest.raises(InputError, match="beam search draws nothing"):
         make_samples(model, 2, Decoding(scheme="beam"), new, seed=1)
-    with pytest.raises(InputError, match="a seed must be an integer"):
+    with pytest.raises(InputError, match="a seed must be a whole number"):
         make_samples(model, 2, NUCLEUS, new, seed=-1)
     with pytest.raises(InputError, match="no such model folder"):
         make_samples(tmp_path / "missing", 2, NUCLEUS, new, seed=1)

@@ -34,6 +34,7 @@ from truesource.grammar.estimate.split_merge.trainer import PHASES, SplitMergeTr
 from truesource.grammar.support.archives import FLOATS, TEXT, integers, read_arrays
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.atomic_files import atomic_path
+from truesource.grammar.support.call_arguments import seed_number
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json, round_floats
 from truesource.grammar.support.printable import meter
@@ -285,8 +286,7 @@ def split_merge(
             negative, or the checkpoint belongs to another run.
     """
     config = SplitMerge() if config is None else config
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InputError(f"the seed of split-merge training must be an integer >= 0, got {seed!r}")
+    seed = seed_number(seed)
     binarised = BinaryTrees(trees)
     subtrees = Subtrees.of(binarised)
     held_out_trees = validating = list(BinaryTrees(held_out or ()))

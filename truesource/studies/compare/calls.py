@@ -13,13 +13,15 @@ from truesource.evaluation.core.comparison import compare_in, score_alone
 from truesource.evaluation.core.differences import notes_on
 from truesource.evaluation.core.given import as_setting, require_truth
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.core.vocabulary import Kind
+from truesource.evaluation.core.vocabulary import KINDS, Kind
 from truesource.evaluation.show.result import Result
 from truesource.evaluation.show.score_tables import alone_table, results_table
 from truesource.evaluation.show.words import bound_warning, left_out, too_few
 from truesource.generator.arguments import as_models
 from truesource.generator.language_model import LanguageModel, ScoringFrame
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.support.call_arguments import choice, whole_number
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
 from truesource.lmtrain.in_memory import is_pair
@@ -82,6 +84,7 @@ def compare(
     several = isinstance(models, Mapping | list | tuple) and not is_pair(models)
     seeds = _named(models) if several else {}
     single = None if several else as_loaded(models)
+    _check({"baseline": baseline, "exact_kl": exact_kl, "vocabulary": vocabulary, "counts": counts}, several=several)
     setting = as_setting(
         text, oracle, split=split, sentences=sentences, longest=longest, lengths=lengths, frame=frame, seed=seed
     )
@@ -142,6 +145,23 @@ def result_of(
         draw=lambda: comparison_figure(found),
         detail=list(found),
     )
+
+
+def _check(options: Mapping[str, Any], *, several: bool) -> None:
+    """Refuse options of several models for one model, and values of another type.
+
+    Raises:
+        InputError: as above.
+    """
+    present = {name: value for name, value in options.items() if value is not None}
+    if present and not several:
+        raise InputError(f"{next(iter(present))} is for several models; pass a list of models, or remove it")
+    if "exact_kl" in present:
+        whole_number(present["exact_kl"], "exact_kl")
+    if "vocabulary" in present:
+        choice(present["vocabulary"], "vocabulary", KINDS)
+    if not isinstance(present.get("counts", {}), Mapping):
+        raise InputError(f"counts must be numbers by word, got {type(present['counts']).__name__}; pass a Counter")
 
 
 def _named(models: Any) -> dict[str, list[LanguageModel]]:

@@ -19,6 +19,7 @@ from truesource.generator.arguments import as_model
 from truesource.generator.corpus import Corpus
 from truesource.generator.language_model import LanguageModel
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.support.call_arguments import as_path
 from truesource.grammar.support.errors import InputError, require_extras
 from truesource.grammar.support.parallel import Share
 from truesource.grammar.support.records import made_settings
@@ -67,7 +68,7 @@ def explain(
     if setting.text is None or setting.text.corpus is None:
         raise InputError("use the corpus that the model was trained on, not a text", code="no-corpus")
     require_truth(setting)
-    with TemporaryDirectory(prefix="truesource-") if folder is None else nullcontext(folder) as place:
+    with TemporaryDirectory(prefix="truesource-") if folder is None else nullcontext(as_path(folder)) as place:
         job = job_of(model, setting, setting.text.corpus, Path(place), chosen)
         failures = [f"failed: {each.task}: {each.reason}" for each in job.explain(Share())]
         record = explained(job)
