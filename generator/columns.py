@@ -126,6 +126,9 @@ class CodedSentences(Sequence[list[str]]):
         for sentence in as_sentences(sentences):
             codes += [numbers.setdefault(word, len(numbers)) for word in sentence]
             lengths.append(len(sentence))
+        for word in numbers:
+            if not isinstance(word, str):
+                raise InputError(f"{word!r} in a sentence is not a word; pass words as text, such as ['the', 'cat']")
         return cls(list(numbers), Rows(np.array(codes, dtype=np.int32), np.array(lengths, dtype=np.int64)))
 
     @classmethod

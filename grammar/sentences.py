@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
 from typing import Any, TypeVar
@@ -33,6 +33,9 @@ def as_sentence(value: Any) -> Any:
         return split_words(value)
     if _is_no_sequence(value):
         raise InputError(f"expecting a sentence, {_FORMS}, not {reprlib.repr(value)}")
+    value = _listed(value)
+    if isinstance(value, str):
+        return split_words(value)
     if isinstance(value, (list, tuple)):
         for word in value:
             if isinstance(word, (list, tuple)):
@@ -54,12 +57,33 @@ def as_sentences(value: Any) -> Any:
         return [split_words(value)]
     if _is_no_sequence(value):
         raise InputError(f"expecting sentences, each {_FORMS}, not {reprlib.repr(value)}")
+    value = _listed(value)
+    if isinstance(value, str):
+        return [split_words(value)]
     if not isinstance(value, (list, tuple)):
         return value
     for each in value:
         if _is_no_sequence(each) and not isinstance(each, str):
             raise InputError(f"expecting sentences, each {_FORMS}; {reprlib.repr(each)} among them is not a sentence")
+        if isinstance(each, (list, tuple)) and each and not isinstance(each[0], str):
+            as_sentence(each)  # refuses other items than words
     return [as_sentence(each) for each in value] if any(isinstance(each, str) for each in value) else value
+
+
+def _listed(value: Any) -> Any:
+    """Return the items of an array, a column or an iterator as a list; other sequences unchanged.
+
+    Raises:
+        InputError: it is a corpus, or a table with several columns.
+    """
+    if hasattr(value, "splits"):
+        raise InputError("expecting sentences, not a corpus of several splits; pass one, such as corpus['eval']")
+    if hasattr(value, "columns") and hasattr(value, "iloc"):
+        names = ", ".join(map(str, value.columns))
+        raise InputError(f"expecting sentences, not a table of {names}; pass one of its columns, such as table['text']")
+    if isinstance(value, Sequence):
+        return value
+    return value.tolist() if hasattr(value, "tolist") else list(value)
 
 
 def _is_no_sequence(value: Any) -> bool:

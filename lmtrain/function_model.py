@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import reprlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -20,6 +21,7 @@ from truesource.generator.language_model import (
 )
 from truesource.generator.model_checks import checked_table, require_log_probability, require_words, shape_of
 from truesource.generator.objectives import Objective
+from truesource.grammar.sentences import as_sentences
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 
@@ -155,6 +157,7 @@ class FunctionModel:
                 length (``not-scores``), NaN, a value greater than 0 (``not-log-probabilities``), or complex numbers
                 (``complex``).
         """
+        sentences = as_sentences(sentences)
         check_sentences(sentences)
         texts = [list(sentence) for sentence in sentences]
         rows = self.log_prob_rows(texts)
@@ -251,7 +254,15 @@ class FunctionModel:
         """Return one array of numbers per sentence."""
         source = file_of(function)
         with code_errors(f"{self.name}.{what}", source):
-            result = list(function([list(sentence) for sentence in sentences]))
+            returned = function([list(sentence) for sentence in sentences])
+            result = list(returned) if isinstance(returned, Iterable) else None
+        if result is None:
+            raise InputError(
+                f"{self.name}.{what} returned {reprlib.repr(returned)}; it gets a list of sentences, and has to"
+                " return a list with one array of numbers per sentence",
+                source,
+                code="not-scores",
+            )
         if len(result) != len(sentences):
             raise InputError(
                 f"{self.name}.{what} returned {len(result)} arrays for {len(sentences)} sentences; it has to return"

@@ -100,6 +100,11 @@ class Setting:
         Raises:
             InputError: the grammar cannot be read, or ``lengths`` is no range.
         """
+        if not isinstance(text, Text):
+            raise InputError(
+                f"expecting a Text, got {type(text).__name__}; Text.of(corpus, 'eval') takes a split, Text.read reads a"
+                " file"
+            )
         condition = text.lengths if lengths is None else as_lengths(lengths)
         excluded = transform = None
         if isinstance(truth, bool):

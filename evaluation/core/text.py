@@ -12,7 +12,8 @@ import numpy as np
 from truesource.generator.corpus import Corpus
 from truesource.generator.text_files import read_documents, read_sentences
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.sentences import split_words
+from truesource.grammar.sentences import as_sentences, split_words
+from truesource.grammar.support.call_arguments import as_path
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import brief
 from truesource.grammar.truth import Truth
@@ -32,6 +33,11 @@ class Text:
     left_out: Mapping[str, int] = field(default_factory=dict)  #: entries of signatures on sentences that are excluded
     notes: tuple[str, ...] = ()  #: sentences for the reader on what is excluded
     lines: Sequence[str] | None = None  #: the unchanged lines of a text file; None: they were not read
+
+    def __post_init__(self) -> None:
+        if isinstance(self.sentences, str):
+            raise InputError("expecting a list of sentences, got one string; Text.read reads the file at a path")
+        object.__setattr__(self, "sentences", as_sentences(self.sentences))
 
     def __repr__(self) -> str:
         place = "in memory" if self.path is None else f"of {self.path}"
@@ -54,7 +60,7 @@ class Text:
         """
         from truesource.lmtrain.decoding.folder import is_sample_folder
 
-        path = Path(path)
+        path = as_path(path, "a corpus or text file")
         if path.is_dir():
             return cls._of_samples(path) if is_sample_folder(path) else cls.of(Corpus.load(path), split)
         if lines:
@@ -69,6 +75,8 @@ class Text:
         Raises:
             InputError: the corpus has no such split.
         """
+        if not isinstance(corpus, Corpus):
+            raise InputError(f"expecting a corpus, got {type(corpus).__name__}; Corpus.load opens its folder")
         return cls(corpus.sentences(split), corpus.path, split, corpus, corpus.lengths)
 
     @classmethod

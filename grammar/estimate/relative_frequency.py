@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -50,6 +51,8 @@ class BinaryTrees:
 
         binarise = Binarisation().binarise
         for tree in self._trees:
+            if not isinstance(tree, Tree):
+                raise InputError(f"expecting trees, got {reprlib.repr(tree)} among them; Treebank.read reads files")
             wide = any(len(node.children) > 2 for node in tree.subtrees())
             self.changed += wide
             yield binarise(tree) if wide else tree

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 import re
+import reprlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -186,6 +187,10 @@ def parse_text(text: str, options: ReadOptions = AS_WRITTEN, path: str | Path | 
     Raises:
         InputError: with the line at fault.
     """
+    if not isinstance(text, str):
+        raise InputError(
+            f'expecting the text of a grammar, such as "S -> NP VP 1", got {reprlib.repr(text)}; PCFG.load reads files'
+        )
     return build(_read(text, path), options, path)
 
 

@@ -101,7 +101,7 @@ def test_no_sentences_are_an_empty_table() -> None:
     ("sentences", "says"),
     [
         ([["a b"]], "'a b' is several words"),
-        ([["a"], [1, 2]], "sentence 2 is no list of words"),
+        ([["a"], [1, 2]], "1 in it is not a word"),
         (np.array([[0, -1, 1]]), "row 1 has padding before a word"),
         (np.array([[0, 2]]), "there is no word number 2; use numbers 0 to 1"),
         (np.array([[0.0]]), "word numbers are a matrix of integers, got float64 of shape"),

@@ -158,7 +158,7 @@ def fails(sentences: Any) -> Any:
         (flat(math.inf), "not-log-probabilities"),
         (flat(2.5), "not-log-probabilities"),
         (lambda sentences: [["x"] * 3] * 2, "code-failed"),
-        (lambda sentences: None, "code-failed"),
+        (lambda sentences: None, "not-scores"),
         (fails, "code-failed"),
         (lambda sentences: [np.full(3, -1.0 + 0.5j)] * 2, "complex"),
         (lambda sentences: [[complex(-1.0)] * 3] * 2, "complex"),
