@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import reprlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import did_you_mean
 from truesource.lmtrain.architectures.settings import DEFAULT, SETTINGS, names
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.own.settings import OwnSettings, find
@@ -54,14 +57,21 @@ def settings_class(architecture: str) -> type[ModelConfig]:
     ``truesource.architectures``) is not imported.
 
     Raises:
-        ValueError: there is no such architecture.
+        InputError: there is no such architecture.
     """
+    if not isinstance(architecture, str):
+        raise InputError(
+            f"expecting the name of an architecture, such as 'gpt2', got {reprlib.repr(architecture)}",
+            code="bad-setting",
+        )
     if architecture in SETTINGS:
         return SETTINGS[architecture]
     if is_own(architecture):
         return OwnSettings
-    raise ValueError(
-        f"unknown architecture {architecture!r}; there are {', '.join(names())}, and code of your own as file.py:name"
+    raise InputError(
+        f"unknown architecture {architecture!r}; there are {', '.join(names())}, and code of your own as"
+        f" file.py:name{did_you_mean(architecture, names())}",
+        code="bad-setting",
     )
 
 
@@ -69,7 +79,7 @@ def model_settings(architecture: str = DEFAULT, **settings: Any) -> ModelConfig:
     """Return the settings of a model.
 
     Raises:
-        ValueError: there is no such architecture, it does not take a setting, or a value is wrong.
+        InputError: there is no such architecture, it does not take a setting, or a value is wrong.
     """
     return settings_class(architecture)(architecture=architecture, **settings)
 
@@ -165,10 +175,10 @@ def preset(name: str, architecture: str = DEFAULT, *, objective: Objective = "ca
         objective: of custom code; other architectures fix theirs.
 
     Raises:
-        ValueError: there is no such preset or no such architecture.
+        InputError: there is no such preset or no such architecture.
     """
     if name not in PRESETS:
-        raise ValueError(f"unknown preset {name!r}; there are {', '.join(PRESETS)}")
+        raise InputError(f"unknown preset {name!r}; there are {', '.join(PRESETS)}", code="bad-setting")
     settings = settings_class(architecture)
     if issubclass(settings, OwnSettings):  # of any shape
         return Preset(model_settings(architecture, objective=objective), _TRAINING[name][objective])

@@ -14,6 +14,7 @@ predicted tokens. Only the first process writes.
 
 from __future__ import annotations
 
+import reprlib
 import shutil
 import weakref
 from collections.abc import Mapping, Sequence
@@ -21,9 +22,10 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from truesource.grammar.support.atomic_files import remove_leftovers
+from truesource.grammar.support.call_arguments import as_path, seed_number
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import refuse_occupied
 from truesource.grammar.support.hub_card import checked_license
@@ -33,12 +35,12 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.lmtrain.architectures.ngram.training import train_ngram
 from truesource.lmtrain.architectures.settings import NgramSettings
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.model_registry import completed
+from truesource.lmtrain.model_registry import completed, settings_class
 from truesource.lmtrain.model_registry import preset as of_preset
 from truesource.lmtrain.models import load_trained
 from truesource.lmtrain.process_group import from_main_process, process_group
 from truesource.lmtrain.training_record import FILE, remove_used_up
-from truesource.lmtrain.training_request import SentenceSource, TrainingRequest, splits_of
+from truesource.lmtrain.training_request import SentenceSource, TrainingRequest, splits_of, text_source
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast, TrainerCallback
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 
 
 def train(
-    corpus: SentenceSource | Sequence[Sequence[str]],
+    corpus: SentenceSource | Sequence[Sequence[str]] | str | Path,
     model: ModelConfig | str,
     training: TrainConfig | Mapping[str, Any] | None = None,
     out: Path | str | None = None,
@@ -64,11 +66,13 @@ def train(
     callbacks: Sequence[TrainerCallback] = (),
     expected: ExpectedTokens | None = None,
     weights: Path | str | None = None,
+    **settings: Any,
 ) -> TrainedModel:
     """Train a model and save it in a folder that `transformers` can load; see the module.
 
     Args:
-        corpus: a source of the splits train and, if there is one, dev; or train sentences themselves.
+        corpus: a source of the splits train and, if there is one, dev; its folder, or a text file; or train sentences
+            themselves.
         model: settings of the model and its vocabulary, or the name of an architecture, such as ``"gpt2"``.
         training: duration, optimiser, batches, such as ``{"epochs": 2}``; None: the settings of the preset, for an
             architecture by name. Not for a model that counts.
@@ -88,15 +92,19 @@ def train(
             that occurred; needs ``tokenizer``, whose tokens they are. Losses are then cross-entropies with these.
         weights: folder of a trained model of the same architecture and size, whose weights the training starts from;
             see `truesource.lmtrain.initial.take_weights`. The optimiser starts anew. Not for a model that counts.
+        settings: training settings as keywords, such as ``max_steps=20``, instead of ``training``.
 
     Raises:
-        InputError: a bad ``license``, there is nothing to train on, a sentence is too long for the model, the device
-            cannot do bf16, ``out`` exists, ``weights`` are of another network (code ``other-network``), a loss or a
-            measurement is not finite, or another process of a distributed run has ended.
+        InputError: a bad argument, setting or ``license``, there is nothing to train on, a sentence is too long for the
+            model, the device cannot do bf16, ``out`` exists, ``weights`` are of another network (code
+            ``other-network``), a loss or a measurement is not finite, or another process of a distributed run has
+            ended.
     """
-    model, training = _requested(model, training, preset)
-    temporary = Path(mkdtemp(prefix="truesource-")) if out is None else None
-    out = temporary / "model" if temporary is not None else Path(str(out))
+    model, training = _requested(model, with_keywords(model, training, settings), preset)
+    corpus, seed = text_source(corpus), seed_number(seed)
+    chosen = None if out is None else as_path(out, "a folder to create")
+    temporary = None if chosen is not None else Path(mkdtemp(prefix="truesource-"))
+    out = chosen or Path(str(temporary)) / "model"
     with process_group(), ExitStack() as held:
         from_main_process(lambda: _claim(out, held, force=force))
         train_split, dev_split = splits_of(corpus)
@@ -135,10 +143,7 @@ def _requested(
     """
     settings: dict[str, object] = {}
     if isinstance(model, str):
-        try:
-            chosen = of_preset(start, model)
-        except ValueError as error:
-            raise InputError(str(error), code="bad-setting") from error
+        chosen = of_preset(start, model)
         model = chosen.model
         if training is None:
             return completed(model), chosen.training
@@ -149,6 +154,44 @@ def _requested(
         if name in training:
             settings.pop(other, None)
     return completed(model), made_settings(TrainConfig, "training", {**settings, **training})
+
+
+def with_keywords(model: object, training: Any, settings: Mapping[str, Any]) -> TrainConfig | Mapping[str, Any] | None:
+    """Return the training settings of a call, some of which may be keywords.
+
+    Args:
+        model: its second argument.
+        training: its third argument.
+        settings: its further keywords.
+
+    Raises:
+        InputError: the model or the training is something else, or a keyword is a setting of the model.
+    """
+    if not isinstance(model, str | ModelConfig):
+        raise InputError(
+            "expecting the name of an architecture, such as 'gpt2', or the settings of a model as the second argument,"
+            f" got {type(model).__name__}; the order is corpus, model",
+            code="bad-setting",
+        )
+    if training is not None and not isinstance(training, TrainConfig | Mapping):
+        raise InputError(
+            f"expecting training settings such as {{'max_steps': 20}}, got {reprlib.repr(training)}", code="bad-setting"
+        )
+    if not settings:
+        return cast("TrainConfig | Mapping[str, Any] | None", training)
+    kind = settings_class(model) if isinstance(model, str) else type(model)
+    for name in settings:
+        if name in kind.model_fields and name not in TrainConfig.model_fields:
+            raise InputError(
+                f"{name} is a setting of the model, not of its training; pass model_settings(ARCHITECTURE, {name}=...)"
+                " as the second argument",
+                code="bad-setting",
+            )
+    if isinstance(training, TrainConfig):
+        raise InputError(
+            f"{next(iter(settings))} is given next to a TrainConfig; set it there instead", code="bad-setting"
+        )
+    return {**(training or {}), **settings}
 
 
 def _kept(model: TrainedModel, temporary: Path | None) -> TrainedModel:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from truesource.generator.columns import CodedSentences
+from truesource.generator.corpus import Corpus
+from truesource.generator.text_files import TextSplits
+from truesource.grammar.support.call_arguments import as_path
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json
 from truesource.lmtrain.config import ModelConfig, TrainConfig
@@ -105,10 +109,24 @@ def splits_of(corpus: object) -> tuple[CodedSentences, CodedSentences]:
         InputError: the corpus has no train split.
     """
     read = getattr(corpus, "coded", None) or getattr(corpus, "sentences", None)
-    if read is None:
-        return CodedSentences.of(corpus), CodedSentences.of([])  # type: ignore[arg-type]
+    if not callable(read):  # sentences, or a text with them
+        return CodedSentences.of(corpus if read is None else read), CodedSentences.of([])  # type: ignore[arg-type]
     available = getattr(corpus, "splits", None)
     if available is not None and "train" not in available:
         raise InputError(f"the corpus has no train split; it has {', '.join(available) or 'none'}")
     dev = read("dev") if available is None or "dev" in available else []
     return CodedSentences.of(read("train")), CodedSentences.of(dev)
+
+
+def text_source(corpus: Any) -> Any:
+    """Return a source of splits: of the corpus folder or text file at a path; anything else unchanged.
+
+    Raises:
+        InputError: there is nothing at the path, or it cannot be read.
+    """
+    if not isinstance(corpus, str | PathLike):
+        return corpus
+    path = as_path(corpus, "a corpus or text file")
+    if not path.exists():
+        raise InputError("there is no such file or folder; pass sentences as a list", path, code="missing")
+    return TextSplits({"train": path}) if path.is_file() else Corpus.load(path)
