@@ -24,7 +24,17 @@ def as_truth(value: Any) -> Truth:
         return result
     if hasattr(value, "score") or isinstance(value, Mapping):
         raise InputError("models come first, then the truth: pass a grammar or process second", code="no-truth")
-    raise InputError(f"expecting a grammar or process as the truth, got {_kind(value)}", code="no-truth")
+    if hasattr(value, "truth"):
+        raise InputError(
+            f"expecting a grammar or process as the truth, got {_kind(value)}; pass the truth of the corpus, as"
+            " corpus.truth",
+            code="no-truth",
+        )
+    raise InputError(
+        f"expecting a grammar or process as the truth, got {_kind(value)}; pass one, its file, or a language such as"
+        " 'dyck:k=2'",
+        code="no-truth",
+    )
 
 
 def as_lengths(value: Any) -> LengthRange | None:
@@ -37,6 +47,12 @@ def as_lengths(value: Any) -> LengthRange | None:
         return value
     if isinstance(value, str):
         return LengthRange.parse(value)
+    if isinstance(value, range):
+        raise InputError(
+            f"a length range includes both ends, unlike {value!r}; write a pair, such as"
+            f" ({value.start}, {value.stop - value.step})"
+        )
+    value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, Sequence) and len(value) == 2:
         return LengthRange(*value)
     raise InputError(f"expecting a range of lengths such as LengthRange(6, 25), '6..25' or (6, 25), got {_kind(value)}")

@@ -40,6 +40,8 @@ class LengthRange:
         Raises:
             InputError: the text is neither.
         """
+        if not isinstance(text, str):
+            raise InputError(f"expecting text such as '6..25', got {text!r}; LengthRange(6, 25) takes numbers")
         if text.strip().lower() == "none":
             return None
         match = re.fullmatch(r"\s*(\d+)\s*\.\.\s*(\d+)\s*", text)
