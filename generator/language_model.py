@@ -13,6 +13,7 @@ import numpy as np
 
 from truesource.generator.objectives import Objective
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.grammar.support.call_arguments import choice, flag
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import brief
 
@@ -34,6 +35,11 @@ class ScoringFrame:
     eos: bool = True  #: the end of the sentence is predicted and counted
     first: bool = True  #: the first word counts (of an empty sentence, its end)
     unk: Literal["token", "skip"] = "token"  #: unknown words count as the token ``<unk>``, or are skipped as targets
+
+    def __post_init__(self) -> None:
+        flag(self.eos, "eos")
+        flag(self.first, "first")
+        choice(self.unk, "unk", ("token", "skip"))
 
     def __str__(self) -> str:
         eos, first = ("in" if x else "out" for x in (self.eos, self.first))
@@ -234,8 +240,11 @@ def framed_scores(
         frame: which positions count.
 
     Raises:
-        InputError: an entry is NaN (code ``not-log-probabilities``) or complex (``complex``).
+        InputError: ``frame`` is no `ScoringFrame`, or an entry is NaN (code ``not-log-probabilities``) or complex
+            (``complex``).
     """
+    if not isinstance(frame, ScoringFrame):
+        raise InputError(f"a frame must be a ScoringFrame, such as ScoringFrame(eos=False), got {frame!r}")
     log_prob = real_numbers(log_prob, "a log probability")
     sentence = np.repeat(np.arange(len(sizes)), sizes)
     position = np.arange(len(log_prob)) - (np.cumsum(sizes) - sizes)[sentence]
