@@ -40,6 +40,8 @@ _EXPECTED = {
     "finite_number": "a finite number",
     **dict.fromkeys(("bool_parsing", "bool_type"), "true or false"),
     "string_type": "a text",
+    **dict.fromkeys(("tuple_type", "list_type"), "a list"),
+    **dict.fromkeys(("dict_type", "mapping_type"), "values by name"),
 }
 _LIMITS = {"ge": "{} or more", "gt": "more than {}", "le": "{} or less", "lt": "less than {}"}
 _MISTAKES = 5  #: most mistakes of one text that are named

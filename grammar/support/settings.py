@@ -153,6 +153,8 @@ def split_reference(text: str) -> tuple[str, dict[str, str]]:
     Raises:
         InputError: the text has another form.
     """
+    if not isinstance(text, str):
+        raise InputError(f"expecting text such as 'name:key=value', got {text!r}", code="bad-setting")
     name, colon, rest = (part.strip() for part in text.partition(":"))
     pairs = [[part.strip() for part in pair.partition("=")] for pair in (rest.split(",") if colon else ())]
     values = {key: value for key, _, value in pairs}

@@ -447,7 +447,7 @@ def test_the_crafted_archive_is_good_where_nothing_is_changed(tmp_path: Path) ->
         ({"terminals": ["a", None, "c"]}, "terminals.1: expected a text, not None"),
         ({"labels": [1, 2]}, "labels.0: expected a text, not 1"),
         ({"labels": ["S", "\ud800"]}, "not JSON"),
-        ({"meta": []}, "meta: Input should be"),
+        ({"meta": []}, "meta: expected values by name"),
         ({"binary_logp": TOY.binary_logp.astype(complex)}, "array binary_logp is not as expected, .* complex128"),
         ({"binary_logp": TOY.binary_logp.astype(str)}, "array binary_logp is not as expected"),
         ({"binary": TOY.binary.astype(float)}, "array binary is not as expected, .* float64"),
