@@ -16,6 +16,16 @@ from typing import Any
 from lazy_loader import attach_stub
 
 _imported, __dir__, __all__ = attach_stub(__name__, __file__)
+#: names that people try, with ours
+_OTHER_NAMES = {
+    "load": "load_model, Corpus.load, PCFG.load or Result.load",
+    "score": "compare",
+    "perplexity": "compare",
+    "load_corpus": "Corpus.load",
+    "load_grammar": "PCFG.load",
+    "grammar": "language or PCFG.from_text",
+    "generate": "sample",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -24,7 +34,19 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("truesource")
+    if name not in __all__:
+        raise AttributeError(f"truesource has no {name!r}{_hint(name)}")
     from truesource.grammar.support.errors import extras_for
 
     with extras_for(f"truesource.{name}"):
         return _imported(name)
+
+
+def _hint(name: str) -> str:
+    """Return the name that was probably meant, as the end of a message; empty if none is similar."""
+    if name.startswith("_"):
+        return ""
+    from difflib import get_close_matches
+
+    similar = _OTHER_NAMES.get(name) or " or ".join(get_close_matches(name, __all__, 2))
+    return f"; use {similar}" if similar else ""
