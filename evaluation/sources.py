@@ -64,7 +64,13 @@ class Source:
 
 
 def by_name(sources: Any) -> list[tuple[str, Any]]:
-    """Return names, empty if not given, and sources: of a mapping, of a list of sources, or of one."""
+    """Return names, empty if not given, and sources: of a mapping, of a list of sources, or of one.
+
+    Raises:
+        InputError: there is no source.
+    """
+    if sources is None or (isinstance(sources, list | tuple | Mapping) and not sources):
+        raise InputError(f"expecting texts, such as a model, a corpus or sentences, got {sources!r}")
     if isinstance(sources, Mapping):
         return [(str(name), source) for name, source in sources.items()]
     several = isinstance(sources, list | tuple) and not _is_text(sources)

@@ -103,6 +103,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda _: ts.FunctionModel(lambda sentences: -3.0, vocabulary=["a"]).score(["a"]),  # type: ignore[arg-type, return-value]
         "returned -3.0; it gets a list of sentences",
     ),
+    "no samples": (lambda _: ts.evaluate("tendencies", [], GRAMMAR), "expecting texts, such as a model"),
     "half of a split": (lambda f: ts.Corpus.sample(GRAMMAR, {"a": 2.5}, path=f / "c"), "whole number"),  # type: ignore[dict-item]
 }
 #: arguments of compare, bound and others that were once cut, rounded, or read as another value
