@@ -3,8 +3,8 @@
     python benchmarks/threads.py [--busy 1] [--steps 12] [--threads 1,2]
 
 The networks are GPT-2 of growing size on embedded English (batches of 2,048 tokens). Each figure is the median of the
-second half of the steps. Waiting threads sleep, as truesource sets it; ``OMP_WAIT_POLICY=ACTIVE`` before the call shows
-what torch does of itself.
+second half of the steps. Waiting threads soon sleep, as truesource sets it; ``GOMP_SPINCOUNT=300000`` before the call
+shows what torch does of itself.
 """
 
 from __future__ import annotations

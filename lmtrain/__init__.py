@@ -5,6 +5,7 @@ import os
 if __name__ != "truesource.lmtrain":
     raise ImportError("this package is a part of truesource: import truesource.lmtrain")
 
-#: read when torch is imported: a thread that waits for another one leaves its core to other programs. On a busy machine
-#: this trains networks up to 1.7 times as fast, on a quiet one it costs up to 12% (`benchmarks/threads.py`)
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+#: read when torch is imported: a thread that waits for another one soon leaves its core to other programs. Torch's own
+#: 300,000 turns make small networks several times as slow on a busy machine; without any turn, small networks lose a
+#: third of their speed on a quiet one (docs/howto/hardware.md)
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")
