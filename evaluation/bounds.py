@@ -20,7 +20,8 @@ from truesource.evaluation.show.result import Result
 from truesource.evaluation.show.table import ReportTable, TableRow, score_cell
 from truesource.generator.abilities import offers, require
 from truesource.grammar.inference.exact import Variant
-from truesource.grammar.support.call_arguments import choice, flag, float_type, whole_number, word_list
+from truesource.grammar.support.arrays import float_type
+from truesource.grammar.support.call_arguments import choice, flag, whole_number, word_list
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.unknown import read_words

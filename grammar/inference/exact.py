@@ -23,8 +23,7 @@ from truesource.grammar.inference.next_token import NextToken
 from truesource.grammar.inference.tables import GrammarTables, LinearRules
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.sentences import takes_sentence, takes_sentences
-from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from truesource.grammar.support.call_arguments import float_type
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray, float_type
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 

@@ -7,13 +7,10 @@ import reprlib
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import listed
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 def whole_number(value: Any, name: str, least: int = 1) -> int:
@@ -107,20 +104,3 @@ def word_list(value: Any, name: str) -> list[str]:
         if not isinstance(word, str):
             raise InputError(f"{name} must be a list of words; {reprlib.repr(word)} in it is not a word")
     return words
-
-
-def float_type(value: Any) -> np.dtype[np.floating[Any]]:
-    """Return the type of the numbers in charts.
-
-    Raises:
-        InputError: the type is neither float64 nor float32.
-    """
-    import numpy as np
-
-    try:
-        name = np.dtype(value).name
-    except TypeError:  # no type of numpy
-        name = reprlib.repr(value)
-    if name not in ("float64", "float32"):
-        raise InputError(f"charts are float64 or float32, not {name}; choose one of them")
-    return np.dtype(np.float64 if name == "float64" else np.float32)
