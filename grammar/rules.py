@@ -266,13 +266,27 @@ class GrammarRules:
         names = [word for word in self.vocabulary if word in keep and word != unknown]
         ids = {word: i for i, word in enumerate(names)}
         target = np.array([ids.get(word, len(names)) for word in self.vocabulary], dtype=np.int64)
-        parents, words = self.lexical[:, 0].astype(np.int64), target[self.lexical[:, 1]]
-        keys, inverse = np.unique(parents * (len(names) + 1) + words, return_inverse=True)
+        return self._merged((*names, unknown), target)
+
+    def merge_words(self, names: Mapping[str, str]) -> Self:
+        """Return the grammar of the language in which each word of ``names`` is replaced by another word of it.
+
+        The result is exact, as that of `collapse`.
+        """
+        words = tuple(word for word in self.vocabulary if names.get(word, word) == word)
+        ids = {word: i for i, word in enumerate(words)}
+        target = np.array([ids[names.get(word, word)] for word in self.vocabulary], dtype=np.int64)
+        return self._merged(words, target)
+
+    def _merged(self, words: tuple[str, ...], target: IntArray) -> Self:
+        """Return the grammar over other words; ``target`` (V,) is the number of the one that replaces each word."""
+        parents, numbers = self.lexical[:, 0].astype(np.int64), target[self.lexical[:, 1]]
+        keys, inverse = np.unique(parents * len(words) + numbers, return_inverse=True)
         merged = np.zeros(len(keys))
         np.add.at(merged, inverse, np.exp(self.lexical_logp))
-        lexical = np.stack([keys // (len(names) + 1), keys % (len(names) + 1)], axis=1).astype(np.int32)
+        lexical = np.stack([keys // len(words), keys % len(words)], axis=1).astype(np.int32)
         logp = np.log(np.minimum(merged, 1.0))
-        return replace(self, vocabulary=(*names, unknown), lexical=lexical, lexical_logp=logp)
+        return replace(self, vocabulary=words, lexical=lexical, lexical_logp=logp)
 
     def sizes(self) -> dict[str, int]:
         """Return counts of symbols, words and rules, for reports."""

@@ -1,0 +1,1 @@
+"""Languages of pieces of words: exact next-piece, next-character and next-byte distributions."""
