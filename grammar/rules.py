@@ -271,7 +271,7 @@ class GrammarRules:
     def merge_words(self, names: Mapping[str, str]) -> Self:
         """Return the grammar of the language in which each word of ``names`` is replaced by another word of it.
 
-        The result is exact, as that of `collapse`.
+        The result is as exact as the result of `collapse`.
         """
         words = tuple(word for word in self.vocabulary if names.get(word, word) == word)
         ids = {word: i for i, word in enumerate(words)}

@@ -1,11 +1,11 @@
 """Exact next-piece distributions, from next-word distributions and tries of the pieces of words.
 
 After complete words w and pieces s of the current word, M(s) is the sum of P(v | w) over the words v whose pieces begin
-with s. A piece p that goes on within the word has the probability M(s p) / M(s). If s are all pieces of a word v, a
+with s. A piece p that continues the word has the probability M(s p) / M(s). If s are all pieces of a word v, a
 piece p that begins the next word has P(v | w) / M(s) times the sum of P(u | w v) over the words u whose pieces begin
 with p, and the end has P(v | w) / M(s) times P(end | w v).
 
-Contexts ``w v`` of which v is no word of the text, such as "the cat" in a text that goes on with "the cats", need the
+Contexts ``w v`` of which v is no word of the text, such as "the cat" in a text that continues with "the cats", need the
 distribution after one more prefix each; equal ones are computed once.
 """
 
@@ -254,7 +254,7 @@ class _Filling:
             self.table[t, column, -1] = probability
 
     def beside_texts(self) -> None:
-        """Fill in what follows a word that is complete at a position at which the text goes on within a longer word."""
+        """Fill in what follows a word that is complete where the text continues with a longer word."""
         reading = self._reading
         states: dict[Context, list[int]] = {}
         beside = np.flatnonzero((reading.word >= 0) & ~reading.on_text & (self._ends > 0.0))

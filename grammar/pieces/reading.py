@@ -24,7 +24,7 @@ class PieceReading(NamedTuple):
     node: IntArray  #: (S,) pieces of the current word
     word: IntArray  #: (S,) word that they are, -1 for none
     on_text: BoolArray  #: (S,) whether the sentence has this word there, rather than a longer one
-    continues: IntArray  #: (S,) node after the piece that follows, if it goes on within the word; -1 otherwise
+    continues: IntArray  #: (S,) node after the piece that follows, if it continues the word; -1 otherwise
     begins: IntArray  #: (S,) node after the piece that follows, if it begins the next word; -1 otherwise
 
 
@@ -55,5 +55,5 @@ def read_pieces(segmentation: Segmentation, pieces: Int32Array) -> PieceReading:
         texts.append(tuple(words))
     table = np.array(states, dtype=np.int64).reshape(-1, 8)
     columns: list[IntArray] = [table[:, i].copy() for i in range(8)]
-    at, of, before, end, complete, shown, inner, outer = columns
-    return PieceReading(tuple(texts), at, of, before, end, complete, shown.astype(np.bool_), inner, outer)
+    at, of, before, end, complete, present, inner, outer = columns
+    return PieceReading(tuple(texts), at, of, before, end, complete, present.astype(np.bool_), inner, outer)

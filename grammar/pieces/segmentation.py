@@ -151,7 +151,7 @@ class PieceTrie:
         return tuple(map(dict, self.children))
 
     def sums(self, probability: FloatArray) -> FloatArray:
-        """Return P(the word's pieces begin with those of a node), (N, R), from probabilities of words, (R, V)."""
+        """Return P(the word's pieces begin with the pieces of a node), (N, R), from probabilities of words, (R, V)."""
         return np.asarray(self._below @ probability.T, dtype=np.float64)
 
     @cached_property

@@ -110,18 +110,18 @@ class TokenisedTruth:
         """Return the words of a whole sentence of pieces; the way back from `pieces_of`.
 
         Raises:
-            InputError: the pieces are not those of words.
+            InputError: the pieces do not spell words.
         """
         if not pieces:
             return []
         (words,) = read_pieces(self.segmentation, self.encode(pieces)[:, None]).texts
         result = self.truth.decode(np.array(words, dtype=np.int64))
         if self.pieces_of(result) != list(pieces):
-            raise InputError(f"the pieces {list(pieces)!r} are not those of words")
+            raise InputError(f"the pieces {list(pieces)!r} do not spell words")
         return result
 
     def sizes(self) -> dict[str, int]:
-        """Return counts for reports: pieces, and those of the truth of words."""
+        """Return counts for reports: pieces, and the counts of the truth of words."""
         return {"pieces": len(self.vocabulary), **self.truth.sizes()}
 
     def collapse(self, vocabulary: Iterable[str], unknown: str = "<unk>") -> Self:
