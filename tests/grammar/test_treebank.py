@@ -357,7 +357,7 @@ def test_rows_that_hold_no_trees(rows, message):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.jsonl", b"[1]\n", "this line is damaged: Input should be an object; use a file with a JSON"),
+        ("a.jsonl", b"[1]\n", "this line is damaged: expected values by name, not \\[1\\]; use a file with a JSON"),
         ("a.jsonl", b"{", "this line is not JSON"),
         ("a.jsonl", b"\xff", "this line is not JSON"),
         ("a.parquet", b"PAR1", "this file is damaged: .*; use a Parquet file of bracketings"),

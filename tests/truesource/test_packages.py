@@ -148,7 +148,7 @@ def test_every_noun_is_listed_once() -> None:
 
 
 def test_an_unknown_noun_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="attribute Grammar"):
+    with pytest.raises(AttributeError, match="truesource has no 'Grammar'"):
         _ = truesource.Grammar
 
 

@@ -226,7 +226,7 @@ GOOD = beside("the dog sleep")
     ("line", "message"),
     [
         ("the dog sleeps", "this line is not JSON: expected ident; a pair is"),
-        ("[1, 2]", "this line is damaged: Input should be an object; a pair is"),
+        ("[1, 2]", "this line is damaged: expected values by name, not [1, 2]; a pair is"),
         (beside(None), "this line lacks sentence_bad"),
         (beside(" "), "this line lacks sentence_bad"),
         (beside("the Dog sleep"), "the word 'Dog' is not one of the grammar"),
