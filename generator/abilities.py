@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from truesource.generator.piece_model import TokenisedModel
     from truesource.grammar.pcfg import PCFG
 
-Name = Literal["distributions", "words", "stepping", "hidden-states", "pieces", "marks", "snapshots", "denoising"]
+Name = Literal[
+    "distributions", "words", "stepping", "hidden-states", "pieces", "tokens", "marks", "snapshots", "denoising"
+]
 OfTruth = Literal["causal", "lengths", "masked", "any-order", "windows", "parses"]
 _RULES = "it has no rules; choose a language or smaller settings with a grammar"
 
@@ -65,6 +67,12 @@ ABILITIES: dict[str, Ability] = {
             "pieces",
             ("pieces", "incremental_scorer", "log_probs", "token_steps"),
             "a tokeniser of pieces, and scores piece by piece",
+            "use a causal model of pieces (tokenizer bpe or unigram)",
+        ),
+        Ability(
+            "tokens",
+            ("as_tokens", "tokenised", "cut"),
+            "probabilities of all its pieces in a context",
             "use a causal model of pieces (tokenizer bpe or unigram)",
         ),
         Ability(
@@ -117,7 +125,7 @@ def require(model: Any, ability: OfTruth, needed_by: str) -> PCFG: ...
 @overload
 def require(
     model: Any,
-    ability: Literal["words", "stepping", "hidden-states", "marks", "snapshots", "denoising"],
+    ability: Literal["words", "stepping", "hidden-states", "tokens", "marks", "snapshots", "denoising"],
     needed_by: str,
 ) -> Any: ...
 def require(model: Any, ability: Name | OfTruth, needed_by: str) -> Any:

@@ -257,6 +257,10 @@ class ProcessInference:
             self._given[lengths] = self.process.given(lengths)
         return self._given[lengths]
 
+    def expected_words(self, lengths: LengthRange | None = None) -> FloatArray:
+        """Return the expected number of each word in a string, (V,)."""
+        return self.given(lengths).expected_words()
+
     def length_pmf(self, high: int, lengths: LengthRange | None = None) -> FloatArray:
         """Return P(a string has m words), m = 0..``high``, (high+1,)."""
         return self.given(lengths).length_pmf(high)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from numpy.typing import ArrayLike
 
@@ -82,6 +82,14 @@ class Truth(Protocol):
         """Write it as ``.npz``."""
 
 
+@runtime_checkable
+class ExpectsWords(Protocol):
+    """Exact inference that has expected numbers of words without the rules of a grammar."""
+
+    def expected_words(self, lengths: LengthRange | None = None) -> FloatArray:
+        """Return the expected number of each word in a sentence, (V,)."""
+
+
 def load_truth(path: str | Path, **options: Any) -> Truth:
     """Read a grammar, or a process; arguments and errors are as in `truesource.grammar.pcfg.PCFG.load`.
 
@@ -131,7 +139,7 @@ def word_counts(truth: Truth, lengths: LengthRange | None = None) -> FloatArray:
     Raises:
         InputError: it is not finite, or no sentence has such a length.
     """
-    if isinstance(truth, Process):
-        return truth.exact.given(lengths).expected_words()
-    assert isinstance(truth, PCFG)
-    return expected_counts(truth, lengths).words
+    if isinstance(truth, PCFG):
+        return expected_counts(truth, lengths).words
+    assert isinstance(truth.exact, ExpectsWords)
+    return truth.exact.expected_words(lengths)

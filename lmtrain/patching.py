@@ -22,8 +22,8 @@ from truesource.lmtrain.data import by_length, causal_batch
 from truesource.lmtrain.decoding.steppers import without_cache
 from truesource.lmtrain.hidden_states import Network
 from truesource.lmtrain.own.network import OwnNetwork
-from truesource.lmtrain.scoring import batch_budget
-from truesource.lmtrain.word_models import CausalModel, head_inputs, log_softmax_at
+from truesource.lmtrain.scoring import batch_budget, log_softmax_at
+from truesource.lmtrain.word_models import CausalModel, head_inputs
 
 Trained = TypeVar("Trained", bound=Network)
 Calls = dict[nn.Module, tuple[Tensor | None, Tensor | None]]  #: first input and output of a module

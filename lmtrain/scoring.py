@@ -21,7 +21,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
 from truesource.lmtrain.architectures.target_head import TargetHead
 from truesource.lmtrain.data import Batch, by_length, causal_batch, one_mask_batch, pack, step_batch, to_device
-from truesource.lmtrain.word_vocabulary import WordVocabulary
+from truesource.lmtrain.word_vocabulary import NO_TOKEN, WordVocabulary
 
 LOGITS = 2**23  #: maximum number of float64 logits in memory (64 MiB)
 
@@ -217,3 +217,17 @@ class Predictor:
 def predictor(model: nn.Module, head: str) -> AbstractContextManager[Predictor]:
     """Return a `Predictor` that leaves the model as it was."""
     return closing(Predictor(model, head))
+
+
+def log_softmax_at(logits: Tensor, columns: Sequence[int]) -> FloatArray:
+    """Return the log softmax in float64 over everything the model emits, at some columns, (W, E) nats.
+
+    A column `NO_TOKEN` is -inf: the model never emits what it has no token for.
+    """
+    numbers = torch.tensor(columns, device=logits.device)
+    exact = torch.log_softmax(logits.double(), dim=1)[:, numbers]
+    exact[:, numbers == NO_TOKEN] = -torch.inf
+    if bool(exact.isnan().any()):
+        raise InputError("the model's logits are not finite; its weights are damaged or its training diverged")
+    result: FloatArray = exact.cpu().numpy()
+    return result

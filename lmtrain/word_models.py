@@ -34,6 +34,7 @@ from truesource.lmtrain.model_registry import network_names, network_of
 from truesource.lmtrain.scoring import (
     batch_budget,
     check_lengths,
+    log_softmax_at,
     predictor,
     score_any_order,
     score_causal,
@@ -395,17 +396,3 @@ def head_inputs(model: nn.Module, layer: nn.Module, inputs: Tensor) -> tuple[Ten
         handle.remove()
     ((hidden, *rest),) = seen
     return hidden, tuple(rest)
-
-
-def log_softmax_at(logits: Tensor, columns: Sequence[int]) -> FloatArray:
-    """Return the log softmax in float64 over everything the model emits, at some columns, (W, E) nats.
-
-    A column `NO_TOKEN` is -inf: the model never emits what it has no token for.
-    """
-    numbers = torch.tensor(columns, device=logits.device)
-    exact = torch.log_softmax(logits.double(), dim=1)[:, numbers]
-    exact[:, numbers == NO_TOKEN] = -torch.inf
-    if bool(exact.isnan().any()):
-        raise InputError("the model's logits are not finite; its weights are damaged or its training diverged")
-    result: FloatArray = exact.cpu().numpy()
-    return result

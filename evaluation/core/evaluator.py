@@ -9,7 +9,7 @@ the report (`truesource.evaluation.show.declared`). Those that measure pairs, sa
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from truesource.evaluation.core.run_view import ModelRequest, RunRequest
     from truesource.evaluation.core.score import NoScore, Score
     from truesource.evaluation.core.setting import Setting
+
+OF_PIECES = (
+    "The tokens here are the pieces of {}: words and positions in tables are pieces, and nats per token are per piece."
+    " The truth of each piece is exact."
+)
 
 
 @dataclass(frozen=True)
@@ -123,12 +128,18 @@ class Evaluator:
             InputError: the model cannot be measured, or lacks an ability.
             NothingToMeasureError: there is nothing to measure.
         """
+        notes: list[str] = []
+        if "distributions" in self.needs:
+            words, (model, setting) = setting, setting.with_distributions(model)
+            if setting is not words:
+                notes = [OF_PIECES.format(model.name)]
         for ability in self.needs:
             require(model, ability, f"evaluate {self.name}")
         for of_truth in self.of_truth:
             require(setting.known, of_truth, f"evaluate {self.name}")
         some = setting.first(getattr(settings, "sentences", None))
-        return self.module.measure(model, some, settings)  # type: ignore[no-any-return]
+        output: EvaluatorOutput = self.module.measure(model, some, settings)
+        return replace(output, notes=(*notes, *output.notes)) if notes else output
 
     def extent(self, settings: Settings, number: int) -> str:
         """Return the part of a text that it uses: ``the first 300 of 1,000 sentences``; empty if it uses all.

@@ -25,7 +25,7 @@ from truesource.evaluation.core.vocabulary import (
     require_shared,
     warn_of_unknown,
 )
-from truesource.generator.abilities import require
+from truesource.generator.abilities import offers, require
 from truesource.generator.arguments import as_lengths, as_truth
 from truesource.generator.language_model import LanguageModel, ScoringFrame, TokenScores, preset_frame
 from truesource.generator.objectives import Objective
@@ -198,6 +198,20 @@ class Setting:
     def frame_of(self, objective: Objective) -> ScoringFrame:
         """Return the positions that count for models of an objective."""
         return preset_frame(self.frame, objective) if isinstance(self.frame, str) else self.frame
+
+    def with_distributions(self, model: Any) -> tuple[Any, Setting]:
+        """Return a model with the probabilities of all its tokens, and this setting in its tokens.
+
+        A causal model of pieces becomes a model of sequences of pieces, and truth and text are cut into the same
+        pieces. Other models stay as they are.
+
+        Raises:
+            InputError: the pieces of a word depend on its neighbours, or do not show where words end.
+        """
+        if offers(model, "distributions") or not offers(model, "tokens"):
+            return model, self
+        language = model.tokenised(self.known)
+        return model.as_tokens(), replace(self, language=language, sentences=model.cut(self.sentences))
 
     def oracle(self, model: LanguageModel) -> Oracle:
         """Return the truth as such a model sees it, see `oracle_for`."""

@@ -49,12 +49,20 @@ class PieceInference:
     @property
     def mean_length(self) -> float:
         """Expected number of pieces of a sentence."""
+        return float(self.expected_words().sum())
+
+    def expected_words(self, lengths: LengthRange | None = None) -> FloatArray:
+        """Return the expected number of each piece in a sentence, (K,).
+
+        Raises:
+            InputError: it is not finite, or no sentence has such a length.
+        """
         from truesource.grammar.truth import word_counts
 
         segmentation = self.segmentation
-        sizes, first = (np.array([len(cut) for cut in cuts]) for cuts in (segmentation.cuts, segmentation.first))
-        begin = self.truth.exact.next_token([]).probability
-        return float(word_counts(self.truth) @ sizes + begin @ (first - sizes))
+        begin = self.truth.exact.next_token([], lengths).probability
+        later = segmentation.counts(segmentation.cuts).T @ (word_counts(self.truth, lengths) - begin)
+        return np.asarray(later + segmentation.counts(segmentation.first).T @ begin, dtype=np.float64)
 
     def length_pmf(self, high: int, lengths: LengthRange | None = None) -> FloatArray:
         """Return P(a sentence has m words), m = 0..``high``, (high+1,)."""

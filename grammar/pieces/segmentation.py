@@ -70,6 +70,12 @@ class Segmentation:
         """Number of each piece."""
         return {piece: i for i, piece in enumerate(self.pieces)}
 
+    def counts(self, cuts: Sequence[Cut]) -> csr_matrix[np.float64]:
+        """Return the number of each piece in each word, (V, K)."""
+        of = np.repeat(np.arange(len(cuts)), [len(cut) for cut in cuts])
+        pieces = [self.piece_ids[piece] for cut in cuts for piece in cut]
+        return csr_matrix((np.ones(len(of)), (of, pieces)), shape=(len(cuts), len(self.pieces)))
+
     @cached_property
     def trie(self) -> PieceTrie:
         """The trie of words after other words."""

@@ -125,12 +125,12 @@ class TokenisedTruth:
         return {"pieces": len(self.vocabulary), **self.truth.sizes()}
 
     def collapse(self, vocabulary: Iterable[str], unknown: str = "<unk>") -> Self:
-        """Return the language itself, if all its pieces are in the vocabulary: ``unknown`` then never occurs.
+        """Return the language itself, if all its pieces but ``unknown`` are in the vocabulary.
 
         Raises:
             InputError: a piece is not.
         """
-        missing = sorted(set(self.vocabulary).difference(vocabulary))
+        missing = sorted(set(self.vocabulary).difference(vocabulary, (unknown,)))
         if missing:
             raise InputError(
                 f"pieces cannot be merged into {unknown}: the model lacks {', '.join(map(repr, missing[:3]))}"

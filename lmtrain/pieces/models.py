@@ -18,9 +18,11 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from truesource.generator.language_model import EVERY_POSITION, ScoringFrame, TokenScores, model_line
 from truesource.generator.objectives import Objective
 from truesource.generator.piece_model import PieceTokenizer
+from truesource.grammar.pieces.truth import TokenisedTruth
 from truesource.grammar.sentences import takes_sentences
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.truth import Truth
 from truesource.lmtrain.data import Batch
 from truesource.lmtrain.decoding.alphabet import Alphabet
 from truesource.lmtrain.decoding.steppers import NetworkStepper, without_cache
@@ -35,9 +37,12 @@ from truesource.lmtrain.pieces.scoring import (
     score_causal_words,
     score_masked_words,
 )
+from truesource.lmtrain.pieces.segmentation import cut_language, cut_texts
+from truesource.lmtrain.pieces.token_model import TokenModel
 from truesource.lmtrain.pieces.words import Marks, OffsetAligner, OpenVocabulary, WordAligner, numbers, reading_of
 from truesource.lmtrain.scoring import batch_budget, predictor
 from truesource.lmtrain.subword_vocabulary import SubwordVocabulary, is_ours, is_subword
+from truesource.lmtrain.tokenizer import UNK
 
 _NAMED = ("bos", "eos", "cls", "sep", "pad")
 
@@ -122,6 +127,39 @@ class CausalPieceModel(_PieceModel):
         aligner.marks = marks  # type: ignore[misc]
         changed.aligner, changed.chosen_before = aligner, before
         return changed
+
+    @cached_property
+    def token_names(self) -> tuple[str, ...]:
+        """(V,) the name of each token; ``<unk>`` for unknown characters, empty for numbers without a token."""
+        names = [""] * (1 + max(self.tokenizer.get_vocab().values()))
+        for name, number in self.tokenizer.get_vocab().items():
+            names[number] = UNK if number == self.tokenizer.unk_token_id else name
+        return tuple(names)
+
+    def as_tokens(self) -> TokenModel:
+        """Return this model as a model of sequences of its pieces, with full distributions over them.
+
+        Raises:
+            InputError: it has no token for the beginning or the end of a text.
+        """
+        return TokenModel(self, self._predictor)
+
+    def tokenised(self, truth: Truth) -> TokenisedTruth:
+        """Return a language with its words cut into pieces of this model.
+
+        Raises:
+            InputError: as `truesource.lmtrain.pieces.segmentation.cut_language`.
+        """
+        return cut_language(truth, self.aligner, self.token_names)
+
+    @takes_sentences
+    def cut(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Return the pieces of sentences of words, by name.
+
+        Raises:
+            InputError: a word has no pieces of its own.
+        """
+        return cut_texts(self.aligner, sentences, self.token_names)
 
     @property
     def reading(self) -> str:

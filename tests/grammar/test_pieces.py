@@ -19,7 +19,7 @@ from truesource.grammar.pieces.segmentation import Segmentation, byte_cut
 from truesource.grammar.pieces.truth import TokenisedTruth, by_bytes, by_characters, tokenised
 from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.truth import process
+from truesource.grammar.truth import process, word_counts
 
 #: words that begin others, a word of one letter, letters of two and three bytes
 NESTED = PCFG.from_text("S -> S S 0.3 | a 0.2 | ab 0.2 | abc 0.1 | b 0.1 | é 0.06 | €é 0.04")
@@ -184,4 +184,8 @@ def test_the_mean_number_of_pieces_is_exact() -> None:
     truth = by_characters(language)
     sentences = written_out(language, {w: (("▁", *w), tuple(w)) for w in ("a", "ab", "abc")}, LengthRange(1, 30))
     mean = sum(p * len(pieces) for pieces, p in sentences.items())
-    assert truth.exact.mean_length == pytest.approx(mean, rel=1e-10)
+    assert truth.exact.mean_length == pytest.approx(mean, rel=1e-7)  # longer sentences have 1e-8 of the mass
+    lengths = LengthRange(2, 4)
+    sentences = written_out(language, {w: (("▁", *w), tuple(w)) for w in ("a", "ab", "abc")}, lengths)
+    expected = [sum(p * pieces.count(piece) for pieces, p in sentences.items()) for piece in truth.vocabulary]
+    np.testing.assert_allclose(word_counts(truth, lengths), expected, rtol=1e-10)

@@ -1,0 +1,70 @@
+"""The language that a tokeniser of pieces makes of a truth of words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from truesource.grammar.pieces.segmentation import Cut
+from truesource.grammar.pieces.truth import TokenisedTruth, tokenised
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.truth import Truth
+from truesource.lmtrain.pieces.words import WordAligner
+
+NEIGHBOURS = 8  #: words of a text that shows whether cuts depend on neighbours
+ORDERS = 2  #: random orders of the vocabulary in such texts
+
+
+def cut_language(truth: Truth, aligner: WordAligner, names: Sequence[str]) -> TokenisedTruth:
+    """Return a language with its words cut as a tokeniser cuts them; words with the same pieces are one word.
+
+    Args:
+        truth: grammar, process or other truth of words.
+        aligner: the tokeniser.
+        names: name of each token.
+
+    Raises:
+        InputError: the pieces of a word depend on its neighbours (code ``depends-on-neighbours``), or as `tokenised`
+            and `WordAligner.align`.
+    """
+    words = truth.vocabulary
+    first: dict[str, Cut] = {}
+    later: dict[str, Cut] = {}
+    pairs = [(word, word) for word in words]
+    for word, (start, inner) in zip(words, _cuts(aligner, pairs, names), strict=True):
+        first[word], later[word] = start, inner
+    random = np.random.default_rng(0)
+    for _ in range(ORDERS):
+        order = [words[i] for i in random.permutation(len(words))]
+        texts = [order[at : at + NEIGHBOURS] for at in range(0, len(order), NEIGHBOURS)]
+        for text, cuts in zip(texts, _cuts(aligner, texts, names), strict=True):
+            for at, (word, cut) in enumerate(zip(text, cuts, strict=True)):
+                usual = later[word] if at else first[word]
+                if cut != usual:
+                    raise InputError(
+                        f"the tokeniser cuts the word {word!r} into {' '.join(usual)!r}, but into {' '.join(cut)!r} in"
+                        f" {' '.join(text)!r}; exact probabilities of pieces need a tokeniser whose cuts do not depend"
+                        " on the neighbours of a word",
+                        code="depends-on-neighbours",
+                    )
+    return tokenised(truth, later.__getitem__, first.__getitem__)
+
+
+def cut_texts(aligner: WordAligner, sentences: Sequence[Sequence[str]], names: Sequence[str]) -> list[list[str]]:
+    """Return the pieces of sentences, by name.
+
+    Raises:
+        InputError: as `WordAligner.align`.
+    """
+    return [[names[number] for number in row] for row in aligner.align(sentences).rows()]
+
+
+def _cuts(aligner: WordAligner, texts: Sequence[Sequence[str]], names: Sequence[str]) -> list[list[Cut]]:
+    """Return the pieces of each word of some texts."""
+    pieces = aligner.align(texts)
+    starts = pieces.starts.tolist()
+    cuts = [tuple(names[number] for number in pieces.ids[a:b]) for a, b in pairwise(starts)]
+    bounds = [0, *np.cumsum(pieces.words).tolist()]
+    return [cuts[a:b] for a, b in pairwise(bounds)]

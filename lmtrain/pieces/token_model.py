@@ -1,0 +1,137 @@
+"""A causal model of pieces as a model of its own tokens, with the probabilities of all of them in every context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from truesource.generator.language_model import EVERY_POSITION, LogDistributions, ScoringFrame, TokenScores, model_line
+from truesource.generator.objectives import Objective
+from truesource.grammar.sentences import takes_sentences
+from truesource.grammar.support.arrays import BoolArray
+from truesource.grammar.support.errors import InputError
+from truesource.lmtrain.data import pack
+from truesource.lmtrain.pieces.scoring import OpenPredictor, score_causal_words
+from truesource.lmtrain.pieces.words import Marks, Pieces, WordAligner, check_piece_counts
+from truesource.lmtrain.scoring import batch_budget, log_softmax_at
+
+
+class PieceNetwork(Protocol):
+    """The parts of a causal model of pieces that its tokens need."""
+
+    name: str
+    longest: int | None
+    model: PreTrainedModel
+    tokenizer: Any
+    aligner: WordAligner
+
+    @property
+    def token_names(self) -> tuple[str, ...]:
+        """(V,) the name of each token."""
+
+
+class TokenAligner:
+    """The tokens of a model as a `WordAligner` whose words are single tokens."""
+
+    begins: BoolArray | None = None
+
+    def __init__(self, names: Sequence[str], marks: Marks) -> None:
+        self.marks = marks
+        self._numbers = {name: number for number, name in enumerate(names)}
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def align(self, sentences: Sequence[Sequence[str]]) -> Pieces:
+        """Return the numbers of tokens.
+
+        Raises:
+            InputError: there is no such token.
+        """
+        numbers = [self._numbers.get(piece, -1) for sentence in sentences for piece in sentence]
+        if -1 in numbers:
+            every = [piece for sentence in sentences for piece in sentence]
+            raise InputError(f"the tokeniser has no piece {every[numbers.index(-1)]!r}")
+        ids = np.array(numbers, dtype=np.int64)
+        sizes = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
+        return Pieces(ids, np.ones_like(ids), sizes, np.zeros(len(ids), dtype=np.bool_))
+
+
+class TokenModel:
+    """A causal model of pieces whose texts are sequences of its pieces; it has full distributions over them.
+
+    The piece for unknown characters is ``<unk>``. The softmax is over all the model emits: the probability of special
+    tokens is lost to the model, as in the scores of words.
+
+    Args:
+        model: a causal model of pieces.
+        predictor: opens its network.
+
+    Raises:
+        InputError: it has no token for the beginning or the end of a text.
+    """
+
+    objective: Objective = "causal"
+    folder: Path | None = None
+
+    def __init__(self, model: PieceNetwork, predictor: OpenPredictor) -> None:
+        marks = model.aligner.marks
+        if not marks.before or not marks.after:
+            raise InputError(f"{model.name} has no token for the beginning or the end of a text, as distributions need")
+        self.name, self.longest = model.name, model.longest
+        self._network, self._predictor = model.model, predictor
+        self._aligner = TokenAligner(model.token_names, marks)
+        special = {*model.tokenizer.all_special_ids, *marks.before, *marks.after}
+        names = model.token_names
+        self.vocabulary = tuple(name for number, name in enumerate(names) if name and number not in special)
+        unknown = model.tokenizer.unk_token_id
+        numbers = [number for number, name in enumerate(names) if name and number not in special]
+        self._columns = [*numbers, -1 if unknown is None else int(unknown), marks.after[0]]
+
+    def __repr__(self) -> str:
+        return model_line(self)
+
+    @property
+    def reading(self) -> str:
+        """The way that tokens are scored, for signatures."""
+        return "tokens"
+
+    @takes_sentences
+    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
+        """Return the log probability of every piece and sentence end that ``frame`` counts.
+
+        Raises:
+            InputError: a sentence is longer than the model's positions.
+        """
+        return score_causal_words(self._network, self._predictor, self._aligner, sentences, frame, longest=self.longest)
+
+    @takes_sentences
+    @torch.inference_mode()
+    def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
+        """Yield the distribution of the next piece or end at every position; see `DistributionModel.distributions`.
+
+        Raises:
+            InputError: the sentences differ in length, one is empty or longer than the model's positions.
+        """
+        pieces = self._aligner.align(sentences)
+        lengths = {len(sentence) for sentence in sentences}
+        if len(lengths) != 1 or 0 in lengths:
+            raise InputError("full distributions need sentences of one length, 1 or more; group them by length")
+        marks = self._aligner.marks
+        check_piece_counts(pieces, len(marks.before), self.longest)
+        inputs, _ = pack(pieces.rows(), marks.pad, before=marks.before[0])
+        device = next(self._network.parameters()).device
+        step = max(1, batch_budget(len(self._aligner)) // inputs.shape[1])
+        table = np.empty((inputs.shape[1], len(inputs), len(self._columns)))
+        for at in range(0, len(inputs), step):
+            ids = torch.from_numpy(inputs[at : at + step]).to(device)
+            logits = self._network(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False).logits
+            for position in range(inputs.shape[1]):
+                table[position, at : at + step] = log_softmax_at(logits[:, position], self._columns)
+        for position, rows in enumerate(table):
+            yield LogDistributions(position, rows)
