@@ -144,9 +144,9 @@ def require(model: Any, ability: Name | OfTruth, needed_by: str) -> Any:
     if lacking:
         name = getattr(model, "name", type(model).__name__)
         if ability in TRUTHS:
+            described, remedy = getattr(model, "without_rules", (f"the process {name}", needed.remedy))
             raise InputError(
-                f"{needed_by} needs {needed.means}, which the process {name} does not have: {needed.remedy}",
-                code="missing-ability",
+                f"{needed_by} needs {needed.means}, which {described} does not have: {remedy}", code="missing-ability"
             )
         of_ones_own = is_foreign(model) or getattr(model, "of_ones_own", False)
         remedy = "add it as described in help(truesource.LanguageModel)" if of_ones_own else needed.remedy

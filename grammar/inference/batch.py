@@ -129,6 +129,7 @@ def encoded_batches(
     encode: Callable[[Sequence[str]], Int32Array],
     sentences: Sequence[Sequence[str]],
     bytes_per_sentence: Callable[[int], int],
+    widest: int = MAX_WIDTH,
 ) -> list[Batch]:
     """Encode sentences and return them as `batches` that fit the memory budget.
 
@@ -140,7 +141,7 @@ def encoded_batches(
     for i, sentence in enumerate(encoded):
         if len(sentence) == 0:
             raise InputError(f"sentence {i + 1} has no tokens; remove it")
-    return list(batches(encoded, bytes_per_sentence, BUDGET))
+    return list(batches(encoded, bytes_per_sentence, BUDGET, widest))
 
 
 def run(task: Callable[[Batch], T], work: Sequence[Batch], description: str, total: int) -> Iterator[tuple[Batch, T]]:

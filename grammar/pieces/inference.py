@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from truesource.grammar.truth import Truth
 
 Context = tuple[str, ...]
+WIDEST = 512  #: most sentences in a batch: those of one number of pieces have several numbers of words
 
 
 class PieceInference:
@@ -87,7 +88,7 @@ class PieceInference:
             InputError: a sentence has no pieces.
         """
         row = 8 * (len(self.segmentation.pieces) + 1)
-        return encoded_batches(self.encode, sentences, lambda n: row * (n + 1))
+        return encoded_batches(self.encode, sentences, lambda n: row * (n + 1), WIDEST)
 
     @takes_sentences
     def causal_log_probs(

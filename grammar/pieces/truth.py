@@ -43,6 +43,8 @@ class TokenisedTruth:
 
     symbols: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    #: what it is, and what to do, in messages about abilities that need rules
+    without_rules = "a language of pieces", "use a model of whole words"
 
     def __init__(self, truth: Truth, segmentation: Segmentation) -> None:
         if segmentation.words != tuple(truth.vocabulary):

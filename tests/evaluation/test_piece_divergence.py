@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
 
 from truesource import evaluate
 from truesource.evaluation.core.evaluator import OF_PIECES
@@ -22,7 +23,7 @@ from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.models import load_model
-from truesource.lmtrain.pieces.segmentation import cut_language
+from truesource.lmtrain.pieces.segmentation import cut_language, cut_texts
 from truesource.lmtrain.pieces.words import OffsetAligner, Pieces
 from truesource.lmtrain.tokenizer import with_specials
 from truesource.lmtrain.training import train
@@ -113,6 +114,36 @@ def test_the_truth_as_a_model_of_pieces_diverges_nowhere(model: Any, sentences: 
     compared = compare_distributions(truth, Setting(language, cut, lengths=LENGTHS))
     assert compared.scores["kl"].value == pytest.approx(0.0, abs=1e-12)
     assert len(compared.impossible) == 0
+
+
+def test_evaluators_that_need_rules_say_that_pieces_have_none(model: Any, sentences: list[list[str]]) -> None:
+    with pytest.raises(InputError, match="which a language of pieces does not have: use a model of whole words"):
+        evaluate("context", model, sentences, LAW, lengths=LENGTHS)
+
+
+@pytest.mark.parametrize("kind", ["byte-level", "wordpiece"])
+def test_tokenisers_of_others_have_a_truth(kind: str, sentences: list[list[str]]) -> None:
+    """Byte-level BPE cuts the first word of a text otherwise; WordPiece marks the pieces within words."""
+    law = PCFG.from_text("S -> W S 0.6 | W 0.4\nW -> cat 0.3 | cats 0.2 | été 0.2 | the 0.2 | theatre 0.1")
+    backend = Tokenizer(models.BPE() if kind == "byte-level" else models.WordPiece(unk_token="[UNK]"))
+    if kind == "byte-level":
+        backend.pre_tokenizer, backend.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+        trainer: Any = trainers.BpeTrainer(vocab_size=280, initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    else:
+        backend.pre_tokenizer, backend.decoder = pre_tokenizers.BertPreTokenizer(), decoders.WordPiece()
+        trainer = trainers.WordPieceTrainer(vocab_size=30, special_tokens=["[UNK]"])
+    backend.train_from_iterator(["the cats cat cats theatre cat the été"] * 5, trainer)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]" if kind == "wordpiece" else None)
+    aligner = OffsetAligner(tokenizer, "causal")
+    names = tuple(tokenizer.convert_ids_to_tokens(range(len(tokenizer))))
+    truth = cut_language(law, aligner, names)
+    text = ["cats", "the", "été", "cat"]
+    (cut,) = cut_texts(aligner, [text], names)
+    assert cut == backend.encode(" ".join(text), add_special_tokens=False).tokens == truth.pieces_of(text)
+    assert truth.words_of(cut) == text
+    assert truth.exact.string_log_probs([cut])[0] == pytest.approx(law.log_prob(text), rel=1e-13)
+    rows = truth.next_words([cut]).probability[0]
+    np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=1e-12)
 
 
 def test_a_tokeniser_that_joins_words_is_refused() -> None:
