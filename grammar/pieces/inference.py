@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from truesource.grammar.truth import Truth
 
 Context = tuple[str, ...]
-WIDEST = 512  #: most sentences in a batch: those of one number of pieces have several numbers of words
+WIDEST = 512  #: most sentences in a batch; they have equally many pieces, but not equally many words
 
 
 class PieceInference:
