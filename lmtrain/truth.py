@@ -3,8 +3,8 @@
 A text begins with the token of a new text and each position predicts what comes next, as in GPT-2: the input of
 ``w1 .. wn`` is ``<bos> w1 .. wn <eos>``, and its targets are n+1 exact distributions, of which the last is the one
 after ``wn``; nothing is predicted after the end. In the order of the truth the words have their numbers there, 0 to
-V-1, and V is both the token before a text and the end. In the order of a tokeniser all tokens are its own, and the
-words that it does not know are ``<unk>`` to the truth.
+V-1, and V is both the token before a text and the end. In the order of a tokeniser all tokens are its own. The words
+that a tokeniser of words does not know are ``<unk>`` to the truth; a tokeniser of pieces cuts truth and text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
-from transformers import TrainerCallback
+from transformers import PreTrainedTokenizerFast, TrainerCallback
 
 from truesource.generator.arguments import as_lengths, as_truth
 from truesource.generator.process_sampler import sampler_of
@@ -29,6 +29,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
 from truesource.lmtrain.data import Batch, pack
+from truesource.lmtrain.pieces.segmentation import PieceCutter
 from truesource.lmtrain.tokenizer import UNK
 from truesource.lmtrain.word_vocabulary import NO_TOKEN, WordVocabulary
 
@@ -86,15 +87,18 @@ class TokenOrder:
     tokens: IntArray  #: (V+1,) token of each word of that truth, then of the end
     before: int  #: token before a text
     size: int  #: tokens of the model
+    cutter: PieceCutter | None = None  #: cuts sentences into the words of that truth, if they are pieces
 
     @classmethod
-    def of(cls, truth: Truth, vocabulary: WordVocabulary | None = None) -> TokenOrder:
-        """Return the order of a tokeniser; None: of the truth.
+    def of(cls, truth: Truth, vocabulary: WordVocabulary | PreTrainedTokenizerFast | None = None) -> TokenOrder:
+        """Return the order of a tokeniser of words or of pieces; None: of the truth.
 
         Raises:
             InputError: the tokeniser lacks a word and has no token for unknown ones, or the truth is a process, whose
-                words cannot be merged into one.
+                words cannot be merged into one; for pieces as `PieceCutter`.
         """
+        if isinstance(vocabulary, PreTrainedTokenizerFast):
+            return cls._of_pieces(truth, PieceCutter(vocabulary))
         end = len(truth.vocabulary)
         if vocabulary is None:
             return cls(truth, np.arange(end + 1), end, end + 1)
@@ -105,9 +109,19 @@ class TokenOrder:
         tokens = [*(vocabulary.ids.get(word, vocabulary.unk) for word in seen.vocabulary), vocabulary.eos]
         return cls(seen, np.array(tokens, dtype=np.int64), vocabulary.bos, len(vocabulary))
 
+    @classmethod
+    def _of_pieces(cls, truth: Truth, cutter: PieceCutter) -> TokenOrder:
+        language = cutter.language(truth)
+        before, after = cutter.around
+        numbers = {name: number for number, name in enumerate(cutter.names)}
+        tokens = [*(numbers[piece] for piece in language.vocabulary), after]
+        return cls(language, np.array(tokens, dtype=np.int64), before, len(cutter.names), cutter)
+
     @takes_sentence
     def read(self, sentence: Sequence[str]) -> list[str]:
         """Return the sentence as the truth has it here."""
+        if self.cutter is not None:
+            return self.cutter.cut([sentence])[0]
         word_ids = self.truth.word_ids
         return [word if word in word_ids or UNK not in word_ids else UNK for word in sentence]
 
@@ -124,7 +138,8 @@ class ExactTargets(Dataset[Batch]):
     Args:
         truth: the grammar or process.
         sentences: sentences of the truth, or their beginnings.
-        vocabulary: of a tokeniser of words; None: tokens are the numbers of the words of the truth, V is the end.
+        vocabulary: of a tokeniser of words; or a fast tokeniser of pieces, which then cuts truth and sentences; None:
+            tokens are the numbers of the words of the truth, V is the end.
         lengths: the condition that the sentences were drawn under.
         dtype: of the probabilities.
 
@@ -136,7 +151,7 @@ class ExactTargets(Dataset[Batch]):
         self,
         truth: Truth,
         sentences: Sequence[Sequence[str]] = (),
-        vocabulary: WordVocabulary | None = None,
+        vocabulary: WordVocabulary | PreTrainedTokenizerFast | None = None,
         *,
         lengths: LengthRange | None = None,
         dtype: torch.dtype = torch.float32,
@@ -161,7 +176,7 @@ class ExactTargets(Dataset[Batch]):
         """Return several elements; a `DataLoader` requests a batch so."""
         sentences = [self._sentences[i] for i in numbers]
         whole = self.batch(sentences)
-        ends = [len(sentence) + 2 for sentence in sentences]
+        ends = whole["attention_mask"].sum(dim=1).tolist()
         return [{name: table[i, :end] for name, table in whole.items()} for i, end in enumerate(ends)]
 
     def inputs(self, sentences: Sequence[Sequence[str]]) -> torch.Tensor:
@@ -279,7 +294,8 @@ class TruthCallback(TrainerCallback):  # type: ignore[misc]
     Args:
         trainer: its `Trainer`.
         truth: the grammar or process.
-        vocabulary: of the tokeniser of the model; None: the order of the truth, see `ExactTargets`.
+        vocabulary: of the tokeniser of the model, or its tokeniser of pieces; None: the order of the truth, see
+            `ExactTargets`.
         steps: number of steps between two measurements.
         sentences: number of held-out sentences.
         seed: of these sentences.
@@ -293,7 +309,7 @@ class TruthCallback(TrainerCallback):  # type: ignore[misc]
         self,
         trainer: Trainer,
         truth: Truth,
-        vocabulary: WordVocabulary | None = None,
+        vocabulary: WordVocabulary | PreTrainedTokenizerFast | None = None,
         *,
         steps: int = 100,
         sentences: int = 128,

@@ -37,12 +37,11 @@ from truesource.lmtrain.pieces.scoring import (
     score_causal_words,
     score_masked_words,
 )
-from truesource.lmtrain.pieces.segmentation import cut_language, cut_texts
+from truesource.lmtrain.pieces.segmentation import cut_language, cut_texts, token_names
 from truesource.lmtrain.pieces.token_model import TokenModel
 from truesource.lmtrain.pieces.words import Marks, OffsetAligner, OpenVocabulary, WordAligner, numbers, reading_of
 from truesource.lmtrain.scoring import batch_budget, predictor
 from truesource.lmtrain.subword_vocabulary import SubwordVocabulary, is_ours, is_subword
-from truesource.lmtrain.tokenizer import UNK
 
 _NAMED = ("bos", "eos", "cls", "sep", "pad")
 
@@ -131,10 +130,7 @@ class CausalPieceModel(_PieceModel):
     @cached_property
     def token_names(self) -> tuple[str, ...]:
         """(V,) the name of each token; ``<unk>`` for unknown characters, empty for numbers without a token."""
-        names = [""] * (1 + max(self.tokenizer.get_vocab().values()))
-        for name, number in self.tokenizer.get_vocab().items():
-            names[number] = UNK if number == self.tokenizer.unk_token_id else name
-        return tuple(names)
+        return token_names(self.tokenizer)
 
     def as_tokens(self) -> TokenModel:
         """Return this model as a model of sequences of its pieces, with full distributions over them.

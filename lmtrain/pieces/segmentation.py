@@ -6,15 +6,59 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
+from transformers import PreTrainedTokenizerFast
 
 from truesource.grammar.pieces.segmentation import Cut
 from truesource.grammar.pieces.truth import TokenisedTruth, tokenised
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import Truth
-from truesource.lmtrain.pieces.words import WordAligner
+from truesource.lmtrain.pieces.words import OffsetAligner, WordAligner
+from truesource.lmtrain.subword_vocabulary import SubwordVocabulary, is_ours, is_subword
+from truesource.lmtrain.tokenizer import UNK
 
 NEIGHBOURS = 8  #: words of a text that shows whether cuts depend on neighbours
 ORDERS = 2  #: random orders of the vocabulary in such texts
+
+
+class PieceCutter:
+    """A fast tokeniser that cuts truths and sentences of words into pieces, by name.
+
+    Args:
+        tokenizer: made here or elsewhere.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        ours = is_ours(tokenizer) and is_subword(tokenizer)
+        self.aligner: WordAligner = SubwordVocabulary(tokenizer) if ours else OffsetAligner(tokenizer, "causal")
+        self.names = token_names(tokenizer)  #: (V,)
+
+    @property
+    def around(self) -> tuple[int, int]:
+        """The tokens before a text and at its end.
+
+        Raises:
+            InputError: there is no such token.
+        """
+        before, after, _, _ = self.aligner.marks
+        if not before or not after:
+            raise InputError("the tokeniser has no token for the beginning or the end of a text; give it both")
+        return before[0], after[0]
+
+    def language(self, truth: Truth) -> TokenisedTruth:
+        """Return a language with its words cut into pieces; for errors see `cut_language`."""
+        return cut_language(truth, self.aligner, self.names)
+
+    def cut(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Return the pieces of sentences; for errors see `cut_texts`."""
+        return cut_texts(self.aligner, sentences, self.names)
+
+
+def token_names(tokenizer: PreTrainedTokenizerFast) -> tuple[str, ...]:
+    """Return the name of each token; ``<unk>`` for unknown characters, empty for numbers without a token."""
+    names = [""] * (1 + max(tokenizer.get_vocab().values()))
+    for name, number in tokenizer.get_vocab().items():
+        names[number] = UNK if number == tokenizer.unk_token_id else name
+    return tuple(names)
 
 
 def cut_language(truth: Truth, aligner: WordAligner, names: Sequence[str]) -> TokenisedTruth:

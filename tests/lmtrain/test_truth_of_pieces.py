@@ -1,0 +1,67 @@
+"""Exact soft targets of pieces in a training loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from saved_models import save_piece_model
+
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.divergence.compare import compare_distributions
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pcfg import PCFG
+from truesource.lmtrain.models import load_model
+from truesource.lmtrain.truth import ExactTargets, TruthCallback, endless, kl_to_truth
+
+LAW = PCFG.from_text("S -> W S 0.5 | W 0.5\nW -> cat 0.5 | cats 0.3 | the 0.15 | at 0.05")
+LENGTHS = LengthRange(1, 5)
+TEXT = [["the", "cats"], ["cat"], ["at", "cat", "the", "cats"]]
+
+
+@pytest.fixture(scope="module", params=["bpe", "unigram"])
+def model(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return load_model(save_piece_model(tmp_path_factory.mktemp("m"), TEXT, request.param, 16), device="cpu")
+
+
+def test_targets_are_the_exact_distributions_of_pieces(model: Any) -> None:
+    targets = ExactTargets(LAW, TEXT, model.tokenizer, lengths=LENGTHS, dtype=torch.float64)
+    batch, truth, cut = targets.batch(TEXT), model.tokenised(LAW), model.cut(TEXT)
+    exact = truth.next_words(cut, LENGTHS)
+    numbers = [model.tokenizer.convert_tokens_to_ids(piece) for piece in truth.vocabulary]
+    for row, pieces in enumerate(cut):
+        n = len(pieces)
+        bos, eos = model.tokenizer.bos_token_id, model.tokenizer.eos_token_id
+        ids = [bos, *model.tokenizer.convert_tokens_to_ids(pieces), eos]
+        assert batch["input_ids"][row, : n + 2].tolist() == ids
+        assert int(batch["attention_mask"][row].sum()) == n + 2
+        probs = batch["target_probs"][row].numpy()
+        np.testing.assert_array_equal(probs[: n + 1, [*numbers, eos]], exact.probability[row, : n + 1])
+        np.testing.assert_allclose(probs[: n + 1].sum(axis=1), 1.0, rtol=1e-12)
+        assert not probs[n + 1 :].any()
+    assert [len(targets[i]["input_ids"]) for i in range(3)] == [len(pieces) + 2 for pieces in cut]
+
+
+def test_the_loss_is_the_divergence_that_evaluators_report(model: Any) -> None:
+    batch = ExactTargets(LAW, (), model.tokenizer, lengths=LENGTHS, dtype=torch.float64).batch(TEXT)
+    with torch.no_grad():
+        logits = model.model(input_ids=batch["input_ids"]).logits.double()
+    tokens, setting = Setting(LAW, TEXT, lengths=LENGTHS).with_distributions(model)
+    reported = compare_distributions(tokens, setting).scores["kl"].value
+    assert float(kl_to_truth(logits, batch["target_probs"])) == pytest.approx(reported, rel=1e-6)
+
+
+def test_training_on_soft_targets_comes_nearer_to_the_truth(model: Any) -> None:
+    callback = TruthCallback(None, LAW, model.tokenizer, steps=1, sentences=64, lengths=LENGTHS)  # type: ignore[arg-type]
+    before = callback.measure(model.model)
+    targets = ExactTargets(LAW, (), model.tokenizer, lengths=LENGTHS)
+    optimiser = torch.optim.Adam(model.model.parameters(), lr=0.02)
+    for _, sentences in zip(range(40), endless(LAW, batch=16, seed=1, lengths=LENGTHS), strict=False):
+        batch = targets.batch(sentences)
+        loss = kl_to_truth(model.model(input_ids=batch["input_ids"]).logits, batch["target_probs"])
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+    assert callback.measure(model.model) < 0.1 * before
