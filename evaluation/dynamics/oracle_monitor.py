@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.comparison import score_by_model
 from truesource.evaluation.core.exclusion import Exclusion
@@ -29,7 +29,8 @@ SPLIT = "dev"  #: split whose first sentences are used
 class OracleMonitor:
     """A function of a model that returns ``relative_ppl`` and, with full distributions, ``kl``, ``js`` and ``tv``.
 
-    For transformed text, only masked models have the latter, see `truesource.evaluation.core.oracle.Oracle`.
+    For transformed text, only masked models have the latter, see `truesource.evaluation.core.oracle.Oracle`. For models
+    of pieces they are per piece, see `truesource.evaluation.core.setting.Setting.with_distributions`.
 
     ``relative_ppl`` is the perplexity over the true one, on the tokens of the sentences with their ends; the
     divergences are means over these contexts, exact in each, nats. The truth is computed at the first call, in
@@ -72,8 +73,10 @@ class OracleMonitor:
         Raises:
             InputError: the grammar gives all sentences probability 0, or they are too long for the model.
         """
-        tokens = offers(model, "distributions") and not of_sentences(self.setting.transform, model.objective)
-        if model.vocabulary is None or not tokens:
+        whole = of_sentences(self.setting.transform, model.objective)
+        if offers(model, "tokens") and not whole:
+            return {**self._score(model), **self._of_pieces(model)}
+        if model.vocabulary is None or whole or not offers(model, "distributions"):
             return self._score(model)
         model = require(model, "distributions", "the divergence from the truth")
         if self._truth is None:
@@ -84,6 +87,16 @@ class OracleMonitor:
         if "relative_ppl" in values:
             values["relative_ppl"] *= self._correction
         return values
+
+    def _of_pieces(self, model: Any) -> dict[str, float]:
+        """Return the divergences of a model of pieces, nats per piece."""
+        tokens = model.as_tokens()
+        if self._truth is None:
+            setting = replace(self.setting, sentences=self._corrected(model)).with_distributions(model)[1]
+            contexts = sum(len(pieces) + 1 for pieces in setting.sentences)
+            self._truth = cache_truth(tokens, setting, contexts=contexts)
+        values = self._truth.compare(tokens)
+        return {name: value for name, value in values.items() if name != "relative_ppl"}
 
     def _corrected(self, model: LanguageModel) -> Sequence[Sequence[str]]:
         """Return possible sentences under the truth, after correcting its perplexity for excluded sentences."""

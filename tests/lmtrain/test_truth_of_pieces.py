@@ -9,8 +9,10 @@ import pytest
 import torch
 from saved_models import save_piece_model
 
+from truesource.evaluation.core.comparison import compare_in
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.compare import compare_distributions
+from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.lmtrain.models import load_model
@@ -65,3 +67,13 @@ def test_training_on_soft_targets_comes_nearer_to_the_truth(model: Any) -> None:
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
     assert callback.measure(model.model) < 0.1 * before
+
+
+def test_the_monitor_of_a_training_has_the_divergence_of_pieces(model: Any) -> None:
+    setting = Setting(LAW, TEXT, lengths=LENGTHS)
+    found = OracleMonitor(setting)(model)
+    tokens, pieces = setting.with_distributions(model)
+    scores = compare_distributions(tokens, pieces).scores
+    for name in ("kl", "js", "tv"):
+        assert found[name] == pytest.approx(scores[name].value, rel=1e-5)
+    assert found["relative_ppl"] == pytest.approx(compare_in(model, setting).measures["relative_ppl"].value, rel=1e-6)
