@@ -43,7 +43,6 @@ def evaluate(
     oracle: Truth | str | Path | bool = True,
     *,
     settings: PairSettings,
-    split: str = "eval",
     lengths: LengthRange | tuple[int, int] | str | None = None,
     seed: int,
 ) -> Result:
@@ -54,7 +53,6 @@ def evaluate(
         grammar: that knows the odds: a grammar, its file, a language, or a corpus, whose own grammar it is.
         oracle: another grammar than the corpus's own.
         settings: of the evaluator.
-        split: not used; pairs are sampled from the grammar.
         lengths: of the sentences; None: as the corpus or the folder of the model records them.
         seed: of pairs and intervals.
 

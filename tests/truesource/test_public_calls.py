@@ -286,6 +286,7 @@ REFUSED: dict[str, tuple[Callable[[Any, Any], object], str]] = {
     ),
     "other inputs": (lambda m, c: ts.evaluate("explain", m, c), "call truesource.explain"),
     "an argument of others": (lambda m, c: ts.evaluate("pairs", m, c, frame="paper"), "pairs takes no frame"),
+    "a split of pairs": (lambda m, c: ts.evaluate("pairs", m, c, split="dev"), "pairs takes no split"),
     "pairs of a text": (lambda m, c: ts.evaluate("pairs", m, [["a"]]), "expecting a grammar or process as the truth"),
     "two samples of one name": (
         lambda m, c: ts.evaluate("tendencies", [ts.Text([["a"]]), ts.Text([["b"]])], GRAMMAR, lengths="none"),
