@@ -2,9 +2,9 @@
 
     python benchmarks/pieces.py [--sentences 1000] [--language english] [--pieces 1000,8000]
 
-Each time is the median of three on one thread after a warm-up. ``beside`` counts the contexts that are computed in
-addition: a word of the language that is complete where the text continues with a longer one. ``agree`` counts the
-sentences whose pieces are those of the `tokenizers` library, of 10,000 others.
+Each time is the median of three on one thread after a warm-up. ``beside`` counts the contexts in which a word of the
+language is complete where the text continues with a longer one; the possible ones are computed in addition. ``agree``
+counts the sentences, of 10,000 others, that the `tokenizers` library cuts into the same pieces.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from truesource.grammar.pieces.reading import read_pieces
 from truesource.grammar.pieces.truth import TokenisedTruth, by_bytes, by_characters
 from truesource.grammar.support.arrays import random_state
 from truesource.lmtrain.device import computing
-from truesource.lmtrain.pieces.segmentation import cut_language
-from truesource.lmtrain.subword_vocabulary import SubwordVocabulary
+from truesource.lmtrain.pieces.segmentation import PieceCutter
 from truesource.lmtrain.subwords import build_subword_tokenizer
 
 LENGTHS = LengthRange(6, 25)
@@ -73,8 +72,7 @@ def main() -> None:
     for size in map(int, options.pieces.split(",")):
         for kind in ("bpe", "unigram"):
             tokenizer = build_subword_tokenizer(others, kind, size)  # type: ignore[arg-type]
-            names = tuple(tokenizer.convert_ids_to_tokens(range(len(tokenizer))))
-            truths[f"{kind} {size:,}"] = cut_language(truth, SubwordVocabulary(tokenizer), names), tokenizer
+            truths[f"{kind} {size:,}"] = PieceCutter(tokenizer).language(truth), tokenizer
     truths["characters"], truths["bytes"] = (by_characters(truth), None), (by_bytes(truth), None)
     with computing(threads=1):
         words = median(distributions(truth, sentences))

@@ -24,8 +24,9 @@ from typing_extensions import TypedDict
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import Batch, Distributions, encoded_batches
+from truesource.grammar.inference.causal import ExactCausal
 from truesource.grammar.inference.next_token import NextToken
-from truesource.grammar.sentences import takes_sentence, takes_sentences
+from truesource.grammar.sentences import takes_sentence
 from truesource.grammar.support.archives import BYTES, read_arrays
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.atomic_files import atomic_path
@@ -223,7 +224,7 @@ class Process(ABC):
         return f"Process({self.name}, {len(self.vocabulary):,} words)"
 
 
-class ProcessInference:
+class ProcessInference(ExactCausal):
     """Exact inference of a process, with methods of grammars, see `truesource.grammar.inference.causal.ExactCausal`.
 
     Probabilities of words come from the process; a length condition needs another process, `Process.given`, which is
@@ -299,18 +300,6 @@ class ProcessInference:
                     rows[i] = table[row, : sizes[row] + 1].copy()
                 progress.advance(len(some))
         return rows
-
-    @takes_sentences
-    def string_log_probs(
-        self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
-    ) -> FloatArray:
-        """Return ln P(string), (N,) nats; -inf if it is not in the language."""
-        return np.array([float(row.sum()) for row in self.causal_log_probs(sentences, lengths, dtype=dtype)])
-
-    @takes_sentence
-    def prefix_log_prob(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> float:
-        """Return ln P(a string starts with ``prefix``), nats; -inf if none does."""
-        return float(self.causal_log_probs([prefix], lengths)[0][:-1].sum())
 
     @takes_sentence
     def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:

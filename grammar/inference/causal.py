@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import Batch, Distributions
+from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class ExactCausal(Protocol):
-    """Exact inference for any ground truth, conditioned on ``lengths`` in methods that take it."""
+    """Exact inference for any ground truth, conditioned on ``lengths`` in methods that take it.
+
+    A subclass has the probabilities of sentences and prefixes as sums over their words.
+    """
 
     @property
     def mean_length(self) -> float:
@@ -32,10 +36,12 @@ class ExactCausal(Protocol):
     ) -> list[FloatArray]:
         """Return ln P(token | its left context) of each sentence, (n+1,) nats with the end; -inf once impossible."""
 
+    @takes_sentences
     def string_log_probs(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> FloatArray:
-        """Return ln P(sentence), (N,) nats."""
+        """Return ln P(sentence), (N,) nats; -inf if it is not in the language."""
+        return np.array([float(row.sum()) for row in self.causal_log_probs(sentences, lengths, dtype=dtype)])
 
     def causal_batches(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
@@ -53,8 +59,10 @@ class ExactCausal(Protocol):
     def range_mass(self, lengths: LengthRange) -> float:
         """Return P(the number of words is in a range)."""
 
+    @takes_sentence
     def prefix_log_prob(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> float:
-        """Return ln P(a sentence starts with the prefix), nats."""
+        """Return ln P(a sentence starts with the prefix), nats; -inf if none does."""
+        return float(self.causal_log_probs([prefix], lengths)[0][:-1].sum())
 
     def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
         """Return the distribution of the next word or the end after a prefix."""

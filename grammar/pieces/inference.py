@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import Batch, Distributions, encoded_batches, run
+from truesource.grammar.inference.causal import ExactCausal
 from truesource.grammar.inference.next_token import NextToken
 from truesource.grammar.pieces.reading import PieceReading, read_pieces
 from truesource.grammar.pieces.segmentation import Segmentation
@@ -33,7 +34,7 @@ Context = tuple[str, ...]
 WIDEST = 512  #: most sentences in a batch; they have equally many pieces, but not equally many words
 
 
-class PieceInference:
+class PieceInference(ExactCausal):
     """Exact inference of a language of pieces, see `truesource.grammar.inference.causal.ExactCausal`.
 
     Length conditions are ranges of words.
@@ -111,18 +112,6 @@ class PieceInference:
                 for member in members:
                     rows[filled[member]] = table[:, column].copy()
         return rows
-
-    @takes_sentences
-    def string_log_probs(
-        self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
-    ) -> FloatArray:
-        """Return ln P(sentence), (N,) nats."""
-        return np.array([float(row.sum()) for row in self.causal_log_probs(sentences, lengths, dtype=dtype)])
-
-    @takes_sentence
-    def prefix_log_prob(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> float:
-        """Return ln P(a sentence starts with the pieces), nats; -inf if none does."""
-        return float(self.causal_log_probs([prefix], lengths)[0][:-1].sum())
 
     @takes_sentence
     def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
