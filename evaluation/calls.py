@@ -14,7 +14,7 @@ from truesource.evaluation.core.given import as_setting, require_truth
 from truesource.evaluation.evaluators import EVALUATORS
 from truesource.evaluation.show.declared import measures_table, record_of
 from truesource.evaluation.show.result import Result
-from truesource.generator.abilities import require
+from truesource.generator.abilities import offers, require
 from truesource.grammar.support.call_arguments import seed_number
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import listed
@@ -172,7 +172,8 @@ def loaded(evaluator: Evaluator, model: LanguageModel | str | Path, settings: Se
     model = as_loaded(model)
     needed = evaluator.beside_settings("needed")
     for ability, option in ({} if needed is None else needed(settings)).items():
-        require(model, ability, option)
+        if not (ability in ("words", "distributions") and offers(model, "tokens")):  # then it has these of its pieces
+            require(model, ability, option)
     return model
 
 

@@ -32,7 +32,7 @@ LeverExclusion = Literal[
     "no-parameter",  # the custom module has no parameter of a name that says so
     "masked",  # only a causal model can be trained like that
     "single-tokens",  # the architecture is trained on single tokens only
-    "pieces",  # expected distributions are known for words, not for pieces of words
+    "pieces",  # the pieces of words have no exact distribution, for the tokeniser does not show where words end
     "few-words",  # there are too few words to cut
     "unknown-words",  # the model reads rare words as one, which pieces spell: the two predict different things
     "no-order",  # the text is transformed, and its next word has no known distribution
@@ -137,11 +137,10 @@ def _targets(trained: KnownTraining) -> Lever | LeverExclusion:
         return "masked"
     if trained.model.architecture == "adaptive":
         return "single-tokens"
-    if trained.model.tokenizer != "word":
-        return "pieces"
     if not trained.ordered:
         return "no-order"
-    before, after = "the words that occurred", "their true probabilities"
+    tokens = "words" if trained.model.tokenizer == "word" else "pieces"
+    before, after = f"the {tokens} that occurred", "their true probabilities"
     return Lever("targets", trained.model, base_training(trained), expected=True, before=before, after=after)
 
 

@@ -47,9 +47,10 @@ CONTEXT = Evaluator(
     ),
     measures=MEASURES,
     needs=("distributions",),
+    in_words=True,
     of_truth=("windows",),
     corrected=False,
     draws=True,
-    applies=lambda model: model.of_words and model.is_causal,
+    applies=lambda model: model.is_causal,
     then="evaluate divergence {model} {corpus}{oracle}",
 )

@@ -6,21 +6,25 @@ L_k, the loss of the best predictor that sees k words, is a property of the lang
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from typing_extensions import override
 
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score, keyed
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.core.transformed import require_tokens
-from truesource.evaluation.core.windows import BestWithin
+from truesource.evaluation.core.windows import BestWithin, PiecesWithin
 from truesource.evaluation.divergence.compare import Column, mean_scores, signed_parts
 from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
+from truesource.evaluation.divergence.of_words import in_words
 from truesource.evaluation.measures.bootstrap import ci_part, resampled_sums
-from truesource.generator.language_model import DistributionModel, check_sentences
+from truesource.generator.abilities import require
+from truesource.generator.language_model import DistributionModel, LanguageModel, check_sentences
+from truesource.grammar.pieces.truth import TokenisedTruth
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords, too_few
@@ -48,7 +52,7 @@ class ContextUse(ResultRecords):
         return keyed(scores, model=self.model, objective=self.objective)
 
 
-def context_use(model: DistributionModel, setting: Setting, *, words: int = 4, placed: bool = False) -> ContextUse:
+def context_use(model: LanguageModel, setting: Setting, *, words: int = 4, placed: bool = False) -> ContextUse:
     """Compare a model with the best predictors that see 0 to ``words`` words, and with the truth, in a text.
 
     Each predictor P_k has these means over tokens, in nats:
@@ -62,8 +66,11 @@ def context_use(model: DistributionModel, setting: Setting, *, words: int = 4, p
     without such a line. ``effective_context`` is the k whose predictor is nearest to the model by KL(P_k || Q),
     ``words`` + 1 if the truth is nearer than all of them.
 
+    A model of pieces is compared in words: the numbers of the pieces of a word are added up. The predictors then see
+    the pieces of the current word, too, which changes nothing in their losses.
+
     Args:
-        model: a causal model of whole words with full distributions.
+        model: a causal model with full distributions, or of pieces.
         setting: text and truth. Every position counts, whatever the frame.
         words: maximum number of words that a predictor sees, 0 or more.
         placed: the predictors know the position of the token, too.
@@ -77,10 +84,14 @@ def context_use(model: DistributionModel, setting: Setting, *, words: int = 4, p
         raise NothingToMeasureError("a masked model sees the words after a token, too; give a causal one", "masked")
     require_tokens(setting.transform, "causal", "a predictor that sees k words")
     oracle = setting.full_oracle(model)
-    first = BestWithin(setting.grammar, 0, placed=placed, lengths=setting.lengths, vocabulary=model.vocabulary)
-    whole = measure_contexts(model, oracle, setting.sentences, top=1)
-    possible = [s for i, s in enumerate(setting.sentences) if i not in set(whole.excluded.tolist())]
-    measured = {str(k): measure_contexts(model, first.with_words(k), possible, top=1) for k in range(words + 1)}
+    tokens, cut = setting.with_distributions(model)
+    pieces = cut.known if isinstance(cut.known, TokenisedTruth) else None
+    grammar = setting.grammar if pieces is None else require(pieces.truth, "windows", "evaluate context")
+    first = BestWithin(grammar, 0, placed=placed, lengths=setting.lengths, vocabulary=model.vocabulary)
+    compared = _Tokens(tokens, pieces)
+    whole = compared.contexts(cut.full_oracle(tokens), cut.sentences)
+    possible = [s for i, s in enumerate(cut.sentences) if i not in set(whole.excluded.tolist())]
+    measured = {str(k): compared.contexts(first.with_words(k), possible) for k in range(words + 1)}
     measured[ALL] = whole
     shared = signed_parts(oracle, setting, contexts=len(whole.values), excluded=len(whole.excluded))
     lines = {
@@ -113,6 +124,21 @@ def context_use(model: DistributionModel, setting: Setting, *, words: int = 4, p
         contexts=len(whole.values),
         impossible=whole.excluded,
     )
+
+
+@dataclass(frozen=True)
+class _Tokens:
+    """A model in its tokens, which are words or the pieces of a language."""
+
+    model: DistributionModel
+    pieces: TokenisedTruth | None
+
+    def contexts(self, oracle: Oracle, sentences: Sequence[Sequence[str]]) -> Contexts:
+        """Return the contexts of words and sentence ends in some sentences of these tokens."""
+        if self.pieces is None:
+            return measure_contexts(self.model, oracle, sentences, top=1)
+        within = PiecesWithin(self.pieces, oracle) if isinstance(oracle, BestWithin) else oracle
+        return in_words(measure_contexts(self.model, within, sentences, top=1), self.pieces, sentences)
 
 
 def _columns(predictor: Contexts, whole: Contexts, seen: str) -> dict[str, Column]:

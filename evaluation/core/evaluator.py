@@ -14,7 +14,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from truesource.generator.abilities import Name, OfTruth, require
+from truesource.generator.abilities import Name, OfTruth, offers, require
 from truesource.grammar.support.settings import Settings
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class Evaluator:
     of_truth: tuple[OfTruth, ...] = ()  #: abilities of the truth, see there
     oracle: bool = True  #: it needs the grammar of the text
     frame: bool = False  #: it scores tokens in as many sentences as the scores; a frame may exclude some
+    in_words: bool = False  #: it compares models of pieces in words, though it needs distributions
     compares: bool = False  #: its numbers depend on the vocabulary that models are compared in
     corrected: bool = True  #: its truth excludes what the text excludes (disjoint splits)
     draws: bool = False  #: it has figures
@@ -129,12 +130,13 @@ class Evaluator:
             NothingToMeasureError: there is nothing to measure.
         """
         notes: list[str] = []
-        if "distributions" in self.needs:
+        if "distributions" in self.needs and not self.in_words:
             words, (model, setting) = setting, setting.with_distributions(model)
             if setting is not words:
                 notes = [OF_PIECES.format(model.name)]
         for ability in self.needs:
-            require(model, ability, f"evaluate {self.name}")
+            if not (ability == "distributions" and self.in_words and offers(model, "tokens")):
+                require(model, ability, f"evaluate {self.name}")
         for of_truth in self.of_truth:
             require(setting.known, of_truth, f"evaluate {self.name}")
         some = setting.first(getattr(settings, "sentences", None))

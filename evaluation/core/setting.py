@@ -58,6 +58,7 @@ class Setting:
     transform: Transform | None = None  #: of the text, see `truesource.evaluation.core.oracle.Oracle`
     text: Text | None = None  #: that the sentences are from
     counts: Mapping[str, int] | None = None  #: of words in the training text; None: from the corpus of ``text``
+    words: Setting | None = None  #: the same in words, if the tokens of this one are pieces
     _truths: dict[Any, TokenScores] = field(default_factory=dict, init=False, repr=False)
     _warned: set[Any] = field(default_factory=set, init=False, repr=False)
 
@@ -145,7 +146,8 @@ class Setting:
         """Return the same with the first sentences only; None: all of them."""
         if number is None or number >= len(self.sentences):
             return self
-        some = replace(self, sentences=self.sentences[:number])
+        words = None if self.words is None else self.words.first(number)
+        some = replace(self, sentences=self.sentences[:number], words=words)
         some._warned.update(self._warned)
         return some
 
@@ -202,16 +204,26 @@ class Setting:
     def with_distributions(self, model: Any) -> tuple[Any, Setting]:
         """Return a model with the probabilities of all its tokens, and this setting in its tokens.
 
-        A causal model of pieces becomes a model of sequences of pieces, and truth and text are cut into the same
-        pieces. Other models stay as they are.
+        A causal model of pieces becomes a model of sequences of pieces, and truth, text and what the text excludes are
+        cut into the same pieces. Other models stay as they are.
 
         Raises:
             InputError: the pieces of a word depend on its neighbours, or do not show where words end.
         """
-        if offers(model, "distributions") or not offers(model, "tokens"):
+        if offers(model, "distributions") or not has_divergence(model):
             return model, self
-        language = model.tokenised(self.known)
-        return model.as_tokens(), replace(self, language=language, sentences=model.cut(self.sentences))
+        of_pieces: Any = model.model if isinstance(model, SpelledModel) else model
+        excluded = self.excluded
+        if excluded is not None:
+            excluded = replace(excluded, sentences=tuple(map(tuple, of_pieces.cut(excluded.sentences))))
+        cut = replace(
+            self,
+            language=None if self.language is None else of_pieces.tokenised(self.language),
+            sentences=of_pieces.cut(self.sentences),
+            excluded=excluded,
+            words=self,
+        )
+        return of_pieces.as_tokens(), cut
 
     def oracle(self, model: LanguageModel) -> Oracle:
         """Return the truth as such a model sees it, see `oracle_for`."""
@@ -280,6 +292,14 @@ class Setting:
         if key not in self._truths:
             self._truths[key] = self.oracle(model).score(self.sentences, self.frame_of(model.objective))
         return self._truths[key]
+
+
+def has_divergence(model: object) -> bool:
+    """Return True if a model has the probabilities of all its tokens, see `Setting.with_distributions`."""
+    of_pieces = (
+        model.model if isinstance(model, SpelledModel) else model
+    )  # which spells any word, so nothing is changed
+    return offers(model, "distributions") or offers(of_pieces, "tokens")
 
 
 def vocabulary_of(model: LanguageModel) -> tuple[str, ...] | None:

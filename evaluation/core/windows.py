@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -17,13 +17,17 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import transform_parts
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.next_token import NextToken
 from truesource.grammar.inference.windows import PlacedWindows, WindowPredictor, Windows
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.pieces.inference import PieceInference
+from truesource.grammar.pieces.truth import TokenisedTruth
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.grammar.inference.batch import Batch, Distributions
+    from truesource.grammar.truth import Truth
 
 
 class BestWithin(Oracle):
@@ -77,6 +81,47 @@ class BestWithin(Oracle):
     def blocks(self, batch: Batch) -> Iterator[Distributions]:
         """Yield the distributions of one of `batches`, position by position, over the words of `language`."""
         return self.predictor.blocks(batch, self.seen)
+
+
+class PiecesWithin(Oracle):
+    """The best causal predictor of pieces that sees k complete words and the pieces of the current word.
+
+    The pieces of a word together have its probability given the k words.
+
+    Args:
+        language: of pieces.
+        within: the predictor of its words.
+    """
+
+    def __init__(self, language: TokenisedTruth, within: BestWithin) -> None:
+        super().__init__(language, "causal", lengths=within.lengths)
+        self._pieces = PieceInference(cast("Truth", _WindowLanguage(within)), language.segmentation)
+
+    def blocks(self, batch: Batch) -> Iterator[Distributions]:
+        """Yield the distributions of one of `batches`, position by position, over pieces and the end."""
+        return self._pieces.next_token_blocks(batch)
+
+
+class _WindowLanguage:
+    """The next words that `BestWithin` predicts: the part of a `Truth` that next pieces follow from."""
+
+    def __init__(self, within: BestWithin) -> None:
+        self._within = within
+        self.exact = self
+
+    def causal_batches(self, sentences: Sequence[Sequence[str]], *_: object, **__: object) -> list[Batch]:
+        """Return sentences in batches."""
+        return self._within.batches(sentences)
+
+    def next_token_blocks(self, batch: Batch, *_: object, **__: object) -> Iterator[Distributions]:
+        """Yield the distributions of a batch."""
+        return self._within.blocks(batch)
+
+    def next_token(self, *_: object) -> NextToken:
+        """Return the distribution of the first word."""
+        words = self._within.language.vocabulary
+        first = next(self._within.blocks(self._within.batches([words[:1]])[0])).probability[0]
+        return NextToken(words, first[:-1], float(first[-1]), np.empty(0))
 
 
 def window_name(seen: int) -> str:

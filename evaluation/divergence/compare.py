@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from truesource.evaluation.core.setting import Setting, oracle_for
 from truesource.evaluation.core.signature import dependence_part, digest_sentences, frame_parts, signature
 from truesource.evaluation.core.transformed import require_tokens, transform_parts
 from truesource.evaluation.core.vocabulary import compared_part
-from truesource.evaluation.divergence import BY, By
+from truesource.evaluation.divergence import BY, OF_EVENTS, By
 from truesource.evaluation.divergence.blocks import PENN, TagClasses
 from truesource.evaluation.divergence.contexts import CachedTruth, Contexts, Reliability, measure_contexts
 from truesource.evaluation.divergence.groups import (
@@ -34,6 +34,7 @@ from truesource.evaluation.divergence.groups import (
     divided_by_phrase,
     require_groups,
 )
+from truesource.evaluation.divergence.of_words import in_words
 from truesource.evaluation.divergence.tables import BreakdownRow, by_context, by_group, few
 from truesource.evaluation.measures.bootstrap import (
     ci_part,
@@ -43,8 +44,9 @@ from truesource.evaluation.measures.bootstrap import (
     resampled_ratio,
     resampled_ratios,
 )
-from truesource.generator.language_model import DistributionModel, ScoringFrame, check_sentences
+from truesource.generator.language_model import DistributionModel, LanguageModel, ScoringFrame, check_sentences
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pieces.truth import TokenisedTruth
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords, too_few
@@ -181,7 +183,7 @@ class ModelDivergence(ResultRecords):
 
 
 def compare_distributions(
-    model: DistributionModel,
+    model: LanguageModel,
     setting: Setting,
     *,
     top: int = 10,
@@ -196,8 +198,12 @@ def compare_distributions(
     (``kl_paired``) estimates too: conditional expectation of the token given its context takes its variance away
     (Rao-Blackwell). ``variance_ratio`` says by how much. Every position counts, unknown words as the token ``<unk>``.
 
+    A causal model of pieces is compared in words: the divergences of the pieces of a word are added up, and measures
+    that do not add up, such as ``js``, are missing. The same model in its own tokens
+    (`truesource.evaluation.core.setting.Setting.with_distributions`) has them all, per piece, and ``kl_per_word``.
+
     Args:
-        model: a model of whole words with full distributions; the oracle itself is one.
+        model: with full distributions, such as the oracle itself, or a causal model of pieces.
         setting: text and truth. Every position counts, whatever the frame. Full distributions always come from the
             grammar, even if the text excludes sentences, and every signature says ``disjoint:uncorrected``. Of
             transformed text only masked models have them.
@@ -217,41 +223,70 @@ def compare_distributions(
             `truesource.evaluation.divergence.contexts.measure_contexts`.
         NothingToMeasureError: by ``distance`` of a masked model (``masked``).
     """
-    sentences = setting.sentences
-    check_sentences(sentences)
-    unknown = [name for name in by if name not in BY]
-    if unknown or top < 1:
-        raise InputError(f"tables are by {', '.join(BY)}, and top must be at least 1; got {', '.join(unknown) or top}")
-    if truth is not None and tuple(map(tuple, sentences)) != truth.inputs:
+    check_sentences(setting.sentences)
+    tokens, cut = setting.with_distributions(model)
+    text = setting.words or setting  # in words
+    _require_tables(by, top, text, model, of_words=cut is not setting)
+    if truth is not None and tuple(map(tuple, cut.sentences)) != truth.inputs:
         raise InputError("the truth was cached for other sentences; compare on the same sentences")
     require_tokens(setting.transform, model.objective, "a divergence from the truth")
-    require_groups(by, setting, model)
-    oracle = setting.full_oracle(model) if truth is None else truth.oracle
-    blocks = None if truth is None else truth.blocks(model)
-    measured = measure_contexts(model, oracle, sentences, top=top, by=by, classes=classes, blocks=blocks)
+    oracle = of_words = cut.full_oracle(tokens) if truth is None else truth.oracle
+    blocks = None if truth is None else truth.blocks(tokens)
+    measured = words = measure_contexts(tokens, oracle, cut.sentences, top=top, by=by, classes=classes, blocks=blocks)
+    parts: dict[str, object] = {}
+    if isinstance(oracle.truth, TokenisedTruth):
+        parts = {"pieces": oracle.truth.segmentation.digest[:8]}
+        words = in_words(measured, oracle.truth, cut.sentences)
+        of_words = Oracle(text.known, model.objective, lengths=text.lengths)
+    divided = dict(measured.divided)
     if "phrase" in by:
-        measured.divided["phrase"] = divided_by_phrase(measured, oracle, sentences)
+        divided["phrase"] = divided_by_phrase(words, of_words, text.sentences)
     groups: dict[By, ContextGroups] = {}
     if "ambiguity" in by:
-        groups["ambiguity"] = by_ambiguity(measured, oracle, sentences)
+        groups["ambiguity"] = by_ambiguity(words, of_words, text.sentences)
     if "distance" in by:
-        groups["distance"] = by_distance(measured, oracle, sentences)
-    counts = {"contexts": len(measured.values), "excluded": len(measured.excluded)}
+        groups["distance"] = by_distance(words, of_words, text.sentences)
+    if cut is not setting:  # the model is compared in words
+        oracle, measured = of_words, replace(words, reliability=Reliability())
     shared = {
-        **signed_parts(oracle, setting, **counts),
+        **signed_parts(oracle, setting, contexts=len(measured.values), excluded=len(measured.excluded)),
+        **parts,
         **compared_part(model),
         **dependence_part(model),
         **(signed or {}),
     }
+    scores = _scores(measured, shared, top, setting.seed)
+    if words is not measured:
+        scores |= _scores_of_words(words, shared, setting.seed)
     return ModelDivergence(
         model=model.name,
         objective=model.objective,
-        scores=_scores(measured, shared, top, setting.seed),
-        tables={name: _table(measured, name, groups.get(name), classes, shared, setting.seed) for name in by},
+        scores=scores,
+        tables={
+            name: by_group(divided[name], {**shared, "by": name, **_classes(name, classes)}, setting.seed)
+            if name in divided
+            else _table(words if name in groups else measured, name, groups.get(name), shared, setting.seed)
+            for name in by
+        },
         reliability=measured.reliability,
         contexts=len(measured.values),
         impossible=measured.excluded,
     )
+
+
+def _require_tables(by: Sequence[By], top: int, text: Setting, model: LanguageModel, *, of_words: bool) -> None:
+    """Refuse tables that there are not; ``of_words``: a model of pieces is compared in words."""
+    unknown = [name for name in by if name not in BY]
+    if unknown or top < 1:
+        raise InputError(f"tables are by {', '.join(BY)}, and top must be at least 1; got {', '.join(unknown) or top}")
+    require_groups(by, text, model)
+    divided = [name for name in by if name in OF_EVENTS]
+    if of_words and divided:
+        raise InputError(
+            f"the divergence by {divided[0]} divides the probabilities of whole words, which {model.name}"
+            " does not have",
+            code="missing-ability",
+        )
 
 
 def signed_parts(oracle: Oracle, setting: Setting, *, contexts: int, excluded: int) -> dict[str, object]:
@@ -273,22 +308,25 @@ def signed_parts(oracle: Oracle, setting: Setting, *, contexts: int, excluded: i
     }
 
 
+def _classes(by: By, classes: TagClasses) -> dict[str, object]:
+    return {"classes": classes.origin} if by == "class" else {}
+
+
 def _table(
-    measured: Contexts,
-    by: By,
-    groups: ContextGroups | None,
-    classes: TagClasses,
-    shared: Mapping[str, object],
-    seed: int,
+    measured: Contexts, by: By, groups: ContextGroups | None, shared: Mapping[str, object], seed: int
 ) -> list[BreakdownRow]:
-    if by in measured.divided:
-        parts = {"classes": classes.origin} if by == "class" else {}
-        return by_group(measured.divided[by], {**shared, "by": by, **parts}, seed)
     if groups is not None:
         seen = {"seen": f"0..{WORDS}", "below": NEAR} if by == "distance" else {}
         return by_context(measured, groups.group, {**shared, "by": by, **seen}, seed, groups.names)
     key = measured.position + 1 if by == "position" else measured.length
     return by_context(measured, key, {**shared, "by": by}, seed)
+
+
+def _scores_of_words(words: Contexts, shared: Mapping[str, object], seed: int) -> dict[str, Score]:
+    """Compute the divergence of a model of pieces per word."""
+    how = {"unit": "nats/word", "contexts-of": "truth", "estimator": "rao-blackwell", "may": "infinite"}
+    parts = {**shared, "contexts": len(words.values)}
+    return mean_scores({"kl_per_word": Column(words.column("kl"), how)}, words.sentence, parts, seed)
 
 
 def _scores(measured: Contexts, shared: Mapping[str, object], top: int, seed: int) -> dict[str, Score]:
@@ -315,6 +353,8 @@ def _scores(measured: Contexts, shared: Mapping[str, object], top: int, seed: in
             scores["variance_ratio"] = Score(
                 "variance_ratio", ratio, signature({**shared, "ratio": "kl_paired/kl", "unit": "ratio"})
             )
+    if measured.reliability.contexts == 0.0:
+        return scores
     errors = {
         "calibration_error": (measured.reliability.error, f"lnq/{len(measured.reliability.bins)}"),
         "calibration_error_top": (measured.reliability.top_error, f"confidence/{len(measured.reliability.top)}"),

@@ -21,6 +21,7 @@ MEASURES = (
         "KL(P‖Q), sampled",
         meaning="estimated from the tokens that occurred; the same expectation, more variance",
     ),
+    Measure("kl_per_word", "KL(P‖Q) per word", meaning="of a model of pieces: nats per word or sentence end"),
     Measure("variance_ratio", "variance ratio", meaning="how many times more tokens the sampled KL(P‖Q) needs"),
     Measure("reverse_kl", "KL(Q‖P)", meaning="nats; infinite if the model expects the impossible"),
     Measure(
@@ -71,7 +72,7 @@ class DivergenceSettings(Settings):
 
 def check(config: RunRequest) -> None:
     """Raise `ValueError` if samples of one model are configured for several models."""
-    models = [model for model in config.entries if model.of_words]
+    models = [model for model in config.entries if model.of_words or model.is_causal]
     if config.evaluation.of(DivergenceSettings).model_samples is not None and len(models) > 1:
         raise ValueError("evaluation.divergence.model_samples belong to one model, but there are several; remove it")
 
@@ -99,6 +100,6 @@ DIVERGENCE = Evaluator(
     corrected=False,
     compares=True,
     draws=True,
-    applies=lambda model: model.of_words,
+    applies=lambda model: model.of_words or model.is_causal,
     then="evaluate pplu {model} {corpus}{oracle}",
 )

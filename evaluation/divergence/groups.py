@@ -22,7 +22,7 @@ from truesource.evaluation.divergence import By
 from truesource.evaluation.divergence.blocks import END
 from truesource.evaluation.divergence.contexts import Contexts, DividedDivergence, measure_contexts
 from truesource.generator.abilities import OfTruth, require
-from truesource.generator.language_model import DistributionModel
+from truesource.generator.language_model import LanguageModel
 from truesource.grammar.inference.phrases import lowest_phrases
 from truesource.grammar.inference.posterior import derivation_entropy, posterior
 from truesource.grammar.support.arrays import FloatArray, IntArray
@@ -49,7 +49,7 @@ class ContextGroups:
     group: IntArray  #: (T,) 0 to G-1
 
 
-def require_groups(by: Sequence[By], setting: Setting, model: DistributionModel) -> None:
+def require_groups(by: Sequence[By], setting: Setting, model: LanguageModel) -> None:
     """Refuse tables without groups for a truth, a text or a model, before any work is done."""
     for name in by:
         if name in _NEEDS:

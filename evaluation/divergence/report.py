@@ -16,7 +16,7 @@ from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.score import ScoreRecord, keyed
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import parts_of
-from truesource.evaluation.divergence import USUAL, By
+from truesource.evaluation.divergence import IN_WORDS, USUAL, By
 from truesource.evaluation.divergence.blocks import END, PENN, read_classes
 from truesource.evaluation.divergence.compare import compare_distributions, reverse_divergence
 from truesource.evaluation.divergence.evaluator import DIVERGENCE, DivergenceSettings
@@ -121,8 +121,11 @@ def measure(model: DistributionModel, setting: Setting, settings: DivergenceSett
 
 def usual(setting: Setting) -> list[By]:
     """Return the default tables: all for which the truth and the text have groups."""
-    rules = offers(setting.known, "parses")
-    missing = {"class": not rules, "phrase": not rules or setting.transform is not None}
+    text = setting.words or setting
+    missing = {
+        "class": not offers(setting.known, "parses"),
+        "phrase": not offers(text.known, "parses") or setting.transform is not None,
+    }
     return [by for by in USUAL if not missing.get(by)]
 
 
@@ -160,18 +163,31 @@ def measures_table(models: Mapping[str, Record], title: str = "") -> ReportTable
         title: title of the table.
     """
     note = "P: the truth, Q: the model; 95% intervals from resampling sentences"
-    return table_of(DIVERGENCE, models, title, note, _cell)
+    pieces = [name for name, record in models.items() if of_pieces(record)]
+    if pieces and len(pieces) < len(models):
+        note += f"; tokens of {listed(pieces)} are pieces, so compare models per word"
+
+    def cell(measure: Measure, record: Record) -> Cell | None:
+        in_words = pieces and measure.name == "kl_per_word" and not of_pieces(record)
+        return _cell("kl" if in_words else measure.name, measure.format, record)
+
+    return table_of(DIVERGENCE, models, title, note, cell)
 
 
-def _cell(measure: Measure, record: Record) -> Cell | None:
+def of_pieces(record: Record) -> bool:
+    """Return True if the tokens of a record are pieces of words."""
+    return any(each["name"].startswith("kl_per_word") for each in record["records"])
+
+
+def _cell(name: str, form: str, record: Record) -> Cell | None:
     """Build the cell of a value, or of the share of contexts in which it is infinite; None if unmeasured."""
-    name, scores = measure.name, plain(record)
+    scores = plain(record)
     if name in scores:
-        return score_cell(scores[name], measure.format)
+        return score_cell(scores[name], form)
     share, finite = scores.get(f"{name}_infinite"), scores.get(f"{name}_where_finite")
     if share is None:
         return None
-    rest = "" if finite is None else f"{shown(finite['value'], measure.format)} in the other contexts"
+    rest = "" if finite is None else f"{shown(finite['value'], form)} in the other contexts"
     part = f"{share['value']:.2%}"
     if part == "100.00%" and finite is not None:
         part = "over 99.99%"
@@ -193,11 +209,13 @@ def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
     every = list(dict.fromkeys(group for _, _, group in scores))
     groups = [group for group in every if tokens[group] >= LEAST_TOKENS or group in massive]
     few = f"; groups with fewer than {LEAST_TOKENS} expected tokens are excluded" if len(groups) < len(every) else ""
+    pieces, in_words = all(map(of_pieces, models.values())), by in IN_WORDS
+    heading = TITLES[by].replace("word", "piece") if pieces and not in_words else TITLES[by]
     return ReportTable(
-        title=f"By {TITLES[by]}",
+        title=f"By {heading}",
         columns=(
-            TITLES[by],
-            "tokens",
+            heading,
+            "words" if pieces and in_words else "tokens",
             *(names[name] if len(models) == 1 else f"{model}\n{names[name]}" for model, name in columns),
         ),
         rows=[
@@ -213,7 +231,8 @@ def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
             )
             for group in groups
         ],
-        note=f"nats per token, and shares of contexts{MEANINGS.get(by, '')}{few}",
+        note=f"nats per {'word' if pieces and in_words else 'token'}, and shares of contexts"
+        f"{MEANINGS.get(by, '')}{few}",
     )
 
 
@@ -362,7 +381,8 @@ def _places(canvas: Any, record: Record, tables: Sequence[tuple[str, Sequence[Re
         axes.plot(x, value, color=MODEL, marker="o", markersize=3.6, linewidth=1.4)
         axes.set_ylim(bottom=0.0)
         axes.set_xlim(x[0] - 0.5, x[-1] + 0.5)
-        axes.set_xlabel("position in the sentence" if by == "position" else "words in the sentence")
+        words = "pieces" if of_pieces(record) else "words"
+        axes.set_xlabel("position in the sentence" if by == "position" else f"{words} in the sentence")
         axes.set_ylabel("KL, nats per token")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(axis="y")

@@ -3,11 +3,11 @@
 * ``log_ratio``: mean of ln Q - ln P over the tokens of a group, which is minus their part of KL(P || Q). A token
   that is half in a class counts half.
 * ``log_ratio_median``: the median, which the published curves show (a half token has half the weight).
-* ``kl``: the exact KL(P || Q) of a group in about the first ``settings.contexts`` positions, of models of whole
-  words; see `evaluation.divergence.compare.compare_distributions`. By class, the class is of the symbol of the next
+* ``kl``: the exact KL(P || Q) of a group in about the first ``settings.contexts`` positions; see
+  `evaluation.divergence.compare.compare_distributions`. By class, the class is of the symbol of the next
   word given its left context (or, masked, given all others). By class and by frequency, it is the part of the
-  divergence due to the words of a group, per token of the group, which may be below 0. It is missing by depth, and
-  in frames other than the default, as it covers all positions.
+  divergence due to the words of a group, per token of the group, which may be below 0; models of pieces have none
+  there. It is missing by depth, and in frames other than the default, as it covers all positions.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import cast, get_args
+from typing import get_args
 
 import numpy as np
 
 from truesource.evaluation.core.comparison import ScorePair, score_both
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
-from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.setting import Setting, has_divergence
 from truesource.evaluation.core.windows import BestWithin
+from truesource.evaluation.divergence import OF_EVENTS
 from truesource.evaluation.divergence import By as ExactBy
 from truesource.evaluation.divergence.blocks import PENN, Events, TagClasses, events_of, frequency_bands, tags_of
 from truesource.evaluation.divergence.compare import compare_distributions
@@ -56,8 +57,9 @@ from truesource.evaluation.dynamics.table import (
 from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratio, resampled_sums
 from truesource.evaluation.measures.paired import Paired
 from truesource.generator.abilities import offers
-from truesource.generator.language_model import DistributionModel, LanguageModel, TokenScores
+from truesource.generator.language_model import LanguageModel, TokenScores
 from truesource.grammar.inference.nonnegative_matrices import CRITICAL
+from truesource.grammar.pieces.truth import TokenisedTruth
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import few_code, meter
@@ -111,9 +113,9 @@ class OracleScores:
         if self.cached is None:
             return {}
         divergence = compare_distributions(
-            cast("DistributionModel", model),  # a truth is cached only for such models
-            replace(self.setting, sentences=self.cached.inputs),
-            by=by,
+            model,
+            self.setting.first(len(self.cached.inputs)),
+            by=[name for name in by if not self._of_pieces or name not in OF_EVENTS],
             classes=classes,
             truth=self.cached,
             signed=signed,
@@ -138,13 +140,13 @@ class OracleScores:
     def _sizes(self) -> IntArray:
         """Return the number of words of each sentence in the exact divergence."""
         assert self.cached is not None
-        sizes = [
-            len(words)
-            for rows, blocks in self.cached.groups
-            for words, members in zip(rows, blocks[0].members, strict=True)
-            for _ in members
-        ]
-        return np.array(sizes, dtype=np.int64)
+        groups = [blocks[0].members for _, blocks in self.cached.groups]
+        numbers = [number for rows in groups for members in rows for number in members]
+        return np.array([len(self.setting.sentences[number]) for number in numbers], dtype=np.int64)
+
+    @property
+    def _of_pieces(self) -> bool:
+        return self.cached is not None and isinstance(self.cached.oracle.truth, TokenisedTruth)
 
     def _having(self, by: str, group: str) -> IntArray:
         """Return the lengths of sentences with a context in the group; for groups of words, of all sentences."""
@@ -171,9 +173,9 @@ def oracle_scores(model: LanguageModel, setting: Setting, *, contexts: int, stat
     oracle = setting.full_oracle(model)
     scores = setting.truth(model)
     cached = None
-    if contexts and offers(model, "distributions"):
-        some = cast("DistributionModel", model)
-        cached = cache_truth(some, setting, contexts=contexts, dtype=np.float64, states=states)
+    if contexts and has_divergence(model):
+        tokens, cut = setting.with_distributions(model)
+        cached = cache_truth(tokens, cut, contexts=contexts, dtype=np.float64, states=states and cut is setting)
     return OracleScores(
         setting=setting,
         objective=model.objective,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.comparison import score_by_model
@@ -30,7 +31,7 @@ class OracleMonitor:
     """A function of a model that returns ``relative_ppl`` and, with full distributions, ``kl``, ``js`` and ``tv``.
 
     For transformed text, only masked models have the latter, see `truesource.evaluation.core.oracle.Oracle`. For models
-    of pieces they are per piece, see `truesource.evaluation.core.setting.Setting.with_distributions`.
+    of pieces, ``kl`` is per word, the sum over its pieces; ``js`` and ``tv`` are means over pieces.
 
     ``relative_ppl`` is the perplexity over the true one, on the tokens of the sentences with their ends; the
     divergences are means over these contexts, exact in each, nats. The truth is computed at the first call, in
@@ -89,14 +90,27 @@ class OracleMonitor:
         return values
 
     def _of_pieces(self, model: Any) -> dict[str, float]:
-        """Return the divergences of a model of pieces, nats per piece."""
+        """Return the divergences of a model of pieces."""
         tokens = model.as_tokens()
         if self._truth is None:
             setting = replace(self.setting, sentences=self._corrected(model)).with_distributions(model)[1]
             contexts = sum(len(pieces) + 1 for pieces in setting.sentences)
             self._truth = cache_truth(tokens, setting, contexts=contexts)
         values = self._truth.compare(tokens)
+        if "kl" in values:
+            values["kl"] *= self._truth.contexts / self._words
         return {name: value for name, value in values.items() if name != "relative_ppl"}
+
+    @cached_property
+    def _words(self) -> int:
+        """The number of words and sentence ends of the cached sentences of pieces."""
+        assert self._truth is not None
+        language: Any = self._truth.oracle.truth
+        return sum(
+            (len(language.words_of(pieces)) + 1) * len(members)
+            for sentences, blocks in self._truth.groups
+            for pieces, members in zip(sentences, blocks[0].members, strict=True)
+        )
 
     def _corrected(self, model: LanguageModel) -> Sequence[Sequence[str]]:
         """Return possible sentences under the truth, after correcting its perplexity for excluded sentences."""

@@ -47,7 +47,7 @@ REASONS = {
     "no-parameter": "the module has no parameter of a name such as layers, hidden or context",
     "masked": "only a causal model can be trained like that",
     "single-tokens": "the architecture is trained on single tokens only",
-    "pieces": "the distribution of the next token is known for words, not for subwords",
+    "pieces": "its pieces do not show where words end, so the next one has no known distribution",
     "few-words": "there are too few words to cut into pieces",
     "unknown-words": "the model reads rare words as <unk>, which pieces spell, so the two predict different things",
     "no-order": "the next word of transformed text has no known distribution",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from truesource.evaluation.core.score import Key
-from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.divergence import By
+from truesource.evaluation.core.setting import Setting, has_divergence
+from truesource.evaluation.divergence import OF_EVENTS, By
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.memory.measure import memory
 from truesource.evaluation.show.records import Record
@@ -31,16 +31,17 @@ def places_of(model: LanguageModel, setting: Setting) -> list[dict[str, object]]
     """Return the divergence of a model attributed to groups of contexts and words, one record a group.
 
     The parts of each kind of group sum to the divergence. The list is empty for a masked model, a model without full
-    distributions, and a truth without rules.
+    distributions, and a truth without rules. Models of pieces have no groups by probability.
 
     Args:
         model: to explain.
         setting: text and truth, of which the first `SENTENCES` are used.
     """
     ordered = setting.transform is None and model.objective == "causal"
-    if not ordered or not offers(model, "distributions") or not offers(setting.known, "windows"):
+    if not ordered or not has_divergence(model) or not offers(setting.known, "windows"):
         return []
-    comparison = compare_distributions(model, setting.first(SENTENCES), by=PLACES)  # type: ignore[arg-type]
+    places = PLACES if offers(model, "distributions") else tuple(by for by in PLACES if by not in OF_EVENTS)
+    comparison = compare_distributions(model, setting.first(SENTENCES), by=places)
     records = []
     for by, rows in comparison.tables.items():
         parts = {row.group: row.tokens * row.scores["kl"].value for row in rows if "kl" in row.scores}

@@ -12,10 +12,10 @@ from typing_extensions import TypedDict
 
 from truesource.evaluation.core.evaluator import EvaluatorOutput, Measure
 from truesource.evaluation.core.exclusion import UNCORRECTED
-from truesource.evaluation.core.oracle import UNKNOWN
+from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.score import Score, ScoreRecord, keyed
-from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.setting import Setting, has_divergence
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.core.text import Text
 from truesource.evaluation.core.transformed import require_tokens, require_whole
@@ -65,8 +65,8 @@ WHAT = {
 
 
 def has_words(model: LanguageModel) -> bool:
-    """Return True if a model has a probability for each word of a list, which smaller vocabularies need."""
-    return offers(model, "words") and offers(model, "distributions")
+    """Return True if a model has a probability for each word, or piece, of a list, as smaller vocabularies need."""
+    return has_divergence(model) and (offers(model, "words") or offers(model, "tokens"))
 
 
 def measure(model: LanguageModel, setting: Setting, settings: PpluSettings) -> EvaluatorOutput:
@@ -84,8 +84,14 @@ def measure(model: LanguageModel, setting: Setting, settings: PpluSettings) -> E
     scored = compare_pplu(
         model, setting, unigram=unigram, text=_counted(setting, settings), smoothing=settings.smoothing
     )
-    curves = _reduced(model, setting, scored) if settings.reduce and has_words(model) else {}
-    scores = scored.as_scores() + _reduction_scores(curves, scored)
+    scores = scored.as_scores()
+    if settings.reduce and has_words(model):
+        tokens, cut = setting.with_distributions(model)
+        of_tokens = scored
+        if cut is not setting:  # frequencies of the same source, of pieces
+            text = cast("Any", model).cut(_counted(setting, settings))
+            of_tokens = compare_pplu(tokens, cut, unigram=unigram, text=text, smoothing=settings.smoothing)
+        scores += _reduced(tokens, cut, of_tokens)
     if settings.split_words:
         scores += _split_scores(scored, settings, setting.seed)
     if settings.senses and setting.language is not None:
@@ -119,24 +125,28 @@ def _counted(setting: Setting, settings: PpluSettings) -> Sequence[Sequence[str]
     return Text.read(text.path).sentences if text.corpus is None else text.corpus.sentences("train")
 
 
-def _reduced(model: LanguageModel, setting: Setting, found: UnigramPerplexity) -> Curves:
-    """Return smaller vocabularies, of the model first, then of the truth if it is known."""
+def _reduced(model: LanguageModel, setting: Setting, found: UnigramPerplexity) -> Scores:
+    """Return scores of smaller vocabularies, of the model first, then of the truth if it is known."""
     sentences = [setting.sentences[i] for i in sorted(set(found.sentence.tolist()))]
     sides = {found.model: cast("DistributionModel", model)}
     if setting.language is not None:
         sides[TRUTH_NAME] = setting.full_oracle(model)
     sizes = halving(len(model.vocabulary or ()))
-    return {name: reduce_vocabulary(side, sentences, found.unigram, sizes) for name, side in sides.items()}
+    curves = {}
+    for name, side in sides.items():
+        known = len(side.words if isinstance(side, Oracle) else model.vocabulary or ())  # the truth may use fewer
+        curves[name] = reduce_vocabulary(side, sentences, found.unigram, [size for size in sizes if size <= known])
+    return _reduction_scores(curves, found, {} if setting.words is None else {"of": "pieces"})
 
 
-def _reduction_scores(curves: Curves, found: UnigramPerplexity) -> Scores:
+def _reduction_scores(curves: Curves, found: UnigramPerplexity, unit: Mapping[str, str]) -> Scores:
     """Return scores of smaller vocabularies; the truth's distributions exclude no sentences of earlier splits."""
     of_grammar = {"disjoint": UNCORRECTED} if "disjoint" in found.parts else {}
     names = ("ppl", "ppl_unigram", "pplu", "change_ppl", "change_pplu")
     scores: Scores = []
     for side, rows in zip(("model", "truth"), curves.values(), strict=False):
         for row in sorted(rows, key=lambda r: (-r.words, r.protocol)):
-            more = {"side": side, "protocol": row.protocol, "words": row.words, "counted": row.tokens}
+            more = {"side": side, "protocol": row.protocol, "words": row.words, "counted": row.tokens, **unit}
             values = {name: float(getattr(row, name)) for name in names}
             scores += _scores(found, "reduction", values, more, of_grammar if side == "truth" else {})
     return scores
@@ -241,9 +251,10 @@ def further_tables(records: Sequence[Record]) -> list[ReportTable]:
 
 def _reduction_table(records: Sequence[Record]) -> ReportTable:
     side = records[0]["model"] if records[0]["side"] == "model" else "the truth"
+    unit = records[0].get("of", "words")
     return ReportTable(
-        title=f"Only the most frequent words: {side}",
-        columns=("words", "protocol", "tokens", "PPL", "change", "PPLu", "change"),
+        title=f"Only the most frequent {unit}: {side}",
+        columns=(unit, "protocol", "tokens", "PPL", "change", "PPLu", "change"),
         keys=("words", "protocol", "tokens", "ppl", "change_ppl", "pplu", "change_pplu"),
         text=(1,),
         rows=[
@@ -260,8 +271,8 @@ def _reduction_table(records: Sequence[Record]) -> ReportTable:
             )
             for (words, protocol, tokens), row in nested(records, itemgetter("words", "protocol", "counted")).items()
         ],
-        note="change: against all words. Other words: skip: left out; merge: one word <unk>; renormalise: left out, the"
-        " rest in proportion",
+        note=f"change: against all {unit}. Other {unit}: skip: left out; merge: one {unit[:-1]} <unk>; renormalise:"
+        " left out, the rest in proportion",
     )
 
 
@@ -395,6 +406,7 @@ def figure(record: Record, salt: str) -> str | None:
         return None
     names = {"model": record["model"], "truth": TRUTH_NAME}
     sizes = sorted({each["words"] for each in reduction})
+    unit = reduction[0].get("of", "words")
     with new_figure(9.6, 3.4, salt) as canvas:
         panels: Any = canvas.subplots(1, len(PROTOCOLS), sharey=True, sharex=True)
         for axes, protocol in zip(panels, PROTOCOLS, strict=True):
@@ -414,13 +426,13 @@ def figure(record: Record, salt: str) -> str | None:
                         )
             axes.set_xscale("log")
             axes.set_title(WHAT[protocol], fontsize=9)
-            axes.set_xlabel("words kept, most frequent first")
+            axes.set_xlabel(f"{unit} kept, most frequent first")
             axes.grid()
         if sizes[-1] > sizes[0]:
             panels[0].set_xlim(0.8 * sizes[0], 1.25 * sizes[-1])
             for axes in panels:
                 plain_log_axis(axes.xaxis, round_ticks(sizes[0], sizes[-1], 5))
         panels[0].set_ylim(bottom=0.0)
-        panels[0].set_ylabel("change against all words, %")
+        panels[0].set_ylabel(f"change against all {unit}, %")
         canvas.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
         return to_svg(canvas, salt, "Change of PPL and PPLu against vocabulary size")

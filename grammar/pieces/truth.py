@@ -19,7 +19,7 @@ from truesource.grammar.pieces.inference import PieceInference
 from truesource.grammar.pieces.reading import read_pieces
 from truesource.grammar.pieces.segmentation import SPACE, SPACE_BYTE, Cut, Segmentation, byte_cut, equal_words
 from truesource.grammar.sentences import takes_sentence
-from truesource.grammar.support.arrays import Int32Array
+from truesource.grammar.support.arrays import Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import Truth
 from truesource.grammar.word_numbers import decoded
@@ -121,6 +121,18 @@ class TokenisedTruth:
         if self.pieces_of(result) != list(pieces):
             raise InputError(f"the pieces {list(pieces)!r} do not spell words")
         return result
+
+    @takes_sentence
+    def word_numbers(self, pieces: Sequence[str]) -> IntArray:
+        """Return the number of the word that each piece of a sentence is in; for the end, the number of words, (n+1,).
+
+        Raises:
+            InputError: the pieces do not spell words.
+        """
+        words = self.truth.encode(self.words_of(pieces)).tolist()
+        cuts = [self.segmentation.cuts if at else self.segmentation.first for at in range(len(words))]
+        sizes = [len(cut[word]) for word, cut in zip(words, cuts, strict=True)]
+        return np.repeat(np.arange(len(words) + 1), [*sizes, 1])
 
     def sizes(self) -> dict[str, int]:
         """Return counts for reports: pieces, and the counts of the truth of words."""

@@ -37,7 +37,7 @@ from truesource.lmtrain.pieces.scoring import (
     score_causal_words,
     score_masked_words,
 )
-from truesource.lmtrain.pieces.segmentation import cut_language, cut_texts, token_names
+from truesource.lmtrain.pieces.segmentation import PieceCutter
 from truesource.lmtrain.pieces.token_model import TokenModel
 from truesource.lmtrain.pieces.words import Marks, OffsetAligner, OpenVocabulary, WordAligner, numbers, reading_of
 from truesource.lmtrain.scoring import batch_budget, predictor
@@ -128,9 +128,13 @@ class CausalPieceModel(_PieceModel):
         return changed
 
     @cached_property
+    def _cutter(self) -> PieceCutter:
+        return PieceCutter(self.tokenizer)
+
+    @property
     def token_names(self) -> tuple[str, ...]:
         """(V,) the name of each token; ``<unk>`` for unknown characters, empty for numbers without a token."""
-        return token_names(self.tokenizer)
+        return self._cutter.names
 
     def as_tokens(self) -> TokenModel:
         """Return this model as a model of sequences of its pieces, with full distributions over them.
@@ -146,7 +150,7 @@ class CausalPieceModel(_PieceModel):
         Raises:
             InputError: as `truesource.lmtrain.pieces.segmentation.cut_language`.
         """
-        return cut_language(truth, self.aligner, self.token_names)
+        return self._cutter.language(truth)
 
     @takes_sentences
     def cut(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -155,7 +159,7 @@ class CausalPieceModel(_PieceModel):
         Raises:
             InputError: a word has no pieces of its own.
         """
-        return cut_texts(self.aligner, sentences, self.token_names)
+        return self._cutter.cut(sentences)
 
     @property
     def reading(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -18,6 +19,8 @@ from truesource.lmtrain.tokenizer import UNK
 
 NEIGHBOURS = 8  #: words of a text that shows whether cuts depend on neighbours
 ORDERS = 2  #: random orders of the vocabulary in such texts
+KEPT = 4  #: languages of pieces that are kept in memory
+_languages: dict[tuple[str, str], TokenisedTruth] = {}  # by digests of tokeniser and truth
 
 
 class PieceCutter:
@@ -31,6 +34,8 @@ class PieceCutter:
         ours = is_ours(tokenizer) and is_subword(tokenizer)
         self.aligner: WordAligner = SubwordVocabulary(tokenizer) if ours else OffsetAligner(tokenizer, "causal")
         self.names = token_names(tokenizer)  #: (V,)
+        cuts = f"{tokenizer.unk_token} {tokenizer.backend_tokenizer.to_str()}"
+        self._digest = hashlib.sha256(cuts.encode()).hexdigest()
 
     @property
     def around(self) -> tuple[int, int]:
@@ -45,8 +50,16 @@ class PieceCutter:
         return before[0], after[0]
 
     def language(self, truth: Truth) -> TokenisedTruth:
-        """Return a language with its words cut into pieces; for errors see `cut_language`."""
-        return cut_language(truth, self.aligner, self.names)
+        """Return a language with its words cut into pieces; for errors see `cut_language`.
+
+        The last few languages of all cutters are kept, so asking again costs nothing.
+        """
+        key = self._digest, truth.digest
+        if key not in _languages:
+            _languages[key] = cut_language(truth, self.aligner, self.names)
+            while len(_languages) > KEPT:
+                del _languages[next(iter(_languages))]
+        return _languages[key]
 
     def cut(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """Return the pieces of sentences; for errors see `cut_texts`."""

@@ -10,11 +10,20 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
+import truesource as ts
 from truesource import evaluate
+from truesource.evaluation.context.measure import context_use
 from truesource.evaluation.core.evaluator import OF_PIECES
+from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.windows import BestWithin, PiecesWithin
 from truesource.evaluation.divergence.compare import compare_distributions
+from truesource.evaluation.divergence.contexts import measure_contexts
+from truesource.evaluation.divergence.of_words import in_words
+from truesource.evaluation.dynamics import CurveSettings
+from truesource.evaluation.dynamics.compare import learning_dynamics
+from truesource.evaluation.pplu.compare import compare_pplu, oracle_unigram
 from truesource.generator.language_model import EVERY_POSITION
 from truesource.generator.process_sampler import sampler_of
 from truesource.grammar.conditioning import LengthRange
@@ -98,6 +107,159 @@ def test_the_exact_divergence_is_the_expected_log_ratio(model: Any) -> None:
     assert p @ kl == pytest.approx(p @ ratios, rel=1e-5)
 
 
+def test_the_divergence_in_words_is_the_one_of_their_pieces(model: Any, sentences: list[list[str]]) -> None:
+    """Divergences of words, in total and in tables, add up to the divergence of pieces."""
+    setting = Setting(LAW, sentences, lengths=LENGTHS)
+    in_words = compare_distributions(model, setting, by=("position", "length", "phrase", "ambiguity", "distance"))
+    tokens, cut = setting.with_distributions(model)
+    in_pieces = compare_distributions(tokens, cut, by=("phrase",))
+    number = sum(len(sentence) + 1 for sentence in sentences)
+    assert in_words.contexts == number
+    assert in_words.scores["kl"].value * number == pytest.approx(in_pieces.scores["kl"].value * in_pieces.contexts)
+    assert in_pieces.scores["kl_per_word"].value == pytest.approx(in_words.scores["kl"].value, rel=1e-12)
+    assert in_pieces.scores["kl_per_word"].low == pytest.approx(in_words.scores["kl"].low)
+    assert "js" not in in_words.scores
+    for by in ("position", "length", "phrase", "ambiguity", "distance"):
+        rows = in_words.tables[by]
+        total = sum(row.tokens * row.scores["kl"].value for row in rows)
+        assert total / number == pytest.approx(in_words.scores["kl"].value)
+    assert {row.group for row in in_words.tables["length"]} == {str(len(sentence)) for sentence in sentences}
+    phrases = [[(row.group, row.scores["kl"].value) for row in of.tables["phrase"]] for of in (in_pieces, in_words)]
+    assert phrases[0] == phrases[1]
+    with pytest.raises(InputError, match="by probability divides the probabilities of whole words") as error:
+        compare_distributions(model, setting, by=("probability",))
+    assert error.value.code == "missing-ability"
+
+
+def test_measures_of_words_are_those_of_a_loop_over_their_pieces(model: Any, sentences: list[list[str]]) -> None:
+    tokens, cut = Setting(LAW, sentences, lengths=LENGTHS).with_distributions(model)
+    pieces = measure_contexts(tokens, cut.full_oracle(tokens), cut.sentences)
+    words = in_words(pieces, cut.known, cut.sentences)  # type: ignore[arg-type]
+    at = word = 0
+    for sentence in sentences:
+        for position, text in enumerate([*sentence, None]):
+            size = 1 if text is None else len(model.cut([["the", text] if position else [text]])[0])
+            size -= len(model.cut([["the"]])[0]) if text is not None and position else 0
+            right, wrong = 1.0, {"special_mass": 0.0, "impossible_mass": 0.0}
+            for piece in range(at, at + size):
+                for name in wrong:
+                    wrong[name] += right * pieces.column(name)[piece]
+                right *= 1.0 - pieces.column("special_mass")[piece] - pieces.column("impossible_mass")[piece]
+            for name, mass in wrong.items():
+                assert words.column(name)[word] == pytest.approx(mass)
+            assert words.column("kl")[word] == pytest.approx(pieces.column("kl")[at : at + size].sum())
+            assert words.position[word] == position
+            at, word = at + size, word + 1
+    assert at == len(pieces.values)
+    assert word == len(words.values)
+
+
+def test_learning_curves_have_the_divergence_in_words(model: Any, sentences: list[list[str]]) -> None:
+    setting = Setting(LAW, sentences, lengths=LENGTHS)
+    curves = learning_dynamics([(1, model), (2, model)], setting, name="m", settings=CurveSettings(contexts=150))
+    _, cut = setting.with_distributions(model)
+    some = 0
+    while sum(len(pieces) + 1 for pieces in cut.sentences[: some + 1]) <= 150:
+        some += 1
+    whole = compare_distributions(model, setting.first(some), by=("length",))
+    for at in (0, 1):
+        assert curves.curves["all"].kl[at]["all tokens"].value == pytest.approx(whole.scores["kl"].value)
+    lengths = {row.group: row.scores["kl"].value for row in whole.tables["length"]}
+    assert {name: score.value for name, score in curves.curves["length"].kl[0].items()} == pytest.approx(lengths)
+    assert curves.curves["class"].kl[0] == {}
+    assert curves.curves["all"].mean[0, 0] < 0.0
+
+
+def test_predictors_of_k_words_predict_pieces(model: Any, sentences: list[list[str]]) -> None:
+    """The pieces of a word have together its probability given k words; distributions sum to 1."""
+    language, cut = model.tokenised(LAW), model.cut(sentences)
+    for seen in (0, 1, 2):
+        within = BestWithin(language.truth, seen, lengths=LENGTHS)
+        predictor = PiecesWithin(language, within)
+        expected = np.concatenate(within.token_log_probs(sentences)).sum()
+        got = 0.0
+        for batch in predictor.batches(cut):
+            for block in predictor.blocks(batch):
+                np.testing.assert_allclose(block.probability.sum(axis=1), 1.0, rtol=1e-12)
+                weights = [len(members) for members in block.members]
+                got += float(np.log(block.probability[np.arange(len(weights)), block.observed]) @ weights)
+        assert got == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_use_of_context_is_in_words(model: Any, sentences: list[list[str]]) -> None:
+    setting = Setting(LAW, sentences, lengths=LENGTHS)
+    use = context_use(model, setting, words=2)
+    number = sum(len(sentence) + 1 for sentence in sentences)
+    assert use.contexts == number
+    for seen in (0, 1, 2):
+        loss = -np.concatenate(BestWithin(LAW, seen, lengths=LENGTHS).token_log_probs(sentences)).sum() / number
+        assert use.lines[str(seen)]["loss"].value == pytest.approx(loss, rel=1e-12)
+        assert use.lines[str(seen)]["distance"].value > 0.0
+    whole = compare_distributions(model, setting).scores
+    assert use.lines["all"]["distance"].value == pytest.approx(whole["kl"].value, rel=1e-12)
+    assert use.scores["loss"].value - use.scores["loss_truth"].value == pytest.approx(whole["kl_paired"].value)
+    result = evaluate("context", model, sentences, LAW, lengths=LENGTHS, lines=3)
+    assert result["effective_context"].value == use.scores["effective_context"].value
+
+
+def test_a_predictor_that_sees_all_words_is_the_truth(model: Any, sentences: list[list[str]]) -> None:
+    lines = context_use(model, Setting(LAW, sentences[:10], lengths=LENGTHS), words=LENGTHS.high).lines
+    seen_all = lines[str(LENGTHS.high)]
+    assert seen_all["distance"].value == pytest.approx(lines["all"]["distance"].value, rel=1e-10)
+    assert seen_all["above_truth"].value == pytest.approx(0.0, abs=1e-12)
+
+
+def test_smaller_vocabularies_are_of_pieces(model: Any, sentences: list[list[str]]) -> None:
+    result = evaluate("pplu", model, sentences, LAW, lengths=LENGTHS, reduce=True)
+    rows = [each for each in result.scores if each.keys.get("table") == "reduction"]
+    assert {each.keys["of"] for each in rows} == {"pieces"}
+    tokens, cut = Setting(LAW, sentences, lengths=LENGTHS).with_distributions(model)
+    whole = compare_pplu(tokens, cut)
+    for side, reference in {"model": "ppl", "truth": "bound"}.items():
+        largest = max(each.keys["words"] for each in rows if each.keys["side"] == side)
+        assert largest == len(
+            set(tokens.vocabulary).intersection(cut.known.vocabulary if side == "truth" else tokens.vocabulary)
+        )
+        (ppl,) = [
+            each.value
+            for each in rows
+            if (each.name, each.keys["side"], each.keys["protocol"], each.keys["words"])
+            == ("ppl", side, "merge", largest)
+        ]
+        assert ppl == pytest.approx(whole.scores[reference].value, rel=1e-6)
+    assert "Only the most frequent pieces" in str(result)
+
+
+def test_excluded_sentences_are_cut_too(model: Any, sentences: list[list[str]]) -> None:
+    """The truth of pieces excludes what the truth of words excludes: sentences have the same probability."""
+    excluded = Exclusion.from_sentences(sentences[:20], LAW, LENGTHS)
+    fresh = [sentence for sentence in sentences[20:] if tuple(sentence) not in excluded.sentences]
+    setting = Setting(LAW, fresh, lengths=LENGTHS, excluded=excluded)
+    tokens, cut = setting.with_distributions(model)
+    in_words, in_pieces = setting.truth(model), cut.truth(tokens)
+    sums = [np.bincount(each.sentence, each.log_prob) for each in (in_words, in_pieces)]
+    np.testing.assert_allclose(sums[1], sums[0], rtol=1e-9)
+    free = np.bincount(*_scores_of(LAW, fresh))
+    np.testing.assert_allclose(sums[0] - free, -np.log(excluded.kept), rtol=1e-9)
+    unigram = oracle_unigram(cut.oracle(tokens), cut.frame_of("causal"))
+    assert np.exp(list(unigram.log_prob.values())).sum() == pytest.approx(1.0)
+
+
+def _scores_of(law: PCFG, sentences: list[list[str]]) -> tuple[Any, Any]:
+    scores = Oracle(law, lengths=LENGTHS).score(sentences)
+    return scores.sentence, scores.log_prob
+
+
+def test_a_comparison_has_the_exact_divergence_per_word(model: Any, sentences: list[list[str]]) -> None:
+    possible = [sentence for sentence in sentences if "zebra" not in sentence]
+    words = ts.train(possible, "ngram")
+    compared = ts.compare({"pieces": model, "words": words}, possible, LAW, lengths=LENGTHS, exact_kl=40)
+    exact = {each.keys["model"]: each.value for each in compared.scores if each.name == "exact_kl"}
+    assert set(exact) == {"pieces", "words"}
+    setting = Setting(LAW, possible[:40], lengths=LENGTHS)
+    assert exact["pieces"] == pytest.approx(compare_distributions(model, setting).scores["kl"].value)
+
+
 def _by_sentence(model: Any, sentences: list[list[str]]) -> tuple[Any, Any]:
     scores = model.score(sentences, EVERY_POSITION)
     return scores.sentence, scores.log_prob
@@ -118,7 +280,9 @@ def test_the_truth_as_a_model_of_pieces_diverges_nowhere(model: Any, sentences: 
 
 def test_evaluators_that_need_rules_say_that_pieces_have_none(model: Any, sentences: list[list[str]]) -> None:
     with pytest.raises(InputError, match="which a language of pieces does not have: use a model of whole words"):
-        evaluate("context", model, sentences, LAW, lengths=LENGTHS)
+        evaluate("divergence", model, sentences, LAW, lengths=LENGTHS, by=("class",))
+    with pytest.raises(InputError, match="control"):
+        evaluate("control", model, sentences, LAW, lengths=LENGTHS)
 
 
 @pytest.mark.parametrize("kind", ["byte-level", "wordpiece"])

@@ -17,7 +17,7 @@ from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.explain.report import lever_table, sentence
-from truesource.evaluation.explain.targets import read_expected, seconds_needed, write_expected
+from truesource.evaluation.explain.targets import TargetText, read_expected
 from truesource.evaluation.explain.where import PLACES
 from truesource.evaluation.tokenisation.sums import table_of_sums
 from truesource.generator.corpus import Corpus
@@ -26,6 +26,8 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.models import load_model
+from truesource.lmtrain.pieces.segmentation import PieceCutter
+from truesource.lmtrain.subwords import SubwordKind, build_subword_tokenizer
 from truesource.lmtrain.tokenizer import build_tokenizer
 from truesource.lmtrain.training_record import TIMES
 from truesource.lmtrain.word_vocabulary import WordVocabulary
@@ -150,7 +152,7 @@ def test_the_soft_targets_are_the_true_distributions(tmp_path: Path) -> None:
     text = [["a"], ["b", "a"], ["c", "a", "b"], ["a"]]
     tokenizer = build_tokenizer([["a", "b"]])
     oracle = Oracle(pcfg, "causal", lengths=lengths, vocabulary=("a", "b"))
-    write_expected(oracle, text, tokenizer, tmp_path / "x.npy")
+    TargetText.of(oracle, text, tokenizer).write(tmp_path / "x.npy")
     table = read_expected(tmp_path / "x.npy", {}).table
     vocabulary = WordVocabulary(tokenizer)
     assert table.shape == (sum(len(each) + 1 for each in text), len(vocabulary))
@@ -165,10 +167,44 @@ def test_the_soft_targets_are_the_true_distributions(tmp_path: Path) -> None:
             wanted[vocabulary.eos] = found.stop
             np.testing.assert_allclose(table[at], wanted, atol=1e-7)
             at += 1
-    assert seconds_needed(oracle, text) > 0.0
+    assert TargetText.of(oracle, text, tokenizer).seconds_needed() > 0.0
     with pytest.raises(InputError, match="cannot make sentence 2"):
-        write_expected(oracle, [["a"], ["a"] * 6], tokenizer, tmp_path / "y.npy")
+        TargetText.of(oracle, [["a"], ["a"] * 6], tokenizer).write(tmp_path / "y.npy")
     assert not (tmp_path / "y.npy").exists()
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_the_soft_targets_of_pieces_are_their_true_distributions(kind: str, tmp_path: Path) -> None:
+    """The probabilities of the pieces of a word multiply to the probability of the word; rows sum to 1."""
+    pcfg, lengths = PCFG.from_text("S -> A S 0.4 | A 0.6\nA -> abab 0.5 | ba 0.3 | aab 0.2"), LengthRange(1, 5)
+    text = [["abab"], ["ba", "aab"], ["aab", "abab", "ba"]]
+    tokenizer = build_subword_tokenizer(text, cast("SubwordKind", kind), 11, objective="causal")
+    TargetText.of(Oracle(pcfg, lengths=lengths), text, tokenizer).write(tmp_path / "x.npy")
+    table = read_expected(tmp_path / "x.npy", {}).table
+    np.testing.assert_allclose(table.sum(axis=1), 1.0, rtol=1e-6)
+    rows = [[*row, tokenizer.eos_token_id] for row in PieceCutter(tokenizer).aligner.align(text).rows()]
+    assert len(table) == sum(map(len, rows))
+    at = 0
+    for words, row in zip(text, rows, strict=True):
+        log_prob = np.log([table[at + place, piece] for place, piece in enumerate(row)]).sum()
+        assert log_prob == pytest.approx(pcfg.exact.string_log_probs([words], lengths)[0], rel=1e-5)
+        at += len(row)
+
+
+def test_a_model_of_pieces_is_trained_on_true_probabilities(place: Path, command: Command) -> None:
+    Path("spelt.txt").write_text("S -> A S 0.4 | A 0.6\nA -> abab 0.5 | ba 0.3 | aab 0.2\n", "utf-8")
+    assert command("sample", "spelt.txt", "-n", 200, "--shares", "train=.2,dev=.1,eval=.7", "-o", "spelt").code == 0
+    options = (*SET, "model.tokenizer=bpe", "model.vocab_size=12", "model.dropout=0")
+    more = [part for each in options for part in ("--set", each)]
+    assert command("train", "spelt", "-o", "pieces", "--model", "lstm", *more).code == 0
+    done = command("explain", "pieces", "spelt", "--oracle", "spelt.txt", "-o", "w", "--levers", "targets")
+    assert done.code == 0, done.err
+    record = json.loads(Path("w/explain.json").read_text("utf-8"))
+    (lever,) = record["levers"]
+    assert (lever["lever"], lever["before"]) == ("targets", "the pieces that occurred")
+    assert {row["by"] for row in record["where"]} == {"phrase", "ambiguity", "distance"}
+    shares = [row["share"] for row in record["where"] if row["by"] == "distance"]
+    assert sum(shares) == pytest.approx(1.0)
 
 
 def test_an_untrained_model_stands_below_all_references(place: Path, command: Command) -> None:

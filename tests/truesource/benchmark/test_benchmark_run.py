@@ -13,14 +13,19 @@ import pytest
 from command_line import Command
 from dask_cluster import SAFETY, dask_cluster
 from distributed import Client
+from saved_models import save_piece_model
 from tiny_benchmark import measure, mini_suite
 
 from truesource.cli.benchmark import ABOVE
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.generator.columns import CodedSentences
 from truesource.generator.corpus import Corpus
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import round_floats
 from truesource.grammar.support.parallel import Share
+from truesource.grammar.truth import load_truth
+from truesource.lmtrain.models import load_model
 from truesource.studies.benchmark.baselines import joined, read_for
 from truesource.studies.benchmark.cells import SuiteCell, planned_cells
 from truesource.studies.benchmark.checking import check_cell
@@ -367,6 +372,23 @@ def test_a_model_that_was_trained_elsewhere_has_the_numbers_of_one_trained_here(
     with pytest.raises(InputError, match="trained elsewhere") as caught:
         check_cell(mini_suite(folder), results, "chain/mine/1")
     assert caught.value.code == "trained"
+
+
+@pytest.mark.long
+def test_a_model_of_pieces_is_measured_in_words(folder: Path, whole: BenchmarkResults) -> None:
+    """Its cell has the divergences per word that `compare_distributions` has, and the contexts of models of words."""
+    text = Corpus.load(folder / "whole" / "corpora" / "brackets").sentences("train")
+    given = folder / "pieces"
+    save_piece_model(given / "brackets", text, "bpe", 12)
+    results = measure(mini_suite(folder), folder / "of-pieces", [f"mine={given}"], languages=["brackets"]).results
+    ((cell,),) = [model["cells"] for model in results["models"] if model["name"] == "mine"]
+    corpus = Corpus.load(folder / "of-pieces" / "corpora" / "brackets")
+    setting = Setting(load_truth("dyck:k=2,depth=2"), corpus.sentences("test"), lengths=corpus.lengths)
+    model = load_model(given / "brackets", device="cpu")
+    compared = compare_distributions(model, setting)
+    assert sum(cell["test"]["kl"]) == pytest.approx(compared.scores["kl"].value * compared.contexts, rel=1e-6)
+    assert cell["longer"] is not None
+    assert 0.0 < cell["test"]["wrong"] < 1.0
 
 
 @pytest.mark.long

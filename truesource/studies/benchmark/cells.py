@@ -12,9 +12,10 @@ from pydantic import with_config
 from typing_extensions import TypedDict, override
 
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import has_divergence
 from truesource.evaluation.core.windows import BestWithin
 from truesource.evaluation.core.word_frequencies import counted_frequencies
-from truesource.generator.abilities import require
+from truesource.generator.abilities import offers, require
 from truesource.grammar.support.atomic_files import remove_leftovers, working_folder, write_json
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.divergence.contexts import Contexts
     from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
     from truesource.generator.corpus import Corpus
-    from truesource.generator.language_model import DistributionModel, LanguageModel
+    from truesource.generator.language_model import LanguageModel
     from truesource.generator.objectives import Objective
 
 
@@ -89,7 +90,7 @@ class MeasuredModel:
     """A model in the contexts of the test strings, and of longer ones.
 
     Args:
-        model: with full distributions.
+        model: with full distributions, or of pieces.
         truth: about the language.
         longest: most tokens that the model reads, its marks included; None: any number.
 
@@ -99,23 +100,24 @@ class MeasuredModel:
 
     def __init__(self, model: LanguageModel, truth: LanguageTruth, longest: int | None) -> None:
         self._truth = truth
-        distributed = require(model, "distributions", "benchmark")
-        contexts = truth.measured(distributed, "test")
-        self.test = self._divergences(distributed, contexts, "test")
+        if not has_divergence(model):
+            require(model, "distributions", "benchmark")
+        contexts = truth.measured(model, "test")
+        self.test = self._divergences(model, contexts, "test")
         self.calibration = contexts.reliability.error
         self.longer: Divergences | None = None
         self.longer_refused: str | None = None
-        needed = truth.language.longest + 2
         if "longer" not in truth.parts:
             return
+        needed = truth.tokens(model, "longer")
         if longest is not None and longest < needed:
             self.longer_refused = (
                 f"the model reads {longest} tokens at most, and the longer strings have up to {needed}"
             )
             return
-        self.longer = self._divergences(distributed, truth.measured(distributed, "longer"), "longer")
+        self.longer = self._divergences(model, truth.measured(model, "longer"), "longer")
 
-    def _divergences(self, model: DistributionModel, contexts: Contexts, part: Part) -> Divergences:
+    def _divergences(self, model: LanguageModel, contexts: Contexts, part: Part) -> Divergences:
         counted = self._truth.counted(contexts, part)
         kl = self._truth.blocks(contexts, part, contexts.column("kl"))
         if not all(value < float("inf") for value in kl):
@@ -373,15 +375,16 @@ def _pretrained(folder: Path, cell: SuiteCell, truth: LanguageTruth) -> tuple[Ce
             folder,
             code="other-language",
         )
-    longest = getattr(model, "longest", None)
-    needed = truth.language.range.high
-    if longest is not None and longest < needed:
+    longest, marks = getattr(model, "longest", None), 0 if offers(model, "tokens") else 2  # pieces count their marks
+    needed = truth.tokens(model, "test")
+    if longest is not None and longest + marks < needed:
         raise InputError(
-            f"{cell.candidate.name} reads {longest} words at most, but strings have up to {needed}",
+            f"{cell.candidate.name} reads {longest} {'words' if marks else 'pieces'} at most, but strings have up to"
+            f" {needed - marks}",
             folder,
             code="too-short",
         )
-    return CellModel(model, [], 0, 0, None, None), None if longest is None else longest + 2
+    return CellModel(model, [], 0, 0, None, None), None if longest is None else longest + marks
 
 
 class _LengthwiseOracle:

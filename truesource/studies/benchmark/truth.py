@@ -13,14 +13,16 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting, oracle_for
 from truesource.evaluation.core.word_frequencies import ConstantModel, equal_frequencies, true_frequencies
 from truesource.evaluation.divergence.contexts import CachedTruth, Contexts, cache_truth, measure_contexts
+from truesource.evaluation.divergence.of_words import in_words
 from truesource.generator.columns import CodedSentences
 from truesource.generator.corpus import Corpus
 from truesource.generator.corpus_builder import make_corpus
-from truesource.generator.language_model import DistributionModel
+from truesource.generator.language_model import DistributionModel, LanguageModel
 from truesource.generator.objectives import Objective
 from truesource.generator.plan import Columns, Plan, mean_length, require_room
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_consistent
+from truesource.grammar.pieces.truth import TokenisedTruth
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Workers
@@ -151,7 +153,7 @@ class LanguageTruth:
         self.language = suite.languages[name]
         self.distribution = truth_of(self.language)
         self._folder = folder
-        self._kept: dict[tuple[Objective, tuple[str, ...] | None, Part], CachedTruth] = {}
+        self._kept: dict[tuple[Objective, tuple[str, ...] | None, Part, str], CachedTruth] = {}
 
     @cached_property
     def corpus(self) -> ReadCorpus:
@@ -179,23 +181,34 @@ class LanguageTruth:
         """Return the truth that a model is compared with."""
         return oracle_for(model, self.distribution, self._lengths(part))
 
-    def measured(self, model: DistributionModel, part: Part) -> Contexts:
-        """Measure a model and the truth in every context of the strings of a part.
+    def measured(self, model: LanguageModel, part: Part) -> Contexts:
+        """Measure a model and the truth in every context of the strings of a part; models of pieces in words.
 
         Raises:
             InputError: as `truesource.evaluation.divergence.contexts.measure_contexts`.
         """
-        strings = self._strings[part]
-        oracle = self.oracle(model, part)
-        contexts = sum(len(string) + 1 for string in strings)
-        if contexts * len(oracle.words) * 8 > KEPT:
-            return measure_contexts(model, oracle, strings)
-        key = model.objective, model.vocabulary, part
-        if key not in self._kept:
-            self._kept[key] = cache_truth(
-                model, Setting(self.distribution, strings, self._lengths(part)), contexts=contexts, dtype=np.float64
-            )
-        return measure_contexts(model, oracle, strings, blocks=self._kept[key].blocks(model))
+        tokens, cut = self._setting(part).with_distributions(model)
+        oracle = oracle_for(tokens, cut.known, cut.lengths)
+        contexts = sum(len(string) + 1 for string in cut.sentences)
+        blocks = None
+        if contexts * len(oracle.words) * 8 <= KEPT:
+            key = tokens.objective, tokens.vocabulary, part, cut.known.digest
+            if key not in self._kept:
+                self._kept[key] = cache_truth(tokens, cut, contexts=contexts, dtype=np.float64)
+            blocks = self._kept[key].blocks(tokens)
+        measured = measure_contexts(tokens, oracle, cut.sentences, blocks=blocks)
+        return in_words(measured, cut.known, cut.sentences) if isinstance(cut.known, TokenisedTruth) else measured
+
+    def tokens(self, model: LanguageModel, part: Part) -> int:
+        """Return the most tokens of a string that a model must read, its marks included."""
+        setting = self._setting(part)
+        _, cut = setting.with_distributions(model)
+        if cut is setting:
+            return (self.language.range.high if part == "test" else self.language.longest) + 2
+        return max(map(len, cut.sentences)) + 1
+
+    def _setting(self, part: Part) -> Setting:
+        return Setting(self.distribution, self._strings[part], self._lengths(part))
 
     def counted(self, measured: Contexts, part: Part) -> BoolArray:
         """Mark the contexts that count, (T,)."""

@@ -10,13 +10,12 @@ from truesource.evaluation.comparing import ModelScores, SeedScores
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.evaluator import Evaluator
 from truesource.evaluation.core.score import Score
-from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.setting import Setting, has_divergence
 from truesource.evaluation.core.transformed import of_sentences
 from truesource.evaluation.core.vocabulary import ComparisonVocabulary, Kind, ModelWords, in_vocabulary, words_of
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.evaluation.show.declared import measured
-from truesource.generator.abilities import offers
 from truesource.generator.language_model import LanguageModel
 from truesource.generator.objectives import Objective
 from truesource.grammar.support.errors import InputError
@@ -71,8 +70,8 @@ def score_seed(
 
 
 def _exact(model: Any, setting: Setting) -> Score | None:
-    """Return the exact KL; None if the model has no full distributions or tokens have no truth."""
-    if not offers(model, "distributions") or of_sentences(setting.transform, model.objective):
+    """Return the exact KL per word; None if the model has no full distributions or tokens have no truth."""
+    if not has_divergence(model) or of_sentences(setting.transform, model.objective):
         return None
     scores = compare_distributions(model, setting).scores
     return scores.get("kl") or scores["kl_infinite"]

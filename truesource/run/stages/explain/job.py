@@ -17,13 +17,14 @@ from truesource.evaluation.core.vocabulary import ComparisonVocabulary, ModelWor
 from truesource.evaluation.explain.evaluator import ExplainSettings
 from truesource.evaluation.explain.measure import Rung
 from truesource.evaluation.explain.report import BASE
-from truesource.evaluation.explain.targets import MOST_BYTES, read_expected, seconds_needed, table_shape, write_expected
+from truesource.evaluation.explain.targets import MOST_BYTES, NO_PIECES, TargetText, read_expected
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.generator.columns import CodedSentences
 from truesource.generator.corpus import Corpus
 from truesource.grammar.support.archives import ArrayKind, read_arrays
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.atomic_files import all_at_once, atomic_path, remove_leftovers, write_json
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, digest_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
@@ -97,7 +98,7 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
         levers = [lever for lever in levers if lever.name in requested and not self._too_large(lever)]
         left_out = {name: reason for name, reason in left_out.items() if name in requested}
         if "targets" in requested and "targets" not in left_out and all(lever.name != "targets" for lever in levers):
-            left_out["targets"] = "too-large"
+            left_out["targets"] = "pieces" if self._targets is None else "too-large"
         seconds = {lever.name: self.settings.trainings * self.costs[lever.name].seconds for lever in levers}
         granted = 60.0 * self.settings.budget - (self.settings.trainings - 1) * self.base_cost.seconds
         affordable = within(levers, seconds, granted)
@@ -107,8 +108,17 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
         return affordable, left_out
 
     def _too_large(self, lever: Lever) -> bool:
-        rows, columns = table_shape(self.train_split, len(self.tokenizer))
-        return lever.expected and 4 * rows * columns > MOST_BYTES
+        return lever.expected and (self._targets is None or self._targets.bytes > MOST_BYTES)
+
+    @cached_property
+    def _targets(self) -> TargetText | None:
+        """The train split in the tokens of the model with the truth about it; None: its pieces have none."""
+        try:
+            return TargetText.of(self._train_oracle, list(self.train_split), self.tokenizer)
+        except InputError as error:
+            if error.code not in NO_PIECES:
+                raise
+            return None
 
     @cached_property
     def base_cost(self) -> LeverCost:
@@ -146,7 +156,8 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
     def _seconds_of_targets(self) -> float:
         """Estimate the time for exact targets."""
         timed = self._timed("seconds_of_targets")
-        return seconds_needed(self._train_oracle, self.train_split) if timed is None else timed
+        assert self._targets is not None
+        return self._targets.seconds_needed() if timed is None else timed
 
     @cached_property
     def _seconds_of_training(self) -> float:
@@ -368,7 +379,8 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
         with exclusive(path, wait=True):
             remove_leftovers(path)
             if not path.is_file():
-                write_expected(self._train_oracle, list(self.train_split), self.tokenizer, path)
+                assert self._targets is not None
+                self._targets.write(path)
         return read_expected(path, request)
 
 
