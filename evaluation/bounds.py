@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from truesource.evaluation.core.differences import is_sampled_from, notes_on
 from truesource.evaluation.core.exact_bound import bound_records, unbounded
 from truesource.evaluation.core.given import as_setting, require_truth
+from truesource.evaluation.core.piece_bounds import piece_bounds
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.sentence_records import SentenceRecord, sentence_records
 from truesource.evaluation.core.setting import Setting
@@ -19,6 +20,7 @@ from truesource.evaluation.core.windows import window_bounds
 from truesource.evaluation.show.result import Result
 from truesource.evaluation.show.table import ReportTable, TableRow, score_cell
 from truesource.generator.abilities import offers, require
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.inference.exact import Variant
 from truesource.grammar.support.arrays import float_type
 from truesource.grammar.support.call_arguments import choice, flag, whole_number, word_list
@@ -36,6 +38,8 @@ MEANINGS = {
     "causal": "per word or end of a sentence, given the words before",
     "masked": "pseudo-perplexity: per word, given all other words",
     "any_order": "per word in any order, given the number of words",
+    "piece": "per piece or end of a sentence, given the pieces before",
+    "bits_per_byte": "bits per byte of text, ends of sentences included",
 }
 Scoring = Callable[..., list[SentenceRecord] | None]  #: `sentence_records`, or a part of it; None: parts are missing
 
@@ -50,6 +54,7 @@ class BoundRequest:
     lines: int = 0  #: bounds of the best predictors that see 0, 1, ..., lines - 1 words
     definitions: Variant = "default"  #: of masked scores
     vocabulary: Collection[str] | None = None  #: known words of the frame ``paper``; None: all
+    tokenizer: Any = None  #: whose pieces have a bound, too, see `truesource.evaluation.core.cutting.cutter`
 
     def __post_init__(self) -> None:
         for name in ("causal", "masked", "any_order"):
@@ -60,6 +65,8 @@ class BoundRequest:
             word_list(self.vocabulary, "vocabulary")
         if not (self.causal or self.masked or self.any_order or self.lines):
             raise InputError("no bound is requested; set causal, masked, any_order or lines")
+        if self.tokenizer is not None and not self.causal:
+            raise InputError("a bound of pieces is causal; leave causal as it is")
 
 
 def bound(
@@ -78,6 +85,7 @@ def bound(
     lines: int = 0,
     definitions: Variant = "default",
     vocabulary: Collection[str] | None = None,
+    tokenizer: Any = None,
     dtype: DTypeLike = "float64",
 ) -> Result:
     """Score sentences exactly with the truth, as `truesource bound` does.
@@ -98,17 +106,26 @@ def bound(
         lines: number of best predictors that see 0, 1, ... words.
         definitions: of masked scores, ``default`` or ``paper``.
         vocabulary: known words of the frame ``paper``; None: all.
+        tokenizer: whose pieces have a bound, too: ``characters``, ``bytes``, a model folder, a ``tokenizer.json``, or a
+            fast tokeniser of transformers; None: no bound of pieces.
         dtype: of the charts; float32 is accurate to 1e-4 nats per token.
 
     Returns:
-        ``causal_bound`` and ``masked_bound``: perplexities with intervals. If the text was not sampled from
+        ``causal_bound`` and ``masked_bound``: perplexities with intervals; with a tokeniser also ``piece_bound``, and
+        ``bits_per_byte``, which counts the ends of sentences as bits and not as bytes. If the text was not sampled from
         the grammar, they are not bounds, and are called ``causal_perplexity`` and so on. ``detail`` is a `Bounds`.
 
     Raises:
         InputError: the truth of the text is unknown, or lacks the requested scores.
     """
     request = BoundRequest(
-        causal=causal, masked=masked, any_order=any_order, lines=lines, definitions=definitions, vocabulary=vocabulary
+        causal=causal,
+        masked=masked,
+        any_order=any_order,
+        lines=lines,
+        definitions=definitions,
+        vocabulary=vocabulary,
+        tokenizer=tokenizer,
     )
     setting = as_setting(
         text, oracle, frame=frame, seed=seed, split=split, sentences=sentences, longest=longest, lengths=lengths
@@ -166,6 +183,10 @@ def exact_bounds(setting: Setting, request: BoundRequest, score: Scoring = sente
         possible = [sentence for sentence, record in zip(setting.sentences, records, strict=True) if record["possible"]]
         lines = window_bounds(setting, possible, request.lines)
         scores += lines if reading.sampled else map(unbounded, lines)
+    if request.tokenizer is not None:
+        parts = {**setting.left_out, **reading.parts}
+        pieces = piece_bounds(setting, records, request.tokenizer, parts)
+        scores += pieces if reading.sampled else map(unbounded, pieces)
     return Bounds(sentences=records, scores=scores, notes=(*notes, *reading.notes))
 
 
@@ -175,7 +196,8 @@ def result_of(bounds: Bounds) -> Result:
         TableRow([each.name, score_cell(each.as_record(), ".4f"), _meaning(each.name)], each.signature)
         for each in bounds.scores
     ]
-    columns, note = ("measure", "perplexity", "meaning"), "95% intervals from resampling sentences"
+    kind = "value" if any(each.name == "bits_per_byte" for each in bounds.scores) else "perplexity"
+    columns, note = ("measure", kind, "meaning"), "95% intervals from resampling sentences"
     return Result(
         kind="bound",
         scores=bounds.scores,
@@ -207,6 +229,8 @@ def _possible(request: BoundRequest, setting: Setting) -> tuple[BoundRequest, li
         require_whole(transform, "causal", setting.frame_of("causal"))
     if request.lines:
         require_tokens(transform, "causal", "--lines")
+    if request.tokenizer is not None and setting.frame_of("causal") != ScoringFrame():
+        raise InputError("a bound of pieces counts every position; leave the frame out")
     if request.any_order:
         require(truth, "any-order", "an any-order bound")
     return request, notes

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -87,6 +87,10 @@ class Exclusion:
         """
         different = tuple(dict.fromkeys(tuple(sentence) for sentence in sentences))
         return cls(different, truth.exact.string_log_probs(different, lengths), lengths)
+
+    def in_pieces(self, cut: Callable[[Sequence[Sequence[str]]], list[list[str]]]) -> Exclusion:
+        """Return the same sentences as the pieces that ``cut`` makes of them; they have the same probabilities."""
+        return replace(self, sentences=tuple(map(tuple, cut(self.sentences))))
 
     @property
     def part(self) -> str:

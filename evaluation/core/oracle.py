@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from truesource.evaluation.core.any_order import PatternCharts, in_orders, ordered_batches, ordered_blocks
+from truesource.evaluation.core.cutting import cutter
 from truesource.evaluation.core.transformed import of_sentences, require_tokens, require_whole
 from truesource.generator.abilities import require
 from truesource.generator.arguments import as_lengths, as_truth
@@ -70,9 +71,13 @@ class Oracle:
             equal parts, since the scores of its tokens are unknown; causal distributions are refused. Take
             `truesource.evaluation.core.transformed.text_grammar` first: if the text has a grammar, nothing is lost.
         charts: of the truth on a device, for scores in any order (default: on the CPU).
+        tokenizer: cuts the words of the truth into pieces, which are then the tokens of all sentences: ``characters``,
+            ``bytes``, a model folder, a ``tokenizer.json``, or a fast tokeniser of transformers. The method
+            ``pieces_of`` of ``language`` cuts a sentence of words. None: tokens are words.
 
     Raises:
-        InputError: ``truth`` is no truth; a causal oracle without ``lengths`` of a grammar whose derivations may not
+        InputError: ``truth`` is no truth; a tokeniser whose pieces have no exact distribution (the message has an
+            example); a causal oracle without ``lengths`` of a grammar whose derivations may not
             end; a masked one of a process; or a vocabulary that lacks words of a process.
     """
 
@@ -87,8 +92,11 @@ class Oracle:
         excluded: Exclusion | None = None,
         transform: Transform | None = None,
         charts: PatternCharts | None = None,
+        tokenizer: Any = None,
     ) -> None:
         truth, lengths = as_truth(truth), as_lengths(lengths)
+        if tokenizer is not None:
+            truth = cutter(tokenizer).language(truth)
         choice(objective, "objective", get_args(Objective))
         if vocabulary is not None:
             vocabulary = word_list(vocabulary, "vocabulary")

@@ -213,14 +213,11 @@ class Setting:
         if offers(model, "distributions") or not has_divergence(model):
             return model, self
         of_pieces: Any = model.model if isinstance(model, SpelledModel) else model
-        excluded = self.excluded
-        if excluded is not None:
-            excluded = replace(excluded, sentences=tuple(map(tuple, of_pieces.cut(excluded.sentences))))
         cut = replace(
             self,
             language=None if self.language is None else of_pieces.tokenised(self.language),
             sentences=of_pieces.cut(self.sentences),
-            excluded=excluded,
+            excluded=None if self.excluded is None else self.excluded.in_pieces(of_pieces.cut),
             words=self,
         )
         return of_pieces.as_tokens(), cut

@@ -134,8 +134,8 @@ def _reduced(model: LanguageModel, setting: Setting, found: UnigramPerplexity) -
     sizes = halving(len(model.vocabulary or ()))
     curves = {}
     for name, side in sides.items():
-        known = len(side.words if isinstance(side, Oracle) else model.vocabulary or ())  # the truth may use fewer
-        curves[name] = reduce_vocabulary(side, sentences, found.unigram, [size for size in sizes if size <= known])
+        number = len(side.words if isinstance(side, Oracle) else model.vocabulary or ())  # the truth may use fewer
+        curves[name] = reduce_vocabulary(side, sentences, found.unigram, [size for size in sizes if size <= number])
     return _reduction_scores(curves, found, {} if setting.words is None else {"of": "pieces"})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from transformers import PreTrainedTokenizerFast
@@ -13,6 +14,8 @@ from truesource.grammar.pieces.segmentation import Cut
 from truesource.grammar.pieces.truth import TokenisedTruth, tokenised
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import Truth
+from truesource.lmtrain.loading import load_tokenizer
+from truesource.lmtrain.pieces.inventory import read_tokenizer_json
 from truesource.lmtrain.pieces.words import OffsetAligner, WordAligner
 from truesource.lmtrain.subword_vocabulary import SubwordVocabulary, is_ours, is_subword
 from truesource.lmtrain.tokenizer import UNK
@@ -64,6 +67,25 @@ class PieceCutter:
     def cut(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """Return the pieces of sentences; for errors see `cut_texts`."""
         return cut_texts(self.aligner, sentences, self.names)
+
+
+def read_cutter(path: Path) -> PieceCutter:
+    """Return the cutter of a model folder or a ``tokenizer.json``.
+
+    Raises:
+        InputError: there is no such file, or it is no fast tokeniser.
+    """
+    if path.is_dir():
+        return PieceCutter(load_tokenizer(path))
+    if not path.is_file():
+        raise InputError(
+            "there is no such tokeniser; name a model folder or a tokenizer.json, or write characters or bytes",
+            path,
+            code="missing",
+        )
+    backend = read_tokenizer_json(path)
+    unknown = getattr(backend.model, "unk_token", None)
+    return PieceCutter(PreTrainedTokenizerFast(tokenizer_object=backend, unk_token=unknown))
 
 
 def token_names(tokenizer: PreTrainedTokenizerFast) -> tuple[str, ...]:

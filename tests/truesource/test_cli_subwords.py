@@ -25,6 +25,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.lmtrain.decoding.folder import SampleFolder
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
+from truesource.lmtrain.subwords import build_subword_tokenizer
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]
 
@@ -184,3 +185,25 @@ def test_a_checkpoint_made_elsewhere(trained: Path, command: Command, tmp_path: 
     (tmp_path / "theirs" / "tokenizer.json").unlink()
     refused = command("score", tmp_path / "theirs", trained / "corpus", "--oracle", trained / "g.npz")
     assert (refused.code, "no fast tokeniser" in refused.err) == (2, True)
+
+
+def test_the_command_bounds_pieces(tmp_path: Path, command: Command) -> None:
+    folder = tmp_path / "tokens"
+    build_subword_tokenizer([["cats", "cat"]], "bpe", 12).save_pretrained(folder)
+    Path(tmp_path / "g.txt").write_text("S -> W S 0.5 | W 0.5\nW -> cat 0.5 | cats 0.5\n", "utf-8")
+    assert command("sample", tmp_path / "g.txt", "-n", 400, "--lengths", "1..4", "-o", tmp_path / "corpus").code == 0
+    values = []
+    for name in (folder, folder / "tokenizer.json"):
+        done = command(
+            "bound", tmp_path / "corpus", "--no-masked", "--tokenizer", name, "--json", tmp_path / "b.json", "--force"
+        )
+        assert done.code == 0, done.err
+        values.append(
+            {each["name"]: each["value"] for each in json.loads((tmp_path / "b.json").read_text())["summary"]}
+        )
+    assert values[0] == pytest.approx(values[1])
+    assert set(values[0]) == {"causal_bound", "piece_bound", "bits_per_byte"}
+    missing = command("bound", tmp_path / "corpus", "--tokenizer", tmp_path / "nowhere")
+    assert missing.code == 2 and "there is no such tokeniser" in missing.err
+    framed = command("bound", tmp_path / "corpus", "--tokenizer", "bytes", "--frame", "paper")
+    assert framed.code == 2 and "--tokenizer gives causal bounds in the default frame" in framed.err

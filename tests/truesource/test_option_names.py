@@ -46,6 +46,7 @@ EXCEPTIONS = {
     "--figure": "one figure: the file that a measurement is drawn to, and the name of one of a report",
     "--dev": "a part of what is split and what is trained on: share in one verb, text in the other",
     "--tolerance": "a bound on what each verb may neglect: mass of tokenisations, difference of frequencies",
+    "--tokenizer": "a tokeniser: the one to train with, and the one whose pieces have a bound",
     "--top-k": "the k most probable tokens: kept in decoding, compared in divergence; both are the field's term",
 }
 #: verbs whose default of --split is another one, and why

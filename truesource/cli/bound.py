@@ -60,6 +60,9 @@ class BoundSettings(Settings):
         "default", description="Definition of masked scores; paper: as in Jumelet and Zuidema (2023)."
     )
     lines: int = Field(0, ge=0, le=20, description="Also show the best predictors that see 0, 1, ..., N - 1 words.")
+    tokenizer: str | None = Field(
+        None, description="Also bound these pieces: a model folder, tokenizer.json, characters or bytes."
+    )
     token_scores: Path | None = Field(
         None, description="Published token scores (Jumelet and Zuidema 2023), instead of a grammar."
     )
@@ -72,6 +75,8 @@ class BoundSettings(Settings):
             raise ValueError("--vocabulary needs --frame paper, which excludes unknown words")
         if not self.causal and not self.masked and not self.any_order:
             raise ValueError("--no-causal and --no-masked together leave nothing to measure; use only one of them")
+        if self.tokenizer is not None and (not self.causal or self.frame != "default"):
+            raise ValueError("--tokenizer gives causal bounds in the default frame; remove --no-causal and --frame")
         if self.lines and (not self.causal or self.frame != "default"):
             raise ValueError("--lines are causal bounds in the default frame; remove --no-causal and --frame")
         return self
@@ -202,6 +207,7 @@ def _bounds(
         lines=settings.lines,
         definitions=settings.definitions,
         vocabulary=vocabulary,
+        tokenizer=settings.tokenizer,
     )
     bounds = exact_bounds(setting, request, score)
     if bounds.complete:

@@ -1,0 +1,57 @@
+"""Exact bounds of pieces, characters and bytes, and the oracle of a tokeniser."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import truesource as ts
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import Setting
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
+from truesource.lmtrain.subwords import build_subword_tokenizer
+
+LAW = PCFG.from_text("S -> W S 0.5 | W 0.5\nW -> cat 0.4 | cats 0.3 | été 0.1 | zoo 0.1 | ziz 0.1")
+LENGTHS = LengthRange(1, 4)
+TEXT = [["cats"], ["cat", "été"], ["cats", "cat", "zoo"], ["cat", "cat"], ["ziz"]] * 3
+TOKENIZER = build_subword_tokenizer([["cats", "cat", "été"]], "bpe", 14)  # z, o and i are unknown to it
+
+
+def test_the_oracle_of_a_tokeniser_scores_pieces() -> None:
+    for tokenizer in ("characters", "bytes", TOKENIZER):
+        oracle = Oracle(LAW, lengths=LENGTHS, tokenizer=tokenizer)
+        pieces = oracle.language.pieces_of(["cats", "cat"])  # type: ignore[attr-defined]
+        scores = oracle.score([pieces])
+        assert len(scores.log_prob) == len(pieces) + 1
+        assert scores.log_prob.sum() == pytest.approx(LAW.exact.string_log_probs([["cats", "cat"]], LENGTHS)[0])
+        (*_, last) = oracle.distributions([pieces])
+        assert np.exp(last.log_prob).sum() == pytest.approx(1.0)
+    assert oracle.language.pieces_of(["cats"])[0].startswith("▁")  # type: ignore[attr-defined]
+
+
+def test_bits_per_byte_and_perplexities_of_units_are_sums_over_their_numbers() -> None:
+    nats = -LAW.exact.string_log_probs(TEXT, LENGTHS).sum()
+    texts = [" ".join(sentence) for sentence in TEXT]
+    number = {"characters": sum(map(len, texts)), "bytes": sum(len(text.encode()) for text in texts)}
+    for unit in ("characters", "bytes"):
+        result = ts.bound(Setting(LAW, TEXT, lengths=LENGTHS), masked=False, tokenizer=unit)
+        assert result["piece_perplexity"].value == pytest.approx(np.exp(nats / (number[unit] + len(TEXT))))
+        assert result["bits_per_byte"].value == pytest.approx(nats / np.log(2) / number["bytes"])
+        assert result["bits_per_byte"].low < result["bits_per_byte"].value < result["bits_per_byte"].high  # type: ignore[operator]
+
+
+def test_words_with_the_same_pieces_are_bounded_together() -> None:
+    merged = LAW.merge_words({"zoo": "zoo", "ziz": "zoo"})
+    together = [["zoo" if word == "ziz" else word for word in sentence] for sentence in TEXT]
+    nats = -merged.exact.string_log_probs(together, LENGTHS).sum()
+    result = ts.bound(Setting(LAW, TEXT, lengths=LENGTHS), masked=False, tokenizer=TOKENIZER)
+    language = Oracle(LAW, lengths=LENGTHS, tokenizer=TOKENIZER).language
+    number = sum(len(language.pieces_of(sentence)) + 1 for sentence in together)  # type: ignore[attr-defined]
+    assert result["piece_perplexity"].value == pytest.approx(np.exp(nats / number))
+
+
+def test_a_bound_of_pieces_is_causal() -> None:
+    with pytest.raises(InputError, match="a bound of pieces is causal"):
+        ts.bound(Setting(LAW, TEXT), causal=False, tokenizer="bytes")
