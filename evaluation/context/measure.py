@@ -18,8 +18,9 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.core.transformed import require_tokens
 from truesource.evaluation.core.windows import BestWithin, PiecesWithin
-from truesource.evaluation.divergence.compare import Column, mean_scores, signed_parts
+from truesource.evaluation.divergence.compare import signed_parts
 from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
+from truesource.evaluation.divergence.means import Column, mean_scores
 from truesource.evaluation.divergence.of_words import in_words
 from truesource.evaluation.measures.bootstrap import ci_part, resampled_sums
 from truesource.generator.abilities import require

@@ -15,7 +15,7 @@ from truesource.evaluation.core.score import Key, Score, keyed
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.core.transformed import require_order
-from truesource.evaluation.divergence.compare import Column, mean_scores, rows_kl, share_of
+from truesource.evaluation.divergence.means import Column, mean_scores, rows_kl, share_of
 from truesource.evaluation.measures.bootstrap import ci_part, resampled_ratio
 from truesource.generator.language_model import DistributionModel
 from truesource.generator.model_checks import checked_distributions

@@ -20,7 +20,7 @@ from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.score import Score, keyed
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import require_order
-from truesource.evaluation.divergence.compare import Column, mean_scores, share_of
+from truesource.evaluation.divergence.means import Column, mean_scores, share_of
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.evaluation.measures.paired import pair
 from truesource.generator.language_model import LanguageModel, ScoringFrame

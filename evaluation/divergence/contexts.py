@@ -64,6 +64,7 @@ NAMES = (
     "confidence_truth",  # P of that event
 )
 CONTEXTS = 2000  #: default number of contexts
+MEASURED = "divergence from the truth, by sentence"  #: what is measured, for progress
 _KEPT = ("kl", "js", "tv")
 
 
@@ -250,7 +251,7 @@ def measure_contexts(
     if "probability" in by:
         collect["probability"] = _Collect(PROBABILITIES, len(sentences))
     if blocks is None:
-        blocks = paired_blocks(model, oracle, sentences, events, "divergence from the truth, by sentence")
+        blocks = paired_blocks(model, oracle, sentences, events, MEASURED)
     for block, q in blocks:
         whole = np.flatnonzero(block.whole)
         if len(whole) == 0:

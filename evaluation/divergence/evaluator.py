@@ -22,6 +22,11 @@ MEASURES = (
         meaning="estimated from the tokens that occurred; the same expectation, more variance",
     ),
     Measure("kl_per_word", "KL(P‖Q) per word", meaning="of a model of pieces: nats per word or sentence end"),
+    Measure("kl_language", "  of it language", meaning="what the model does not know of the next word, or its end"),
+    Measure("kl_nonwords", "  of it no words", meaning="lost to pieces that spell no word of the language"),
+    Measure("kl_segmentation", "  of it segmentation", meaning="lost to other segmentations of the same words"),
+    Measure("gain_of_sums", "gain of sums", meaning="of summing over all segmentations, in the first sentences"),
+    Measure("kl_summed", "KL(P‖Q) per word, summed", meaning="with the sum over all segmentations, in these sentences"),
     Measure("variance_ratio", "variance ratio", meaning="how many times more tokens the sampled KL(P‖Q) needs"),
     Measure("reverse_kl", "KL(Q‖P)", meaning="nats; infinite if the model expects the impossible"),
     Measure(
@@ -57,13 +62,14 @@ MEASURES = (
 class DivergenceSettings(Settings):
     """The settings of a comparison of all next-token probabilities with the true ones; see docs/howto/models.md."""
 
-    advanced: ClassVar = frozenset({"top_k", "classes"})
+    advanced: ClassVar = frozenset({"top_k", "classes", "sums"})
     sentences: int | None = Field(300, ge=2, description="Number of sentences to use, from the first.")
     top_k: int = Field(10, ge=1, description="Number of most probable tokens to compare as a set.")
     by: tuple[By, ...] | None = Field(
         None,
         description="Breakdown: position, length, class, frequency, phrase, ambiguity, distance, probability.",
     )
+    sums: int = Field(0, ge=0, description="Number of sentences to sum over all segmentations, from the first.")
     classes: Path | None = Field(None, description="File that maps tags to classes (default: Penn Treebank tags).")
     model_samples: Path | None = Field(
         None, description="Samples of the model: folder of truesource generate, or text; for KL(Q‖P)."
@@ -75,6 +81,11 @@ def check(config: RunRequest) -> None:
     models = [model for model in config.entries if model.of_words or model.is_causal]
     if config.evaluation.of(DivergenceSettings).model_samples is not None and len(models) > 1:
         raise ValueError("evaluation.divergence.model_samples belong to one model, but there are several; remove it")
+
+
+def needed(settings: DivergenceSettings) -> dict[str, str]:
+    """Return the abilities that options need of a model."""
+    return {"pieces": "--sums"} if settings.sums else {}
 
 
 DIVERGENCE = Evaluator(

@@ -30,14 +30,11 @@ def in_words(measured: Contexts, truth: TokenisedTruth, sentences: Sequence[Sequ
         truth: of the pieces.
         sentences: of pieces, as they were measured.
     """
-    numbers = [truth.word_numbers(sentences[i]) for i in np.unique(measured.sentence).tolist()]
-    sizes = np.array([int(of[-1]) + 1 for of in numbers], dtype=np.int64)
-    first = np.cumsum(sizes) - sizes
-    word = np.concatenate([start + of for start, of in zip(first.tolist(), numbers, strict=True)])
-    total = int(sizes.sum())
+    word = words_of(measured, truth, sentences)
+    total = int(word[-1]) + 1
     values = np.full((total, len(NAMES)), np.nan)
     for name in ADDED:
-        values[:, NAMES.index(name)] = _sums(word, measured.column(name), total)
+        values[:, NAMES.index(name)] = added(word, measured.column(name))
     begins = np.flatnonzero(np.diff(word, prepend=-1))
     place = np.arange(len(word)) - begins[word]
     masses = np.stack([measured.column(name) for name in WRONG], axis=1)
@@ -47,18 +44,27 @@ def in_words(measured: Contexts, truth: TokenisedTruth, sentences: Sequence[Sequ
         wrong[word[here]] += right[word[here], None] * masses[here]
         right[word[here]] *= np.maximum(1.0 - masses[here].sum(axis=1), 0.0)
     values[:, [NAMES.index(name) for name in WRONG]] = wrong
+    sentence = measured.sentence[begins]
+    sizes = np.bincount(np.unique(sentence, return_inverse=True)[1])
     return replace(
         measured,
         values=values,
-        truth=_sums(word, measured.truth, total),
-        model=_sums(word, measured.model, total),
-        sentence=measured.sentence[begins],
+        truth=added(word, measured.truth),
+        model=added(word, measured.model),
+        sentence=sentence,
         position=np.concatenate([np.arange(size) for size in sizes.tolist()]),
         length=np.repeat(sizes - 1, sizes),
         divided={},
     )
 
 
-def _sums(word: IntArray, values: FloatArray, total: int) -> FloatArray:
-    """Return sums of values over the pieces of each word, (total,)."""
-    return np.bincount(word, values, minlength=total).astype(np.float64)
+def words_of(measured: Contexts, truth: TokenisedTruth, sentences: Sequence[Sequence[str]]) -> IntArray:
+    """Return the number of the word or sentence end of each context of pieces, (T,) from 0 on."""
+    numbers = [truth.word_numbers(sentences[i]) for i in np.unique(measured.sentence).tolist()]
+    first = np.cumsum([0, *(int(of[-1]) + 1 for of in numbers)])
+    return np.concatenate([start + of for start, of in zip(first.tolist(), numbers, strict=False)])
+
+
+def added(word: IntArray, values: FloatArray) -> FloatArray:
+    """Return sums of values of contexts of pieces over the pieces of each word."""
+    return np.bincount(word, values).astype(np.float64)

@@ -18,14 +18,16 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.divergence import IN_WORDS, USUAL, By
 from truesource.evaluation.divergence.blocks import END, PENN, read_classes
-from truesource.evaluation.divergence.compare import compare_distributions, reverse_divergence
+from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.divergence.evaluator import DIVERGENCE, DivergenceSettings
+from truesource.evaluation.divergence.reverse import reverse_divergence
 from truesource.evaluation.show.declared import measures_table as table_of
 from truesource.evaluation.show.declared import plain
 from truesource.evaluation.show.figures import MODEL, QUIET, TRUTH, to_svg
 from truesource.evaluation.show.figures import figure as new_figure
 from truesource.evaluation.show.records import Record
 from truesource.evaluation.show.table import Cell, ReportTable, TableRow, number_cell, score_cell, shown
+from truesource.evaluation.tokenisation.sums import gains_of_sums
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import DistributionModel
 from truesource.grammar.support.errors import InputError
@@ -93,12 +95,15 @@ def measure(model: DistributionModel, setting: Setting, settings: DivergenceSett
         InputError: samples cannot be used; or see `truesource.evaluation.divergence.compare.compare_distributions`.
     """
     samples, notes = (None, []) if settings.model_samples is None else read_samples(settings.model_samples)
+    of_words, words = getattr(model, "of_words", None), setting.words
+    gains = gains_of_sums(of_words, words, settings.sums) if settings.sums and of_words and words else None
     compared = compare_distributions(
         model,
         setting,
         top=settings.top_k,
         by=usual(setting) if settings.by is None else settings.by,
         classes=PENN if settings.classes is None else read_classes(settings.classes),
+        gains=gains,
     )
     reverse = {}
     if samples is not None:

@@ -18,8 +18,9 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.core.transformed import require_tokens
 from truesource.evaluation.divergence.blocks import TruthBlock
-from truesource.evaluation.divergence.compare import Column, mean_scores, rows_kl, signed_parts
+from truesource.evaluation.divergence.compare import signed_parts
 from truesource.evaluation.divergence.contexts import CachedTruth, cache_truth
+from truesource.evaluation.divergence.means import Column, mean_scores, rows_kl
 from truesource.evaluation.documents.mixtures import LARGEST, intervals, nearest
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.generator.language_model import DistributionModel, check_sentences

@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 
 from truesource.generator.language_model import EVERY_POSITION, LogDistributions, ScoringFrame, TokenScores, model_line
 from truesource.generator.objectives import Objective
+from truesource.generator.piece_model import PieceTokenizer
 from truesource.grammar.sentences import takes_sentences
 from truesource.grammar.support.arrays import BoolArray
 from truesource.grammar.support.errors import InputError
@@ -33,6 +34,10 @@ class PieceNetwork(Protocol):
     @property
     def token_names(self) -> tuple[str, ...]:
         """(V,) the name of each token."""
+
+    @property
+    def pieces(self) -> PieceTokenizer:
+        """Its tokeniser, for sums over all ways to cut a text."""
 
 
 class TokenAligner:
@@ -84,6 +89,7 @@ class TokenModel:
         if not marks.before or not marks.after:
             raise InputError(f"{model.name} has no token for the beginning or the end of a text, as distributions need")
         self.name, self.longest = model.name, model.longest
+        self.of_words = model  #: the same model as one of words
         self._network, self._predictor = model.model, predictor
         self._aligner = TokenAligner(model.token_names, marks)
         special = {*model.tokenizer.all_special_ids, *marks.before, *marks.after}
@@ -95,6 +101,19 @@ class TokenModel:
 
     def __repr__(self) -> str:
         return model_line(self)
+
+    @property
+    def spelling(self) -> dict[str, str] | None:
+        """The spelling of each piece in an alphabet in which a text is the concatenation of its pieces, by name.
+
+        None if texts are not concatenations of pieces.
+        """
+        try:
+            inventory = self.of_words.pieces.inventory
+        except InputError:
+            return None
+        names, numbers = self.of_words.token_names, inventory.ids.tolist()
+        return {names[number]: piece for number, piece in zip(numbers, inventory.pieces, strict=True)}
 
     @property
     def reading(self) -> str:

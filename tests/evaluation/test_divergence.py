@@ -22,7 +22,8 @@ from truesource.evaluation.core.comparison import compare_in
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence import BY, By, blocks
-from truesource.evaluation.divergence.compare import ModelDivergence, compare_distributions, variance_ratio
+from truesource.evaluation.divergence.compare import ModelDivergence, compare_distributions
+from truesource.evaluation.divergence.means import variance_ratio
 from truesource.generator.language_model import DistributionModel, LogDistributions, ScoringFrame
 from truesource.generator.objectives import Objective
 from truesource.grammar.conditioning import LengthRange

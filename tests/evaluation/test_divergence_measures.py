@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truesource.evaluation.divergence.compare import Column, mean_scores
 from truesource.evaluation.divergence.contexts import NAMES, Reliability, measure_rows
+from truesource.evaluation.divergence.means import Column, mean_scores
 
 Pair = tuple[list[float], list[float]]
 

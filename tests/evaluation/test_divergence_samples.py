@@ -13,8 +13,9 @@ from whole_language import whole_language
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.divergence.compare import compare_distributions, reverse_divergence
+from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.divergence.contexts import cache_truth
+from truesource.evaluation.divergence.reverse import reverse_divergence
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

@@ -10,8 +10,8 @@ import numpy as np
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.divergence.compare import Column, mean_scores
 from truesource.evaluation.divergence.contexts import measure_contexts
+from truesource.evaluation.divergence.means import Column, mean_scores
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.settings import DEFAULT_SEED

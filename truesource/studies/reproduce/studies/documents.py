@@ -10,7 +10,7 @@ import numpy as np
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.divergence.compare import Column, mean_scores
+from truesource.evaluation.divergence.means import Column, mean_scores
 from truesource.evaluation.documents.informed_readers import expected_languages, told_divergence
 from truesource.evaluation.documents.measure import documents_read
 from truesource.generator.corpus import Corpus
