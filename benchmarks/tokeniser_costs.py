@@ -2,7 +2,7 @@
 
 All models read the same sentences equally often. Each is measured against the exact truth of its pieces; the
 divergence per word is taken apart into the language, words that are none, other segmentations, and what summing over
-segmentations gives back. With --measure the models of an earlier run are measured again.
+segmentations gives back. Trained models and their numbers are kept in the folder.
 
     python benchmarks/tokeniser_costs.py --folder costs/ --seeds 5
 """
@@ -10,15 +10,21 @@ segmentations gives back. With --measure the models of an earlier run are measur
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from scipy import stats
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import truesource as ts
+from truesource.evaluation.show.figures import MODEL, QUIET, SECOND, TRUTH, to_svg
+from truesource.evaluation.show.figures import figure as new_figure
+from truesource.grammar.support.atomic_files import write_json
 
 KINDS = ("bytelevel-1000", "unigram-300", "characters")
 DIM, LAYERS, BATCH, RATE = 64, 2, 64, 6e-3
@@ -76,6 +82,59 @@ def trained(tokenizer: PreTrainedTokenizerFast, texts: list[str], seed: int, epo
     return network
 
 
+def measured(folder: Path, corpus: Path, sentences: int, sums: int) -> dict[str, float]:
+    """Return the parts of the divergence of a model, nats per word, and bits per byte of it and of the truth."""
+    kept = folder / "costs.json"
+    if kept.exists():
+        values: dict[str, float] = json.loads(kept.read_text("utf-8"))
+        return values
+    model: Any = ts.load_model(folder)
+    of = ts.evaluate("divergence", model, corpus, sentences=sentences, by=(), sums=sums)
+    names = ("kl_per_word", "kl_language", "kl_nonwords", "kl_segmentation", "gain_of_sums", "kl_summed")
+    values = {name: of[name].value for name in names}
+    texts = ts.Corpus.load(corpus)["eval"][:sentences]
+    scores = model.score(texts)
+    n_bytes = sum(len(" ".join(text).encode()) for text in texts)
+    words = sum(len(text) + 1 for text in texts)
+    values["bits_per_byte"] = float(-scores.log_prob.sum() / np.log(2.0) / n_bytes)
+    values["bits_summed"] = values["bits_per_byte"] - values["gain_of_sums"] * words / np.log(2.0) / n_bytes
+    bound = ts.bound(corpus, sentences=sentences, masked=False, tokenizer="bytes")
+    values["bits_of_truth"] = bound["bits_per_byte"].value
+    write_json(kept, values)
+    return values
+
+
+def interval(values: np.ndarray) -> str:
+    """Return a mean with a 95% interval of Student's t over seeds."""
+    if len(values) < 2:
+        return f"{values.mean():.4f}"
+    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return f"{values.mean():.4f} ±{half:.4f}"
+
+
+def draw(table: dict[str, dict[str, np.ndarray]], path: Path) -> None:
+    """Draw the parts of each tokeniser as bars, a dot for each seed."""
+    parts = {
+        "kl_language": ("language", MODEL),
+        "kl_nonwords": ("no words", SECOND),
+        "kl_segmentation": ("other segmentations", TRUTH),
+    }
+    with new_figure(7.2, 2.6, "tokenisers") as canvas:
+        axes: Any = canvas.subplots()
+        for row, values in enumerate(table.values()):
+            left = 0.0
+            for name, (label, colour) in parts.items():
+                width = values[name].mean()
+                axes.barh(row, width, left=left, height=0.5, color=colour, label=label if row == 0 else None)
+                left += width
+            axes.plot(values["kl_per_word"], np.full(len(values["kl_per_word"]), row), "k.", markersize=4)
+        axes.set_yticks(range(len(table)), list(table))
+        axes.invert_yaxis()
+        axes.set_xlabel("KL(P‖Q), nats per word; dots are seeds", color=QUIET)
+        canvas.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+        path.write_text(to_svg(canvas, "tokenisers", "Divergence of models by tokeniser, in parts"), "utf-8")
+
+
 def main() -> None:
     """Train what is missing, and measure."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -86,6 +145,9 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--kinds", nargs="+", default=KINDS)
+    parser.add_argument("--test", type=int, default=200, help="sentences to measure on")
+    parser.add_argument("--sums", type=int, default=50, help="sentences to sum over all segmentations")
+    parser.add_argument("--figure", type=Path)
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -107,6 +169,16 @@ def main() -> None:
             network.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
             print(f"{folder}: {time.perf_counter() - begun:.0f} s", flush=True)
+    table = {}
+    for kind in arguments.kinds:
+        folders = [arguments.folder / f"{kind}-seed{seed}" for seed in range(1, arguments.seeds + 1)]
+        rows = [measured(folder, corpus_folder, arguments.test, arguments.sums) for folder in folders]
+        table[kind] = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    print(f"| nats per word | {' | '.join(table)} |\n|---|{'---|' * len(table)}")
+    for name in next(iter(table.values())):
+        print(f"| {name} | {' | '.join(interval(values[name]) for values in table.values())} |")
+    if arguments.figure is not None:
+        draw(table, arguments.figure)
 
 
 if __name__ == "__main__":

@@ -18,16 +18,15 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from truesource.generator.language_model import EVERY_POSITION, ScoringFrame, TokenScores, model_line
 from truesource.generator.objectives import Objective
 from truesource.generator.piece_model import PieceTokenizer
-from truesource.grammar.pieces.truth import TokenisedTruth
 from truesource.grammar.sentences import takes_sentences
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.truth import Truth
 from truesource.lmtrain.data import Batch
 from truesource.lmtrain.decoding.alphabet import Alphabet
 from truesource.lmtrain.decoding.steppers import NetworkStepper, without_cache
 from truesource.lmtrain.loading import load_network, token_count
 from truesource.lmtrain.model_registry import network_names, network_of
+from truesource.lmtrain.pieces.cut_words import CutsWords
 from truesource.lmtrain.pieces.incremental_scorer import FixedStates, KeyValues, NetworkScorer, WholeTexts, memory_of
 from truesource.lmtrain.pieces.inventory import read_pieces
 from truesource.lmtrain.pieces.scoring import (
@@ -37,7 +36,6 @@ from truesource.lmtrain.pieces.scoring import (
     score_causal_words,
     score_masked_words,
 )
-from truesource.lmtrain.pieces.segmentation import PieceCutter
 from truesource.lmtrain.pieces.token_model import TokenModel
 from truesource.lmtrain.pieces.words import Marks, OffsetAligner, OpenVocabulary, WordAligner, numbers, reading_of
 from truesource.lmtrain.scoring import batch_budget, predictor
@@ -94,7 +92,7 @@ class _PieceModel(OpenVocabulary):
         )
 
 
-class CausalPieceModel(_PieceModel):
+class CausalPieceModel(CutsWords, _PieceModel):
     """A model of each piece given those before it, as a model of words; see `truesource.lmtrain.pieces.scoring`."""
 
     objective: Objective = "causal"
@@ -127,15 +125,6 @@ class CausalPieceModel(_PieceModel):
         changed.aligner, changed.chosen_before = aligner, before
         return changed
 
-    @cached_property
-    def _cutter(self) -> PieceCutter:
-        return PieceCutter(self.tokenizer)
-
-    @property
-    def token_names(self) -> tuple[str, ...]:
-        """(V,) the name of each token; ``<unk>`` for unknown characters, empty for numbers without a token."""
-        return self._cutter.names
-
     def as_tokens(self) -> TokenModel:
         """Return this model as a model of sequences of its pieces, with full distributions over them.
 
@@ -143,23 +132,6 @@ class CausalPieceModel(_PieceModel):
             InputError: it has no token for the beginning or the end of a text.
         """
         return TokenModel(self, self._predictor)
-
-    def tokenised(self, truth: Truth) -> TokenisedTruth:
-        """Return a language with its words cut into pieces of this model.
-
-        Raises:
-            InputError: as `truesource.lmtrain.pieces.segmentation.cut_language`.
-        """
-        return self._cutter.language(truth)
-
-    @takes_sentences
-    def cut(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Return the pieces of sentences of words, by name.
-
-        Raises:
-            InputError: a word has no pieces of its own.
-        """
-        return self._cutter.cut(sentences)
 
     @property
     def reading(self) -> str:

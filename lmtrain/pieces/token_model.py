@@ -22,14 +22,19 @@ from truesource.lmtrain.pieces.words import Marks, Pieces, WordAligner, check_pi
 from truesource.lmtrain.scoring import batch_budget, log_softmax_at
 
 
-class PieceNetwork(Protocol):
+class CausalPieces(Protocol):
     """The parts of a causal model of pieces that its tokens need."""
 
     name: str
-    longest: int | None
-    model: PreTrainedModel
     tokenizer: Any
-    aligner: WordAligner
+
+    @property
+    def longest(self) -> int | None:
+        """Most tokens that it reads; None: any number."""
+
+    @property
+    def aligner(self) -> WordAligner:
+        """Its tokeniser as scoring sees it."""
 
     @property
     def token_names(self) -> tuple[str, ...]:
@@ -67,15 +72,20 @@ class TokenAligner:
         return Pieces(ids, np.ones_like(ids), sizes, np.zeros(len(ids), dtype=np.bool_))
 
 
-class TokenModel:
-    """A causal model of pieces whose texts are sequences of its pieces; it has full distributions over them.
+class PieceNetwork(CausalPieces, Protocol):
+    """A causal network of pieces."""
 
-    The piece for unknown characters is ``<unk>``. The softmax is over all the model emits: the probability of special
-    tokens is lost to the model, as in the scores of words.
+    model: PreTrainedModel
+
+
+class TokensOfModel:
+    """A causal model of pieces whose texts are sequences of its pieces.
+
+    The piece for unknown characters is ``<unk>``. Probabilities are over all the model emits: the probability of
+    special tokens is lost to the model, as in the scores of words.
 
     Args:
         model: a causal model of pieces.
-        predictor: opens its network.
 
     Raises:
         InputError: it has no token for the beginning or the end of a text.
@@ -84,13 +94,12 @@ class TokenModel:
     objective: Objective = "causal"
     folder: Path | None = None
 
-    def __init__(self, model: PieceNetwork, predictor: OpenPredictor) -> None:
+    def __init__(self, model: CausalPieces) -> None:
         marks = model.aligner.marks
         if not marks.before or not marks.after:
             raise InputError(f"{model.name} has no token for the beginning or the end of a text, as distributions need")
         self.name, self.longest = model.name, model.longest
         self.of_words = model  #: the same model as one of words
-        self._network, self._predictor = model.model, predictor
         self._aligner = TokenAligner(model.token_names, marks)
         special = {*model.tokenizer.all_special_ids, *marks.before, *marks.after}
         names = model.token_names
@@ -119,6 +128,22 @@ class TokenModel:
     def reading(self) -> str:
         """The way that tokens are scored, for signatures."""
         return "tokens"
+
+
+class TokenModel(TokensOfModel):
+    """A causal network of pieces as a model of its tokens, with full distributions over them.
+
+    Args:
+        model: a causal network of pieces.
+        predictor: opens it.
+
+    Raises:
+        InputError: it has no token for the beginning or the end of a text.
+    """
+
+    def __init__(self, model: PieceNetwork, predictor: OpenPredictor) -> None:
+        super().__init__(model)
+        self._network, self._predictor = model.model, predictor
 
     @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,24 @@ def test_scores_of_pieces_add_up_to_those_of_words(model: Any, sentences: list[l
     pieces = model.as_tokens().score(model.cut(possible), EVERY_POSITION)
     sums = [np.bincount(scores.sentence, scores.log_prob) for scores in (words, pieces)]
     np.testing.assert_allclose(sums[1], sums[0], rtol=1e-5)
+
+
+def test_ngrams_of_pieces_have_distributions(sentences: list[list[str]], tmp_path: Path) -> None:
+    """Log ratios of pieces add up to the log ratio of sentences, and distributions have the scores of pieces."""
+    possible = [sentence for sentence in sentences if "zebra" not in sentence]
+    model: Any = train(possible, model_settings("ngram", tokenizer="bpe", vocab_size=24, order=3), None, tmp_path / "n")
+    law = PCFG.from_text("S -> W S 0.6 | W 0.4\nW -> cat 0.3 | cats 0.2 | catsup 0.1 | the 0.2 | theatre 0.1 | at 0.1")
+    result = evaluate("divergence", model, possible, law, lengths=LENGTHS, sentences=1000)
+    contexts = sum(len(cut) + 1 for cut in model.cut(possible))
+    ratio = law.exact.string_log_probs(possible, LENGTHS).sum() - model.score(possible, EVERY_POSITION).log_prob.sum()
+    assert result["kl_paired"].value * contexts == pytest.approx(ratio, rel=1e-9)
+    tokens = model.as_tokens()
+    (longest, *_) = sorted(model.cut(possible), key=len, reverse=True)
+    scores = tokens.score([longest]).log_prob
+    places = [*(tokens.vocabulary.index(piece) for piece in longest), len(tokens.vocabulary) + 1]
+    for block, place, score in zip(tokens.distributions([longest]), places, scores, strict=True):
+        assert block.log_prob[0, place] == pytest.approx(score, rel=1e-12)
+        assert np.exp(block.log_prob).sum() == pytest.approx(1.0)
 
 
 def test_distributions_have_the_scores_of_pieces(model: Any, sentences: list[list[str]]) -> None:

@@ -40,6 +40,7 @@ from truesource.lmtrain.architectures.ngram.trie import (
 )
 from truesource.lmtrain.decoding.alphabet import Alphabet
 from truesource.lmtrain.folders import model_type_of, read_config_json, read_tokenizer
+from truesource.lmtrain.pieces.cut_words import CutsWords
 from truesource.lmtrain.pieces.inventory import read_pieces
 from truesource.lmtrain.pieces.words import OpenVocabulary, Slots, align_words, assemble_words, reading_of
 from truesource.lmtrain.subword_vocabulary import SubwordVocabulary, is_ours, is_subword
@@ -49,6 +50,7 @@ from truesource.lmtrain.word_vocabulary import Encoder, WordVocabulary
 
 if TYPE_CHECKING:
     from truesource.lmtrain.architectures.ngram.stepper import NgramStepper
+    from truesource.lmtrain.architectures.ngram.tokens import NgramTokens
 
 NGRAM = "ngram"  #: in ``config.json``
 
@@ -107,6 +109,23 @@ class CountedModel(ABC):
         """Return the token numbers of sentences."""
         return read_stream(sentences, self._encoder)
 
+    def expected(self, stream: Stream, columns: IntArray) -> Iterator[LogDistributions]:
+        """Yield the log probabilities of some tokens at every position of sentences of one length.
+
+        Raises:
+            InputError: the sentences differ in length.
+        """
+        if len(set(stream.lengths.tolist())) > 1:
+            raise InputError("distributions are of sentences of one length; group them by length")
+        if not len(stream.lengths):
+            return
+        rows = stream.tokens.reshape(len(stream.lengths), -1)[:, 1:]
+        state = self.reader.begin(len(rows))
+        for position in range(rows.shape[1]):
+            yield LogDistributions(position, self.reader.expect(state, columns))
+            if position + 1 < rows.shape[1]:
+                state = self.reader.advance(state, rows[:, position])
+
     def stepper(self) -> NgramStepper:
         """Return its next-token log probabilities, for one batch of text at a time."""
         from truesource.lmtrain.architectures.ngram.stepper import NgramStepper  # torch
@@ -157,17 +176,7 @@ class NgramModel(CountedModel):
         Raises:
             InputError: the sentences differ in length.
         """
-        stream = self.read(sentences)
-        if len(set(stream.lengths.tolist())) > 1:
-            raise InputError("distributions are of sentences of one length; group them by length")
-        if not len(stream.lengths):
-            return
-        rows = stream.tokens.reshape(len(stream.lengths), -1)[:, 1:]
-        state = self.reader.begin(len(rows))
-        for position in range(rows.shape[1]):
-            yield LogDistributions(position, self.reader.expect(state, self._columns))
-            if position + 1 < rows.shape[1]:
-                state = self.reader.advance(state, rows[:, position])
+        yield from self.expected(self.read(sentences), self._columns)
 
     @takes_sentence
     def next_token(self, prefix: Sequence[str]) -> NextTokenProbabilities:
@@ -184,7 +193,7 @@ class NgramModel(CountedModel):
         return Alphabet.of_words(self.encoder, len(self.encoder), self.longest)
 
 
-class NgramPieceModel(CountedModel, OpenVocabulary):
+class NgramPieceModel(CutsWords, CountedModel, OpenVocabulary):
     """A model of each piece given the N - 1 tokens before it.
 
     It is a `truesource.generator.piece_model.TokenisedModel`. Special tokens but the end, ``<unk>`` among them, have
@@ -202,8 +211,14 @@ class NgramPieceModel(CountedModel, OpenVocabulary):
         tokenizer: PreTrainedTokenizerFast,
         name: str,
     ) -> None:
-        self._vocabulary = v = SubwordVocabulary(tokenizer)
+        self.aligner = self._vocabulary = v = SubwordVocabulary(tokenizer)
         super().__init__(estimate, tokenizer, v, name)
+
+    def as_tokens(self) -> NgramTokens:
+        """Return this model as a model of sequences of its pieces, with full distributions over them."""
+        from truesource.lmtrain.architectures.ngram.tokens import NgramTokens  # torch
+
+        return NgramTokens(self)
 
     @property
     def reading(self) -> str:
