@@ -1,8 +1,8 @@
 """Training a model on a corpus with `transformers.Trainer`: metrics, checkpoints, resuming, the finished folder.
 
-While a training runs, all its files are in ``<out>.partial``: checkpoints, snapshots (`truesource.lmtrain.snapshots`)
+While a training runs, all its files are in ``<path>.partial``: checkpoints, snapshots (`truesource.lmtrain.snapshots`)
 and ``metrics.jsonl`` (per line: ``step``, ``epoch``, ``tokens`` seen, ``loss`` on the train split, ``lr``, ``dev_loss``
-and ``dev_ppl``, and what the monitor measured; losses in nats per predicted token). ``out`` appears when it is
+and ``dev_ppl``, and what the monitor measured; losses in nats per predicted token). ``path`` appears when it is
 finished, so an existing folder survives a failure. After Ctrl-C or a SIGTERM, which wait for the running step and save
 a checkpoint, or after a kill, the same call continues from the last checkpoint; on a CPU all files come out the same to
 the last bit but for ``times.jsonl`` (`truesource.lmtrain.training_record`).
@@ -54,7 +54,7 @@ def train(
     corpus: SentenceSource | Sequence[Sequence[str]] | str | Path,
     model: ModelConfig | str,
     training: TrainConfig | Mapping[str, Any] | None = None,
-    out: Path | str | None = None,
+    path: Path | str | None = None,
     *,
     preset: str = "tiny",
     seed: int = DEFAULT_SEED,
@@ -76,14 +76,14 @@ def train(
         model: settings of the model and its vocabulary, or the name of an architecture, such as ``"gpt2"``.
         training: duration, optimiser, batches, such as ``{"epochs": 2}``; None: the settings of the preset, for an
             architecture by name. Not for a model that counts.
-        out: folder to make; None: a temporary one, which goes with the model.
+        path: folder to make; None: a temporary one, which goes with the model.
         preset: settings of an architecture by name, see `truesource.lmtrain.model_registry.preset`.
         seed: of weights, batches, masks and dropout, 0 or more.
         monitor: measures the model at every line of ``metrics.jsonl``, in the first process alone. It gets the model
             in evaluation mode (under bf16 in that precision) and must not change weights; random states are restored.
         tokenizer: of the kind that ``model`` asks for, made from another, larger text, so that models of different
             train splits share a vocabulary. None: made from the train split.
-        force: replace ``out``, and a partial run of other settings.
+        force: replace ``path``, and a partial run of other settings.
         resume: continue a partial run of the same settings; False: start again.
         callbacks: of `transformers`, called at every step; they may stop the training and get the monitor's values
             (``on_log``). Not for a model that counts.
@@ -96,13 +96,13 @@ def train(
 
     Raises:
         InputError: a bad argument, setting or ``license``, there is nothing to train on, a sentence is too long for the
-            model, the device cannot do bf16, ``out`` exists, ``weights`` are of another network (code
+            model, the device cannot do bf16, ``path`` exists, ``weights`` are of another network (code
             ``other-network``), a loss or a measurement is not finite, or another process of a distributed run has
             ended.
     """
     model, training = _requested(model, with_keywords(model, training, settings), preset)
     corpus, seed = text_source(corpus), seed_number(seed)
-    chosen = None if out is None else as_path(out, "a folder to create")
+    chosen = None if path is None else as_path(path, "a folder to create")
     temporary = None if chosen is not None else Path(mkdtemp(prefix="truesource-"))
     out = chosen or Path(str(temporary)) / "model"
     with process_group(), ExitStack() as held:
@@ -156,6 +156,10 @@ def _requested(
     return completed(model), made_settings(TrainConfig, "training", {**settings, **training})
 
 
+#: names of the folder of a model in other libraries and calls
+FOLDERS = ("out", "output", "output_dir", "folder", "directory", "save_path")
+
+
 def with_keywords(model: object, training: Any, settings: Mapping[str, Any]) -> TrainConfig | Mapping[str, Any] | None:
     """Return the training settings of a call, some of which may be keywords.
 
@@ -181,6 +185,8 @@ def with_keywords(model: object, training: Any, settings: Mapping[str, Any]) -> 
         return cast("TrainConfig | Mapping[str, Any] | None", training)
     kind = settings_class(model) if isinstance(model, str) else type(model)
     for name in settings:
+        if name in FOLDERS:
+            raise InputError(f"the folder of the model is path=, not {name}=", code="bad-setting")
         if name in kind.model_fields and name not in TrainConfig.model_fields:
             raise InputError(
                 f"{name} is a setting of the model, not of its training; pass model_settings(ARCHITECTURE, {name}=...)"

@@ -134,11 +134,11 @@ class Evaluator:
             words, (model, setting) = setting, setting.with_distributions(model)
             if setting is not words:
                 notes = [OF_PIECES.format(model.name)]
+        for of_truth in self.of_truth:
+            require(setting.known, of_truth, f"evaluate {self.name}")
         for ability in self.needs:
             if not (ability == "distributions" and self.in_words and offers(model, "tokens")):
                 require(model, ability, f"evaluate {self.name}")
-        for of_truth in self.of_truth:
-            require(setting.known, of_truth, f"evaluate {self.name}")
         some = setting.first(getattr(settings, "sentences", None))
         output: EvaluatorOutput = self.module.measure(model, some, settings)
         return replace(output, notes=(*notes, *output.notes)) if notes else output

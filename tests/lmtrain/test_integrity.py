@@ -25,14 +25,14 @@ SENTENCES = [["the", "dog", "sees", "a", "cat"], ["a", "cat", "sees", "the", "do
 def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("integrity") / "net"
     model = model_settings(architecture="gpt2", layers=1, heads=1, dim=4)
-    train(SENTENCES, model=model, training=TrainConfig(max_steps=2, snapshots="log"), out=folder, seed=1)
+    train(SENTENCES, model=model, training=TrainConfig(max_steps=2, snapshots="log"), path=folder, seed=1)
     return folder
 
 
 @pytest.fixture(scope="module")
 def counts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("integrity") / "ngram"
-    train(SENTENCES, model=model_settings(architecture="ngram"), training=None, out=folder, seed=1)
+    train(SENTENCES, model=model_settings(architecture="ngram"), training=None, path=folder, seed=1)
     return folder
 
 

@@ -73,6 +73,10 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "an architecture of settings": (lambda _: ts.model_settings("ngrm"), "did you mean ngram"),
     "swapped, to train": (lambda f: ts.train("gpt2", folder_of(f)), "got Corpus; the order is corpus, model"),  # type: ignore[arg-type]
     "a number as training": (lambda _: ts.train(TEXTS, "gpt2", 20), "such as {'max_steps': 20}, got 20"),  # type: ignore[arg-type]
+    "the folder under another name": (
+        lambda f: ts.train(TEXTS, "ngram", out=f / "m"),
+        "the folder of the model is path=, not out=",
+    ),
     "a keyword of training": (lambda _: ts.train(TEXTS, "gpt2", max_step=1), "did you mean max_steps"),
     "a keyword of the model": (lambda _: ts.train(TEXTS, "gpt2", layers=1), "layers is a setting of the model"),
     "a keyword next to a TrainConfig": (

@@ -74,7 +74,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     grammar = load_language("english:size=small")
     grammar.save(folder / "g.npz")
     corpus = sample(grammar, 100, folder / "corpus", lengths="2..12", seed=1)
-    train(corpus, "ngram", out=folder / "counts")
+    train(corpus, "ngram", path=folder / "counts")
     (folder / "f.py").write_text(FUNCTION.replace("WORDS", repr(list(grammar.vocabulary))), encoding="utf-8")
     return folder
 

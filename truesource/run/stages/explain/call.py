@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def explain(
     model: LanguageModel | str | Path,
     corpus: Corpus | str | Path,
-    folder: str | Path | None = None,
+    path: str | Path | None = None,
     oracle: Truth | str | Path | bool = True,
     *,
     split: str = "eval",
@@ -47,7 +47,7 @@ def explain(
     Args:
         model: that truesource trained, or its folder; other models only get references, no trainings.
         corpus: corpus that it was trained on, or its folder.
-        folder: folder for the trainings; an interrupted call resumes there. None: a temporary one.
+        path: folder for the trainings; an interrupted call resumes there. None: a temporary one.
         oracle: grammar or process that the corpus was sampled from, its file, or a language; True: in its folder.
         split: split to measure on.
         lengths: the condition of the truth; None: the condition of the corpus.
@@ -68,7 +68,7 @@ def explain(
     if setting.text is None or setting.text.corpus is None:
         raise InputError("use the corpus that the model was trained on, not a text", code="no-corpus")
     require_truth(setting)
-    with TemporaryDirectory(prefix="truesource-") if folder is None else nullcontext(as_path(folder)) as place:
+    with TemporaryDirectory(prefix="truesource-") if path is None else nullcontext(as_path(path)) as place:
         job = job_of(model, setting, setting.text.corpus, Path(place), chosen)
         failures = [f"failed: {each.task}: {each.reason}" for each in job.explain(Share())]
         record = explained(job)
