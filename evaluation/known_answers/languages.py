@@ -201,7 +201,7 @@ def _random_logits(rng: np.random.Generator, shape: tuple[int, ...], span: float
 #: words of several lengths, some with letters of two bytes
 WORDS = ("a", "the", "old", "café", "naïve", "girl", "señor", "sees", "hears", "über", "rain", "piñata")
 CAUSAL = TokenNames(("<pad>", "<unk>", "<s>", "</s>", *WORDS), begin=2, end=3, pad=0, unk=1, first_word=4)
-PAIRS = TokenNames(("<|endoftext|>", "<pad>", "red", "green", "blue", "ocre"), 0, 0, 1, 2, unk=0)
+PAIRS = TokenNames(("<|endoftext|>", "<pad>", "red", "grün", "blå", "rosé"), 0, 0, 1, 2, unk=0)
 #: pieces with the mark of a space; `MERGES` makes them from characters
 PIECES = TokenNames(
     ("<|endoftext|>", "<pad>", "▁", "a", "n", "é", "t", "an", "né", "ana", "▁t", "▁ta", "▁a"), 0, 0, 1, 2, unk=0

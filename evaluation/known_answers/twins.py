@@ -19,6 +19,7 @@ from truesource.evaluation.known_answers.languages import (
     MERGES,
     SPACE,
     CausalLanguage,
+    Language,
     MaskedLanguage,
     TokenNames,
 )
@@ -33,6 +34,7 @@ LONG = 256  #: positions of the other causal twins
 _RESIDUES = (5, 7)  #: a position below 35 is known by its remainders
 
 Tensors = dict[str, FloatArray]
+Network = tuple[dict[str, object], Tensors]  #: configuration and weights
 
 
 def epsilon(places: int, width: int) -> float:
@@ -54,10 +56,9 @@ def write_tensors(path: Path, tensors: Mapping[str, FloatArray]) -> None:
     path.write_bytes(len(head).to_bytes(8, "little") + head + b"".join(parts))
 
 
-def write_twin(
-    folder: Path, config: Mapping[str, object], tensors: Tensors, tokenizer: Mapping[str, object], tokens: TokenNames
-) -> None:
+def _write_twin(folder: Path, network: Network, tokenizer: Mapping[str, object], tokens: TokenNames) -> None:
     """Write the folder of a twin: configuration, weights and fast tokeniser."""
+    config, tensors = network
     folder.mkdir(parents=True)
     write_json(folder / "config.json", config)
     write_tensors(folder / "model.safetensors", tensors)
@@ -163,7 +164,7 @@ def bpe_tokenizer(tokens: TokenNames) -> dict[str, object]:
     return _tokenizer(tokens, model, marks, marks, (False, False))
 
 
-def gpt2_first_order(language: CausalLanguage, positions: int) -> tuple[dict[str, object], Tensors]:
+def gpt2_first_order(language: CausalLanguage, positions: int) -> Network:
     """Return configuration and weights of a GPT-2 of a first-order chain: its layer adds nothing."""
     size, width = len(language.tokens), 16
     tensors = _gpt2_layer(width, 4)
@@ -174,7 +175,7 @@ def gpt2_first_order(language: CausalLanguage, positions: int) -> tuple[dict[str
     return _gpt2_config(language.tokens, width, 4, positions, epsilon(1, width)), tensors
 
 
-def gpt2_second_order(language: CausalLanguage, positions: int) -> tuple[dict[str, object], Tensors]:
+def gpt2_second_order(language: CausalLanguage, positions: int) -> Network:
     """Return configuration and weights of a GPT-2 of a second-order chain.
 
     Its head attends to the position before, and copies the token there. A hidden unit for each pair of tokens writes
@@ -217,7 +218,7 @@ def gpt2_second_order(language: CausalLanguage, positions: int) -> tuple[dict[st
     return _gpt2_config(language.tokens, width, size * size, positions, epsilon(5, width)), tensors
 
 
-def llama_first_order(language: CausalLanguage, positions: int) -> tuple[dict[str, object], Tensors]:
+def llama_first_order(language: CausalLanguage, positions: int) -> Network:
     """Return configuration and weights of a Llama of a first-order chain: its layer adds nothing."""
     tokens, size, inner = language.tokens, len(language.tokens), 4
     layer = "model.layers.0."
@@ -250,7 +251,7 @@ def llama_first_order(language: CausalLanguage, positions: int) -> tuple[dict[st
     return config, tensors
 
 
-def bert_neighbours(language: MaskedLanguage) -> tuple[dict[str, object], Tensors]:
+def bert_neighbours(language: MaskedLanguage) -> Network:
     """Return configuration and weights of a BERT that predicts a token from itself and its neighbours.
 
     One head attends to the position before, the other to the position after; at an end of the text, to the position
@@ -397,3 +398,32 @@ def _normalisations(names: Sequence[str], places: int, width: int) -> Tensors:
         f"{name}.bias": np.full(width, mean) for name in names
     }
 
+
+
+def write_twins(folder: Path, languages: Mapping[str, Language]) -> None:
+    """Write all twins into a new folder.
+
+    Args:
+        folder: of the twins.
+        languages: of the kit, by name.
+    """
+    for name in ("words", "pairs", "pieces"):
+        language = languages[name]
+        assert isinstance(language, CausalLanguage)
+        plain = words_tokenizer(language.tokens, begin=False, end=False)
+        if name == "words":
+            _write_twin(folder / "gpt2", gpt2_first_order(language, LONG), plain, language.tokens)
+            _write_twin(folder / "gpt2-window", gpt2_first_order(language, WINDOW), plain, language.tokens)
+            marked = words_tokenizer(language.tokens, begin=True, end=False)
+            _write_twin(folder / "llama", llama_first_order(language, LONG), marked, language.tokens)
+        elif name == "pairs":
+            _write_twin(folder / "gpt2-pairs", gpt2_second_order(language, WINDOW), plain, language.tokens)
+        else:
+            pieces = bpe_tokenizer(language.tokens)
+            _write_twin(folder / "gpt2-pieces", gpt2_first_order(language, LONG), pieces, language.tokens)
+    for name in ("masked-words", "masked-pieces"):
+        masked = languages[name]
+        assert isinstance(masked, MaskedLanguage)
+        around = words_tokenizer(masked.tokens, begin=True, end=True)
+        tokenizer = around if name == "masked-words" else wordpiece_tokenizer(masked.tokens)
+        _write_twin(folder / name.replace("masked", "bert"), bert_neighbours(masked), tokenizer, masked.tokens)
