@@ -11,6 +11,7 @@ from truesource.evaluation.known_answers.scoring import Choice, KitText, ScoredT
 
 IDENTICAL = 1e-9  #: relative difference of two names of one number
 PER_TOKEN = "perplexity per token"
+SAME = " = "  #: between names of one number
 
 
 @dataclass(frozen=True)
@@ -276,7 +277,7 @@ def _add(answers: list[Answer], new: Answer) -> None:
     for place, known in enumerate(answers):
         if abs(known.value - new.value) <= IDENTICAL * abs(known.value):
             if new.kind != "combination" and known.kind == new.kind:
-                answers[place] = Answer(f"{known.name} = {new.name}", known.kind, known.value, known.meaning)
+                answers[place] = Answer(f"{known.name}{SAME}{new.name}", known.kind, known.value, known.meaning)
             return
     answers.append(new)
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from truesource.evaluation.known_answers.answers import SAME
 from truesource.evaluation.known_answers.kit import answers_record, kit_texts, text_answers
 from truesource.evaluation.show.result import Result
 from truesource.evaluation.show.table import ReportTable, TableRow, number_cell
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import did_you_mean
 
 FEWEST_DIGITS = 3  #: digits that a convention or mistake must match
 FEWEST_OF_COMBINATION = 5  #: digits that a combination must match, as there are many
@@ -93,6 +95,22 @@ def diagnose(value: float | str, answers: Mapping[str, Any] | str) -> Result:
     return Result(
         kind="known-answers check", scores=(), tables=[_table(diagnosis)], notes=(diagnosis.verdict,), detail=diagnosis
     )
+
+
+def require_name(name: str, answers: Mapping[str, Any]) -> None:
+    """Refuse a name that no convention or mistake of a text has.
+
+    Raises:
+        InputError: there is no such answer.
+    """
+    names = [each for answer in answers["answers"] for each in answer["name"].split(SAME)]
+    if name not in names:
+        raise InputError(f"the text has no answer {name!r}{did_you_mean(name, names)}; answers.json lists them")
+
+
+def is_named(diagnosis: NumberDiagnosis, name: str) -> bool:
+    """Return True if the best match of a number has a name."""
+    return bool(diagnosis.matches) and name in diagnosis.matches[0].name.split(SAME)
 
 
 def _is_close(match: AnswerMatch, digits: int) -> bool:

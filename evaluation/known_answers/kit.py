@@ -42,8 +42,8 @@ def kit_texts() -> list[KitText]:
         KitText("long", words, ("gpt2-window",), "window", [languages.draw_endless(words, 100, 449)]),
         KitText("pairs", pairs, ("gpt2-pairs",), "sentences", languages.draw(pairs, 10, 14, 2783)),
         KitText("pieces", pieces, ("gpt2-pieces",), "segmented", [pieces.tokens.numbers(bpe(text)) for text in drawn]),
-        KitText("masked-words", masked_words, ("bert-words",), "masked", languages.draw(masked_words, 10, 20, 1729)),
-        KitText("masked-pieces", masked_pieces, ("bert-pieces",), "masked", languages.draw(masked_pieces, 10, 20, 71)),
+        KitText("masked-words", masked_words, ("bert-words",), "masked", languages.draw(masked_words, 10, 20, 930)),
+        KitText("masked-pieces", masked_pieces, ("bert-pieces",), "masked", languages.draw(masked_pieces, 10, 20, 666)),
     ]
 
 

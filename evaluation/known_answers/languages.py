@@ -124,8 +124,9 @@ class CausalLanguage:
 class MaskedLanguage:
     """A first-order chain whose twins predict a token from its neighbours.
 
-    The log weight of a sentence is the sum of ``left`` over pairs of neighbours. Logits of a masked token are the sum
-    of ``left[token before]``, ``right[token after]`` and ``own[token itself]``, (V, V) each, the last axis the target.
+    The log weight of a sentence is the sum of ``left`` over pairs of neighbours, and of ``right[end]`` at its last word.
+    Logits of a masked token are the sum of ``left[token before]``, ``right[token after]`` and ``own[token itself]``,
+    (V, V) each, the last axis the target.
     """
 
     name: str
@@ -147,6 +148,7 @@ class MaskedLanguage:
         """
         tokens, words = self.tokens, self.tokens.words
         weight = np.exp(np.where(self.left > ABSENT, self.left, -np.inf))
+        weight[words, tokens.end] = np.exp(self.right[tokens.end, words])
         among = weight[np.ix_(words, words)]
         onward = np.zeros(len(tokens))
         onward[words] = np.linalg.solve(np.eye(len(words)) - among, weight[words, tokens.end])
@@ -254,14 +256,13 @@ def _masked(name: str, tokens: TokenNames, number: int, end: float) -> MaskedLan
     rng, size, words = np.random.default_rng([SEED, number]), len(tokens), tokens.words
     assert tokens.mask is not None
     left, right, own = (np.zeros((size, size)) for _ in range(3))
-    left[:] = ABSENT
+    left[:], right[:, : tokens.first_word] = ABSENT, ABSENT / 4
     left[:, words] = _random_logits(rng, (size, len(words)), 2.5) - 1.5
-    left[words, tokens.end] = end
     left[tokens.begin, [number for number in words if tokens.names[number].startswith(CONTINUES)]] = ABSENT
     for word in words:
         right[word, words] = left[words, word]
         own[word, word] = KEEPS
-    right[tokens.end, words] = left[words, tokens.end]
+    right[tokens.end, words] = end
     for special in set(range(tokens.first_word)) - {tokens.mask}:  # twins do not tell them apart
         left[special], right[special] = left[tokens.begin], right[tokens.end]
     return MaskedLanguage(name, tokens, left, right, own)

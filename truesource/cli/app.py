@@ -31,6 +31,10 @@ VERBS = {
     "compare": ("truesource.cli.compare", "Compare several models, or the models of runs, in one table."),
     "explain": ("truesource.cli.explain", "Explain why a model is off, and what would help most."),
     "benchmark": ("truesource.cli.benchmark", "Compare a model with the usual architectures on many languages."),
+    "known-answers": (
+        "truesource.cli.known_answers",
+        "Write models with known perplexities, to test an evaluation.",
+    ),
     "reproduce": ("truesource.cli.reproduce", "Recompute a table or figure of a published paper."),
     "generate": ("truesource.cli.generate", "Sample sentences from a trained model."),
     "report": ("truesource.cli.report", "Rebuild the HTML report of a run, or draw one of its figures."),
@@ -59,6 +63,10 @@ CALLS = {
     "compare": ("truesource.compare", "truesource.studies.compare.calls.result_of"),
     "explain": ("truesource.explain", "truesource.run.stages.explain.call.result_of"),
     "benchmark": ("truesource.studies.benchmark.run.execute", "truesource.studies.benchmark.run.execute"),
+    "known-answers": (
+        "truesource.known_answers",
+        "truesource.evaluation.known_answers.kit.known_answers",
+    ),
     "reproduce": (
         "truesource.studies.reproduce.reproduction.reproduce",
         "truesource.studies.reproduce.reproduction.reproduce",
@@ -81,7 +89,7 @@ GROUP = "evaluate"  #: a verb that is a group of verbs, which its function retur
 GROUPS = {
     "Start here": ("run", "new", "report"),
     "From a treebank to a model, step by step": ("split", "induce", "sample", "train", "generate"),
-    "Compare with the truth": ("bound", "score", "compare", "explain", "evaluate", "benchmark", "reproduce"),
+    "Compare with the truth": ("bound", "score", "compare", "explain", "evaluate", "benchmark", "known-answers", "reproduce"),
     "Grammars and languages": ("language", "inspect", "parse", "infill", "convert", "vary", "tilt"),
     "Reference": ("cite",),
 }
