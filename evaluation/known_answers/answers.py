@@ -140,7 +140,7 @@ AXES: dict[str, dict[str, tuple[AnswerOption, ...]]] = {
             "overlapping",
             {},
             {
-                "cut, first tokens not scored": "windows of 32 tokens do not overlap; their first tokens are not scored",
+                "cut, first tokens not scored": "windows of 32 tokens do not overlap; the first token is not scored",
                 "cut, first tokens counted": "as before, but the mean counts the tokens that are not scored",
                 "cut, begin before each": "windows of 31 tokens, each after a beginning token, do not overlap",
                 "overlapping, mean of window means": "windows of 32 with stride 16; their means count equally",
@@ -304,7 +304,8 @@ def _conventions(text: KitText) -> Iterator[dict[str, str]]:
     for names in sorted(product(*options.values()), key=lambda names: sum(map(bool, names))):
         choice = {axis: name for axis, name in zip(options, names, strict=True) if name}
         number = choice.get("number", PER_TOKEN)
-        if number == PER_TOKEN or ("first" not in choice and ("method" not in choice or number == "perplexity per word")):
+        excluded = {"first"} if number == "perplexity per word" else {"first", "method"}
+        if number == PER_TOKEN or not excluded & choice.keys():
             yield choice
 
 

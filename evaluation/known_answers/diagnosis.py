@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from truesource.evaluation.known_answers.answers import SAME
-from truesource.evaluation.known_answers.kit import answers_record, kit_texts, text_answers
+from truesource.evaluation.known_answers.kit import record_of_text
 from truesource.evaluation.show.result import Result
 from truesource.evaluation.show.table import ReportTable, TableRow, number_cell
 from truesource.grammar.support.errors import InputError
@@ -81,7 +81,7 @@ def diagnose(value: float | str, answers: Mapping[str, Any] | str) -> Result:
     """
     number, digits = _number(value)
     if isinstance(answers, str):
-        answers = text_answers(answers_record(kit_texts()), answers)
+        answers = record_of_text(answers)
     if not isinstance(answers, Mapping) or "answers" not in answers:
         raise InputError("expecting the record of a text, such as known_answers().detail['texts']['words-1']")
     compared = [_match(number, digits, each) for each in answers["answers"]]
@@ -150,7 +150,9 @@ def _match(number: Decimal, digits: int, answer: Mapping[str, Any]) -> AnswerMat
 def _table(diagnosis: NumberDiagnosis) -> ReportTable:
     """Return a table with a row for each match."""
     rows = [
-        TableRow([match.name, match.kind, number_cell(match.value, ".8g"), number_cell(match.digits, ","), match.meaning])
+        TableRow(
+            [match.name, match.kind, number_cell(match.value, ".8g"), number_cell(match.digits, ","), match.meaning]
+        )
         for match in diagnosis.matches or (diagnosis.nearest,)
     ]
     columns = ("answer", "kind", "exact value", "digits that agree", "meaning")

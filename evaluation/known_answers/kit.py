@@ -68,14 +68,14 @@ def known_answers(path: str | Path | None = None, *, force: bool = False) -> Res
     if target is not None:
         refuse_occupied(target, force, WHAT, ANSWERS)
     texts = kit_texts()
-    record = answers_record(texts)
+    record = _record(texts)
     if target is not None:
         with atomic_path(target) as folder:
             _write(folder, texts, record)
     return Result(kind="known-answers", scores=(), tables=[_table(record)], detail=record)
 
 
-def answers_record(texts: list[KitText]) -> dict[str, Any]:
+def _record(texts: list[KitText]) -> dict[str, Any]:
     """Return the content of ``answers.json``."""
     return {
         "format": FORMAT,
@@ -90,8 +90,12 @@ def _text_record(text: KitText) -> dict[str, Any]:
     assert scored is not None
     end = [] if text.kind in ("window", "masked") else [language.tokens.end]
     sentences = [
-        {"tokens": [language.tokens.names[token] for token in (*sentence, *end)], "log_probs": part, "log_prob": sum(part)}
-        for sentence, part in zip(text.sentences, scored.parts, strict=True)
+        {
+            "tokens": [language.tokens.names[token] for token in (*tokens, *end)],
+            "log_probs": part,
+            "log_prob": sum(part),
+        }
+        for tokens, part in zip(text.sentences, scored.parts, strict=True)
     ]
     return {
         "file": f"texts/{text.name}.txt",
@@ -145,8 +149,21 @@ def text_answers(record: Mapping[str, Any], text: str) -> dict[str, Any]:
     Raises:
         InputError: the kit has no such text.
     """
+    result: dict[str, Any] = _named(record["texts"], text)
+    return result
+
+
+def record_of_text(text: str) -> dict[str, Any]:
+    """Compute the record of a text of this version's kit, by its name or its file.
+
+    Raises:
+        InputError: the kit has no such text.
+    """
+    return _text_record(_named({each.name: each for each in kit_texts()}, text))
+
+
+def _named(texts: Mapping[str, Any], text: str) -> Any:
     name = Path(text).name.removesuffix(".txt")
-    texts: dict[str, dict[str, Any]] = record["texts"]
     if name not in texts:
         raise InputError(f"the kit has no text {name!r}{did_you_mean(name, texts)}; it has {', '.join(texts)}")
     return texts[name]

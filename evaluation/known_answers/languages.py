@@ -83,9 +83,9 @@ class CausalLanguage:
         """The same language as a grammar; its words are tokens of the twins."""
         tokens, first, second = self.tokens, [self.tokens.begin], [self.tokens.begin]
         for word in tokens.words:
-            before = [tokens.begin, *tokens.words] if self.order == 2 else [tokens.begin]
-            first += before
-            second += [int(word)] * len(before)
+            earlier = [tokens.begin, *tokens.words.tolist()] if self.order == 2 else [tokens.begin]
+            first += earlier
+            second += [int(word)] * len(earlier)
         states = {pair: number for number, pair in enumerate(zip(first, second, strict=True))}
         rows = np.exp(self.log_probs[first, second])  # (S, V)
         rows[self.logits[first, second] <= ABSENT] = 0.0
@@ -124,7 +124,8 @@ class CausalLanguage:
 class MaskedLanguage:
     """A first-order chain whose twins predict a token from its neighbours.
 
-    The log weight of a sentence is the sum of ``left`` over pairs of neighbours, and of ``right[end]`` at its last word.
+    The log weight of a sentence is the sum of ``left`` over pairs of neighbours, and of ``right[end]`` at its last
+    word.
     Logits of a masked token are the sum of ``left[token before]``, ``right[token after]`` and ``own[token itself]``,
     (V, V) each, the last axis the target.
     """

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from truesource.evaluation.known_answers.languages import (
     CONTINUES,
@@ -233,7 +234,7 @@ def bpe(text: str) -> list[str]:
     for word in words:
         pieces = [*word]
         while True:
-            pairs = [(ranks.get(pair, len(ranks)), i) for i, pair in enumerate(zip(pieces, pieces[1:], strict=False))]
+            pairs = [(ranks.get(pair, len(ranks)), i) for i, pair in enumerate(pairwise(pieces))]
             rank, place = min(pairs, default=(len(ranks), 0))
             if rank == len(ranks):
                 break

@@ -168,7 +168,7 @@ def gpt2_first_order(language: CausalLanguage, positions: int) -> Network:
     """Return configuration and weights of a GPT-2 of a first-order chain: its layer adds nothing."""
     size, width = len(language.tokens), 16
     tensors = _gpt2_layer(width, 4)
-    tensors["transformer.wte.weight"] = HEIGHT * np.eye(size, width)
+    tensors["transformer.wte.weight"] = _padded(HEIGHT * np.eye(size), width)
     tensors["transformer.wpe.weight"] = np.zeros((positions, width))
     tensors["lm_head.weight"] = _padded(language.logits[0].T / HEIGHT, width)
     tensors |= _normalisations(("transformer.h.0.ln_1", "transformer.h.0.ln_2", "transformer.ln_f"), 1, width)
@@ -283,7 +283,8 @@ def bert_neighbours(language: MaskedLanguage) -> Network:
             if 0 <= position + step < MASKED_POSITIONS:
                 query[start + position + step, place + position] = SHARP
         for number in range(block):
-            value[start + number, token + number] = out[target + number, start + number] = 1.0
+            value[start + number, token + number] = 1.0
+            out[target + number, start + number] = 1.0
             out[clear, start + number] = -1.0
     attention = f"{layer}attention."
     for name, matrix in (("self.query", query), ("self.key", key), ("self.value", value), ("output.dense", out)):
@@ -343,7 +344,7 @@ def _gpt2_config(tokens: TokenNames, width: int, inner: int, positions: int, eps
 def _gpt2_layer(width: int, inner: int) -> Tensors:
     """Return the tensors of a layer that adds nothing."""
     layer = "transformer.h.0."
-    tensors = {
+    return {
         f"{layer}attn.c_attn.weight": np.zeros((width, 3 * width)),
         f"{layer}attn.c_attn.bias": np.zeros(3 * width),
         f"{layer}attn.c_proj.weight": np.zeros((width, width)),
@@ -353,7 +354,6 @@ def _gpt2_layer(width: int, inner: int) -> Tensors:
         f"{layer}mlp.c_proj.weight": np.zeros((inner, width)),
         f"{layer}mlp.c_proj.bias": np.zeros(width),
     }
-    return tensors
 
 
 def _bert_config(tokens: TokenNames, width: int) -> dict[str, object]:
@@ -397,7 +397,6 @@ def _normalisations(names: Sequence[str], places: int, width: int) -> Tensors:
     return {f"{name}.weight": np.ones(width) for name in names} | {
         f"{name}.bias": np.full(width, mean) for name in names
     }
-
 
 
 def write_twins(folder: Path, languages: Mapping[str, Language]) -> None:

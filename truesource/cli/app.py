@@ -89,7 +89,16 @@ GROUP = "evaluate"  #: a verb that is a group of verbs, which its function retur
 GROUPS = {
     "Start here": ("run", "new", "report"),
     "From a treebank to a model, step by step": ("split", "induce", "sample", "train", "generate"),
-    "Compare with the truth": ("bound", "score", "compare", "explain", "evaluate", "benchmark", "known-answers", "reproduce"),
+    "Compare with the truth": (
+        "bound",
+        "score",
+        "compare",
+        "explain",
+        "evaluate",
+        "benchmark",
+        "known-answers",
+        "reproduce",
+    ),
     "Grammars and languages": ("language", "inspect", "parse", "infill", "convert", "vary", "tilt"),
     "Reference": ("cite",),
 }

@@ -40,7 +40,7 @@ def command(
 
     Example: truesource known-answers -o kit/
 
-    Example: truesource known-answers check 8.8714 --kit kit/ --text words-1.txt
+    Example: truesource known-answers check 12.983 --kit kit/ --text words-1.txt
     """
     from truesource.evaluation.known_answers.kit import ANSWERS, WHAT, known_answers
     from truesource.grammar.support.errors import InputError
@@ -67,14 +67,14 @@ def command(
 def _check(value: str | None, kit: Path | None, text: str | None, expect: str | None, files: OutputFiles) -> None:
     """Print which answers a number matches; exit with 3 if it is not the expected one."""
     from truesource.evaluation.known_answers.diagnosis import diagnose, is_named, require_name
-    from truesource.evaluation.known_answers.kit import known_answers, read_answers, text_answers
+    from truesource.evaluation.known_answers.kit import read_answers, record_of_text, text_answers
     from truesource.grammar.support.errors import InputError
     from truesource.terminal.output import json_of
     from truesource.terminal.tables import show
 
     if value is None or text is None:
-        raise InputError("name a number and a text, as in truesource known-answers check 8.8714 --text words-1")
-    answers = text_answers(known_answers().detail if kit is None else read_answers(kit), text)
+        raise InputError("name a number and a text, as in truesource known-answers check 12.983 --text words-1")
+    answers = record_of_text(text) if kit is None else text_answers(read_answers(kit), text)
     if expect is not None:
         require_name(expect, answers)
     result = diagnose(value, answers)
