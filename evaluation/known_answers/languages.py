@@ -238,6 +238,7 @@ def _causal(name: str, tokens: TokenNames, number: int, order: int, end: float) 
             logits[:, row, tokens.end] = end
     if tokens.begin == tokens.end:  # what follows the end of a text is what can begin one
         logits[:, tokens.begin, : tokens.first_word] = ABSENT
+    logits[logits > ABSENT] += 1.75  # around 0, so that errors of the scale in float32 are smallest
     return CausalLanguage(name, tokens, logits, order)
 
 

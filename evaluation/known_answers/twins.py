@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from truesource.evaluation.known_answers.languages import (
+    ABSENT,
     CONTINUES,
     MERGES,
     SPACE,
@@ -180,7 +181,8 @@ def gpt2_second_order(language: CausalLanguage, positions: int) -> Network:
 
     Its head attends to the position before, and copies the token there. A hidden unit for each pair of tokens writes
     the pair, which the output reads. Width: token, position, token before, pair, and two places that are cleared when
-    the token before and the pair are written.
+    the token before and the pair are written. A unit is 1 for its pair and clearly negative for others before it is
+    rectified.
     """
     size, (short, long) = len(language.tokens), _RESIDUES
     token, place, before, clear_before, clear_pair, pair = np.cumsum([0, size, short + long, size, 1, 1])
@@ -206,13 +208,15 @@ def gpt2_second_order(language: CausalLanguage, positions: int) -> Network:
     for first in range(size):
         for second in range(size):
             unit = first * size + second
-            hidden[[before + first, token + second], unit] = 1.0 / HEIGHT
+            hidden[[before + first, token + second], unit] = 1.0
             written[unit, pair + unit] = HEIGHT
             written[unit, clear_pair] = -HEIGHT
     tensors["transformer.h.0.mlp.c_fc.weight"], tensors["transformer.h.0.mlp.c_proj.weight"] = hidden, written
-    tensors["transformer.h.0.mlp.c_fc.bias"] = np.full(size * size, -1.0)
+    tensors["transformer.h.0.mlp.c_fc.bias"] = np.full(size * size, 1.0 - 2.0 * HEIGHT)
     head = np.zeros((size, width))
-    head[:, pair : pair + size * size] = language.logits.reshape(size * size, size).T / HEIGHT
+    never = (language.logits <= ABSENT).all(axis=0)  # few places have large weights: each adds to the rounding error
+    head[:, token : token + size] = np.where(never, ABSENT, 0.0).T / HEIGHT
+    head[:, pair : pair + size**2] = np.where(never, 0.0, language.logits).reshape(size**2, size).T / HEIGHT
     tensors["lm_head.weight"] = head
     tensors |= _normalisations(("transformer.h.0.ln_1", "transformer.h.0.ln_2", "transformer.ln_f"), 5, width)
     return _gpt2_config(language.tokens, width, size * size, positions, epsilon(5, width)), tensors
@@ -222,7 +226,7 @@ def llama_first_order(language: CausalLanguage, positions: int) -> Network:
     """Return configuration and weights of a Llama of a first-order chain: its layer adds nothing."""
     tokens, size, inner = language.tokens, len(language.tokens), 4
     layer = "model.layers.0."
-    tensors = {f"{layer}self_attn.{part}_proj.weight": np.zeros((size, size)) for part in "qkvo"}
+    tensors: Tensors = {f"{layer}self_attn.{part}_proj.weight": np.zeros((size, size)) for part in "qkvo"}
     tensors |= {f"{layer}mlp.{part}_proj.weight": np.zeros((inner, size)) for part in ("gate", "up")}
     tensors[f"{layer}mlp.down_proj.weight"] = np.zeros((size, inner))
     for norm in (f"{layer}input_layernorm", f"{layer}post_attention_layernorm", "model.norm"):
