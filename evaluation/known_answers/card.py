@@ -26,9 +26,9 @@ These models have a known perplexity. Run your evaluation on a twin and a text, 
 
 In `answers.json` the answers of a text are of three kinds: a *convention* is a defensible way to report, a *mistake*
 changes one thing in the perplexity per token with everything scored, and a *combination* is a mistake with something
-else. The beginning token (`<s>`, `<|endoftext|>`, `[CLS]`) precedes every sentence. The tokeniser of `llama` adds it,
-as do those of the masked twins with both special tokens; those of the GPT-2 twins add nothing. The text `long` has no
-end. No two conventions or mistakes of a text are within 1 % of each other.
+else. The beginning token (`<s>`, `<|endoftext|>`, `[CLS]`) precedes every sentence. The tokeniser of `llama` adds it;
+the tokenisers of the masked twins add it and `[SEP]`; the tokenisers of the GPT-2 twins add nothing. The text `long`
+has no end. No two conventions or mistakes of a text are within 1 % of each other.
 
 Which convention is a number? `truesource known-answers check 10.334 --text words-1`.
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 from truesource.evaluation.known_answers.answers import SAME
-from truesource.evaluation.known_answers.kit import record_of_text
+from truesource.evaluation.known_answers.kit import text_answers
+from truesource.evaluation.known_answers.records import Answer, AnswerKind, TextAnswers
 from truesource.evaluation.show.result import Result
 from truesource.evaluation.show.table import ReportTable, TableRow, number_cell
 from truesource.grammar.support.errors import InputError
@@ -26,7 +25,7 @@ class AnswerMatch:
     """An answer that a number matches."""
 
     name: str
-    kind: str  #: ``convention``, ``mistake`` or ``combination``
+    kind: AnswerKind
     value: float  #: exact
     digits: int  #: significant digits that agree
     meaning: str
@@ -64,14 +63,14 @@ class NumberDiagnosis:
         }
 
 
-def diagnose(value: float | str, answers: Mapping[str, Any] | str) -> Result:
-    """Say which convention or mistake a number of an evaluation matches, as `truesource known-answers check` does.
+def diagnose(value: float | str, answers: TextAnswers | str) -> Result:
+    """Return which convention or mistake a number matches, as `truesource known-answers check` does.
 
     A convention or mistake matches with 3 digits or more, a combination of two with 5 or more.
 
     Args:
-        value: the number; as text, its digits as written count.
-        answers: record of a text, ``known_answers().detail["texts"]["words-1"]``, or the name of a text of the kit.
+        value: a number that an evaluation reports; as text, its digits as written count.
+        answers: for the evaluated text, such as ``known_answers().detail.texts["words-1"]``, or the name of the text.
 
     Returns:
         A table of matches, the best first, and the verdict as a note; ``detail`` is the `NumberDiagnosis`.
@@ -81,10 +80,10 @@ def diagnose(value: float | str, answers: Mapping[str, Any] | str) -> Result:
     """
     number, digits = _number(value)
     if isinstance(answers, str):
-        answers = record_of_text(answers)
-    if not isinstance(answers, Mapping) or "answers" not in answers:
-        raise InputError("expecting the record of a text, such as known_answers().detail['texts']['words-1']")
-    compared = [_match(number, digits, each) for each in answers["answers"]]
+        answers = text_answers(answers)
+    if not isinstance(answers, TextAnswers):
+        raise InputError("expecting the answers for a text, such as known_answers().detail.texts['words-1']")
+    compared = [_match(number, digits, each) for each in answers.answers]
     single = [match for match in compared if match.kind != "combination"]
     matches = [match for match in single if match.digits >= FEWEST_DIGITS]
     if not matches or max(match.digits for match in matches) < min(digits, FEWEST_OF_COMBINATION):
@@ -97,13 +96,13 @@ def diagnose(value: float | str, answers: Mapping[str, Any] | str) -> Result:
     )
 
 
-def require_name(name: str, answers: Mapping[str, Any]) -> None:
+def require_name(name: str, answers: TextAnswers) -> None:
     """Refuse a name that no convention or mistake of a text has.
 
     Raises:
         InputError: there is no such answer.
     """
-    names = [each for answer in answers["answers"] for each in answer["name"].split(SAME)]
+    names = [each for answer in answers.answers for each in answer.name.split(SAME)]
     if name not in names:
         raise InputError(f"the text has no answer {name!r}{did_you_mean(name, names)}; answers.json lists them")
 
@@ -135,16 +134,16 @@ def _number(value: float | str) -> tuple[Decimal, int]:
     return number, digits
 
 
-def _match(number: Decimal, digits: int, answer: Mapping[str, Any]) -> AnswerMatch:
+def _match(number: Decimal, digits: int, answer: Answer) -> AnswerMatch:
     """Compare a number with an answer: all its digits agree if it is the rounded answer."""
-    exact = Decimal(repr(float(answer["value"])))
+    exact = Decimal(repr(answer.value))
     difference = abs(number - exact)
     half_unit = Decimal(5).scaleb(number.adjusted() - digits)
     if difference <= half_unit:
         agreeing = digits
     else:
         agreeing = max(0, min(digits, math.floor(-math.log10(2.0 * float(difference / exact)))))
-    return AnswerMatch(answer["name"], answer["kind"], float(exact), agreeing, answer.get("meaning", ""))
+    return AnswerMatch(answer.name, answer.kind, answer.value, agreeing, answer.meaning)
 
 
 def _table(diagnosis: NumberDiagnosis) -> ReportTable:

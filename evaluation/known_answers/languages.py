@@ -21,6 +21,12 @@ ABSENT = -32.0  #: logit of a token that cannot follow; its probability is below
 SEED = 72  #: of the random logits
 KEEPS = 4.0  #: logit that a masked twin adds to a token that is not masked
 _GRID = 16.0  #: logits are multiples of 1 / _GRID
+#: words of several lengths, some with letters of two bytes
+WORDS = ("a", "the", "old", "café", "naïve", "girl", "señor", "sees", "hears", "über", "rain", "piñata")
+MERGES = (("a", "n"), ("n", "é"), ("▁", "t"), ("an", "a"), ("▁t", "a"), ("▁", "a"))  #: of characters into pieces
+CONTINUES = "##"  #: beginning of a piece that continues a word
+SPACE = "▁"  #: beginning of a piece that begins a word
+_BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +58,11 @@ class TokenNames:
         Raises:
             InputError: the language lacks one.
         """
-        known = {name: number for number, name in enumerate(self.names) if number >= self.first_word}
+        by_name = {name: number for number, name in enumerate(self.names) if number >= self.first_word}
         for token in tokens:
-            if token not in known:
-                raise InputError(f"the language has no word {token!r}; its words are {' '.join(known)}")
-        return [known[token] for token in tokens]
+            if token not in by_name:
+                raise InputError(f"the language has no word {token!r}; its words are {' '.join(by_name)}")
+        return [by_name[token] for token in tokens]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +86,7 @@ class CausalLanguage:
 
     @cached_property
     def grammar(self) -> PCFG:
-        """The same language as a grammar; its words are tokens of the twins."""
+        """Grammar of the same language; its words are tokens of the twins."""
         tokens, first, second = self.tokens, [self.tokens.begin], [self.tokens.begin]
         for word in tokens.words:
             earlier = [tokens.begin, *tokens.words.tolist()] if self.order == 2 else [tokens.begin]
@@ -125,20 +131,19 @@ class MaskedLanguage:
     """A first-order chain whose twins predict a token from its neighbours.
 
     The log weight of a sentence is the sum of ``left`` over pairs of neighbours, and of ``right[end]`` at its last
-    word.
-    Logits of a masked token are the sum of ``left[token before]``, ``right[token after]`` and ``own[token itself]``,
-    (V, V) each, the last axis the target.
+    word. Logits at a position are the sum of ``left[token before]``, ``right[token after]`` and ``unmasked[token]``,
+    which is 0 for a mask, (V, V) each, the last axis the target.
     """
 
     name: str
     tokens: TokenNames
     left: FloatArray
     right: FloatArray
-    own: FloatArray
+    unmasked: FloatArray
 
-    def log_probs(self, before: int, own: int, after: int) -> FloatArray:
+    def log_probs(self, before: int, token: int, after: int) -> FloatArray:
         """Return the log probabilities of the tokens at a position, (V,), nats."""
-        return log_softmax(self.left[before] + self.right[after] + self.own[own])
+        return log_softmax(self.left[before] + self.right[after] + self.unmasked[token])
 
     @cached_property
     def transitions(self) -> FloatArray:
@@ -162,7 +167,7 @@ class MaskedLanguage:
 
     @cached_property
     def grammar(self) -> PCFG:
-        """The same language as a grammar; its words are tokens of the twins."""
+        """Grammar of the same language; its words are tokens of the twins."""
         tokens, words = self.tokens, self.tokens.words
         rows = self.transitions[[tokens.begin, *words]]
         source, word = np.nonzero(rows[:, words])
@@ -201,16 +206,12 @@ def _random_logits(rng: np.random.Generator, shape: tuple[int, ...], span: float
     return result
 
 
-#: words of several lengths, some with letters of two bytes
-WORDS = ("a", "the", "old", "café", "naïve", "girl", "señor", "sees", "hears", "über", "rain", "piñata")
 CAUSAL = TokenNames(("<pad>", "<unk>", "<s>", "</s>", *WORDS), begin=2, end=3, pad=0, unk=1, first_word=4)
 PAIRS = TokenNames(("<|endoftext|>", "<pad>", "red", "grün", "blå", "rosé"), 0, 0, 1, 2, unk=0)
 #: pieces with the mark of a space; `MERGES` makes them from characters
 PIECES = TokenNames(
     ("<|endoftext|>", "<pad>", "▁", "a", "n", "é", "t", "an", "né", "ana", "▁t", "▁ta", "▁a"), 0, 0, 1, 2, unk=0
 )
-MERGES = (("a", "n"), ("n", "é"), ("▁", "t"), ("an", "a"), ("▁t", "a"), ("▁", "a"))
-_BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 MASKED_WORDS = TokenNames((*_BERT, *WORDS[:10]), begin=2, end=3, pad=0, unk=1, mask=4, first_word=5)
 MASKED_PIECES = TokenNames(
     (*_BERT, "walk", "sing", "béb", "the", "old", "rain", "##s", "##er", "##ing", "##é"),
@@ -221,8 +222,6 @@ MASKED_PIECES = TokenNames(
     mask=4,
     first_word=5,
 )
-CONTINUES = "##"  #: beginning of a piece that continues a word
-SPACE = "▁"  #: beginning of a piece that begins a word
 
 
 def _causal(name: str, tokens: TokenNames, number: int, order: int, end: float) -> CausalLanguage:
@@ -257,17 +256,17 @@ def _masked(name: str, tokens: TokenNames, number: int, end: float) -> MaskedLan
     """Return a chain with random log weights between neighbours."""
     rng, size, words = np.random.default_rng([SEED, number]), len(tokens), tokens.words
     assert tokens.mask is not None
-    left, right, own = (np.zeros((size, size)) for _ in range(3))
+    left, right, unmasked = (np.zeros((size, size)) for _ in range(3))
     left[:], right[:, : tokens.first_word] = ABSENT, ABSENT / 4
     left[:, words] = _random_logits(rng, (size, len(words)), 2.5) - 1.5
     left[tokens.begin, [number for number in words if tokens.names[number].startswith(CONTINUES)]] = ABSENT
     for word in words:
         right[word, words] = left[words, word]
-        own[word, word] = KEEPS
+        unmasked[word, word] = KEEPS
     right[tokens.end, words] = end
     for special in set(range(tokens.first_word)) - {tokens.mask}:  # twins do not tell them apart
         left[special], right[special] = left[tokens.begin], right[tokens.end]
-    return MaskedLanguage(name, tokens, left, right, own)
+    return MaskedLanguage(name, tokens, left, right, unmasked)
 
 
 def words_language() -> CausalLanguage:

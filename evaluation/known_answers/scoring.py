@@ -122,12 +122,10 @@ def _context(full: Sequence[int], place: int, choice: Choice) -> tuple[int, int]
     if shift == "twice" and place == 1:
         return None
     last = {"none": place, "twice": place - 2}.get(shift or "", place - 1)
-    before, own = full[max(last - 1, 0)], full[last]
+    before, token = full[max(last - 1, 0)], full[last]
     if choice.get("context") == "one token":
-        before = own
-    elif choice.get("context") == "swapped":
-        before, own = own, before
-    return before, own
+        return token, token
+    return (token, before) if choice.get("context") == "swapped" else (before, token)
 
 
 def _first_context(
@@ -172,7 +170,7 @@ def windows(language: CausalLanguage, text: Sequence[int], choice: Choice) -> Sc
 def segmented(language: CausalLanguage, sentences: Sequence[Sequence[int]], choice: Choice) -> ScoredText | None:
     """Return log probabilities of text whose words have several segmentations.
 
-    Axes: those of `causal`, and ``segmentation``. Summed segmentations exclude mistakes about single pieces.
+    Axes: as `causal`, and ``segmentation``. Summed segmentations exclude mistakes about single pieces.
     """
     names, way = language.tokens.names, choice.get("segmentation", "canonical")
     if way == "summed":
@@ -285,6 +283,6 @@ def _continues(language: MaskedLanguage, token: int) -> bool:
 def _masked_value(language: MaskedLanguage, full: Sequence[int], place: int, masks: set[int]) -> float:
     """Return the log probability of a token; at an end of the text, a twin reads the token as its own neighbour."""
     assert language.tokens.mask is not None
-    shown = [language.tokens.mask if i in masks else token for i, token in enumerate(full)]
-    row = language.log_probs(shown[max(place - 1, 0)], shown[place], shown[min(place + 1, len(full) - 1)])
+    visible = [language.tokens.mask if i in masks else token for i, token in enumerate(full)]
+    row = language.log_probs(visible[max(place - 1, 0)], visible[place], visible[min(place + 1, len(full) - 1)])
     return float(row[full[place]])

@@ -137,7 +137,7 @@ def words_tokenizer(tokens: TokenNames, *, begin: bool, end: bool) -> dict[str, 
 
 
 def wordpiece_tokenizer(tokens: TokenNames) -> dict[str, object]:
-    """Return a tokeniser that takes the longest piece first, as that of BERT."""
+    """Return a tokeniser that takes the longest piece first, as BERT's does."""
     model = {
         "type": "WordPiece",
         "unk_token": tokens.names[tokens.unk],
@@ -297,7 +297,7 @@ def bert_neighbours(language: MaskedLanguage) -> Network:
     for number in range(len(tokens)):
         decoder[:, before + places[number]] = language.left[number] / HEIGHT
         decoder[:, after + places[number]] = language.right[number] / HEIGHT
-        decoder[:, token + places[number]] = language.own[number] / HEIGHT
+        decoder[:, token + places[number]] = language.unmasked[number] / HEIGHT
     tensors["cls.predictions.decoder.weight"] = decoder
     for name in ("decoder.bias", "bias"):
         tensors[f"cls.predictions.{name}"] = np.zeros(len(tokens))

@@ -20,7 +20,7 @@ from truesource.terminal.verb import ConfiguredVerb, DeviceVerb, NetworkVerb, Ve
 VERBS = {
     "new": ("truesource.cli.new", "Write a commented configuration to edit, or the JSON Schema of all keys."),
     "run": ("truesource.cli.run", "Run an experiment: demo, or a configuration of your own."),
-    "language": ("truesource.cli.language", "List the languages whose exact grammar is known, or describe one."),
+    "language": ("truesource.cli.language", "List the languages with an exact grammar, or describe one."),
     "split": ("truesource.cli.split", "Split a treebank into text to train on and text to hold out."),
     "induce": ("truesource.cli.induce", "Induce a grammar from a treebank."),
     "sample": ("truesource.cli.sample", "Sample a corpus from a grammar."),
@@ -30,7 +30,7 @@ VERBS = {
     "score": ("truesource.cli.score", "Compare a model with the exact truth."),
     "compare": ("truesource.cli.compare", "Compare several models, or the models of runs, in one table."),
     "explain": ("truesource.cli.explain", "Explain why a model is off, and what would help most."),
-    "benchmark": ("truesource.cli.benchmark", "Compare a model with the usual architectures on many languages."),
+    "benchmark": ("truesource.cli.benchmark", "Compare a model with usual architectures on many languages."),
     "known-answers": (
         "truesource.cli.known_answers",
         "Write models with known perplexities, to test an evaluation.",
@@ -47,7 +47,7 @@ VERBS = {
     "tilt": ("truesource.cli.tilt", "Reweight a grammar by a reward, or condition it on an event; write a grammar."),
     "inspect": ("truesource.cli.inspect", "Check a grammar, and how much of a text it covers."),
     "cite": ("truesource.cli.cite", "List the publications to cite."),
-    "evaluate": ("truesource.cli.app:evaluators", "Measure one property of a model or corpus, such as its memory."),
+    "evaluate": ("truesource.cli.app:evaluators", "Measure one property of a model or corpus, such as memory."),
 }
 #: Python call equivalent to each verb, and the function that does the work of both
 CALLS = {

@@ -18,7 +18,7 @@ OTHER = 3  #: exit code if a number is not the expected answer
 
 def command(
     action: Annotated[
-        Literal["check"] | None, typer.Argument(help="check: diagnose a number instead of writing a kit.")
+        Literal["check"] | None, typer.Argument(help="Name check to diagnose a number instead of writing a kit.")
     ] = None,
     value: Annotated[str | None, typer.Argument(help="Number that an evaluation reports for the text.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder of the new kit.")] = None,
@@ -42,7 +42,7 @@ def command(
 
     Example: truesource known-answers check 12.983 --kit kit/ --text words-1.txt
     """
-    from truesource.evaluation.known_answers.kit import ANSWERS, WHAT, known_answers
+    from truesource.evaluation.known_answers.kit import ANSWERS, WHAT, json_record, known_answers
     from truesource.grammar.support.errors import InputError
     from truesource.terminal.output import OutputFiles, claim_folder, json_of
     from truesource.terminal.tables import show
@@ -61,20 +61,22 @@ def command(
     result = known_answers(output, force=force)
     show(result.table())
     check = "truesource known-answers check NUMBER --text words-1"
-    files.finish(check if output is None else f"{check} --kit {output}", folder=output, json=json_of(result.detail))
+    files.finish(
+        check if output is None else f"{check} --kit {output}", folder=output, json=json_of(json_record(result.detail))
+    )
 
 
 def _check(value: str | None, kit: Path | None, text: str | None, expect: str | None, files: OutputFiles) -> None:
     """Print which answers a number matches; exit with 3 if it is not the expected one."""
     from truesource.evaluation.known_answers.diagnosis import diagnose, is_named, require_name
-    from truesource.evaluation.known_answers.kit import read_answers, record_of_text, text_answers
+    from truesource.evaluation.known_answers.kit import read_answers, text_answers
     from truesource.grammar.support.errors import InputError
     from truesource.terminal.output import json_of
     from truesource.terminal.tables import show
 
     if value is None or text is None:
         raise InputError("name a number and a text, as in truesource known-answers check 12.983 --text words-1")
-    answers = record_of_text(text) if kit is None else text_answers(read_answers(kit), text)
+    answers = text_answers(text, None if kit is None else read_answers(kit))
     if expect is not None:
         require_name(expect, answers)
     result = diagnose(value, answers)

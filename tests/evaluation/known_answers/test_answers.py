@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ import truesource as ts
 from truesource.evaluation.known_answers.answers import answers_of
 from truesource.evaluation.known_answers.kit import kit_texts, known_answers, read_answers
 from truesource.evaluation.known_answers.languages import ABSENT, CausalLanguage, MaskedLanguage
+from truesource.evaluation.known_answers.records import KitAnswers
 from truesource.evaluation.known_answers.scoring import KitText, bpe, summed_log_prob
 
 TEXTS = {text.name: text for text in kit_texts()}
@@ -27,7 +28,7 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def record(kit: Path) -> dict[str, Any]:
+def record(kit: Path) -> KitAnswers:
     return read_answers(kit)
 
 
@@ -35,9 +36,8 @@ def names_of(text: KitText) -> list[list[str]]:
     return [[text.language.tokens.names[token] for token in sentence] for sentence in text.sentences]
 
 
-def values_of(record: dict[str, Any], name: str) -> dict[str, float]:
-    answers = record["texts"][name]["answers"]
-    return {each: answer["value"] for answer in answers for each in answer["name"].split(" = ")}
+def values_of(record: KitAnswers, name: str) -> dict[str, float]:
+    return {each: answer.value for answer in record.texts[name].answers for each in answer.name.split(" = ")}
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -81,26 +81,26 @@ def test_the_kit_has_the_same_bytes_twice_and_is_small(kit: Path, tmp_path: Path
     assert len([path for path in files if path.suffix == ".safetensors"]) == 7
 
 
-def test_texts_and_grammars_of_a_kit_give_its_log_probs(kit: Path, record: dict[str, Any]) -> None:
-    for name, text in record["texts"].items():
-        lines = (kit / text["file"]).read_text("utf-8").splitlines()
-        assert lines == TEXTS[name].lines and len(lines) == text["sizes"]["sentences"]
-        assert len("".join(lines).encode()) == text["sizes"]["bytes"]
-        assert len("".join(lines)) == text["sizes"]["characters"]
-        if text["objective"] == "causal" and name != "long":
-            grammar = ts.PCFG.load(kit / text["grammar"])
-            for sentence in text["sentences"]:
-                exact = grammar.log_prob(sentence["tokens"][:-1])
-                assert sentence["log_prob"] == pytest.approx(exact, abs=1e-10)
-                assert sentence["log_prob"] == pytest.approx(math.fsum(sentence["log_probs"]), abs=1e-12)
+def test_texts_and_grammars_of_a_kit_give_its_log_probs(kit: Path, record: KitAnswers) -> None:
+    for name, text in record.texts.items():
+        lines = (kit / text.file).read_text("utf-8").splitlines()
+        assert lines == TEXTS[name].lines and len(lines) == text.sizes["sentences"]
+        assert len("".join(lines).encode()) == text.sizes["bytes"]
+        assert len("".join(lines)) == text.sizes["characters"]
+        if text.objective == "causal" and name != "long":
+            grammar = ts.PCFG.load(kit / text.grammar)
+            for sentence in text.sentences:
+                exact = grammar.log_prob(sentence.tokens[:-1])
+                assert sentence.log_prob == pytest.approx(exact, abs=1e-10)
+                assert sentence.log_prob == pytest.approx(math.fsum(sentence.log_probs), abs=1e-12)
 
 
-def test_conventions_by_hand(record: dict[str, Any]) -> None:
-    text, values = record["texts"]["words-1"], values_of(record, "words-1")
-    parts = [sentence["log_probs"] for sentence in text["sentences"]]
+def test_conventions_by_hand(record: KitAnswers) -> None:
+    text, values = record.texts["words-1"], values_of(record, "words-1")
+    parts = [sentence.log_probs for sentence in text.sentences]
     total, n, sentences = -sum(map(sum, parts)), sum(map(len, parts)), len(parts)
     ends, firsts = -sum(part[-1] for part in parts), -sum(part[0] for part in parts)
-    size = text["sizes"]
+    size = text.sizes
     expected = {
         "perplexity per token": math.exp(total / n),
         "perplexity per token; end not scored": math.exp((total - ends) / (n - sentences)),
@@ -150,27 +150,27 @@ def test_summed_segmentations_are_those_of_enumeration() -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_every_answer_is_recognised(name: str, record: dict[str, Any]) -> None:
-    for answer in record["texts"][name]["answers"]:
-        diagnosis = ts.diagnose(f"{answer['value']:.8g}", record["texts"][name]).detail
+def test_every_answer_is_recognised(name: str, record: KitAnswers) -> None:
+    for answer in record.texts[name].answers:
+        diagnosis = ts.diagnose(f"{answer.value:.8g}", record.texts[name]).detail
         assert diagnosis.matches and diagnosis.matches[0].digits == diagnosis.digits
-        if answer["kind"] != "combination":
-            assert diagnosis.matches[0].name == answer["name"]
+        if answer.kind != "combination":
+            assert diagnosis.matches[0].name == answer.name
         else:
             best = [match.name for match in diagnosis.matches if match.digits == diagnosis.matches[0].digits]
-            assert answer["name"] in best
+            assert answer.name in best
 
 
-def test_numbers_at_random_match_nothing(record: dict[str, Any]) -> None:
+def test_numbers_at_random_match_nothing(record: KitAnswers) -> None:
     rng = np.random.default_rng(1)
-    for text in record["texts"].values():
+    for text in record.texts.values():
         values = np.exp(rng.uniform(np.log(1.5), np.log(40.0), 100))
         matches = [ts.diagnose(float(value), text).detail.matches for value in values]
         assert sum(map(bool, matches)) <= 6
 
 
-def test_a_verdict_says_what_and_how_well(record: dict[str, Any]) -> None:
-    text, value = record["texts"]["words-1"], values_of(record, "words-1")["perplexity per token; not shifted"]
+def test_a_verdict_says_what_and_how_well(record: KitAnswers) -> None:
+    text, value = record.texts["words-1"], values_of(record, "words-1")["perplexity per token; not shifted"]
     assert ts.diagnose(f"{value:.4f}", text).detail.verdict.startswith(
         "12.9832 matches the mistake perplexity per token; not shifted (12.983"
     )
@@ -193,12 +193,16 @@ def test_values_that_are_refused(value: str | float, message: str) -> None:
 def test_arguments_that_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ts.InputError, match="did you mean words-1"):
         ts.diagnose("9.1806", "wrds-1")
-    with pytest.raises(ts.InputError, match="the record of a text"):
-        ts.diagnose("9.1806", {"texts": {}})
+    with pytest.raises(ts.InputError, match="the answers for a text"):
+        ts.diagnose("9.1806", {"texts": {}})  # type: ignore[arg-type]
     with pytest.raises(ts.InputError, match="there is no kit"):
         read_answers(tmp_path)
     (tmp_path / "answers.json").write_text('{"format": "other"}', "utf-8")
     with pytest.raises(ts.InputError, match="make the kit again"):
+        read_answers(tmp_path)
+    other = {"format": "truesource known answers", "version": 0, "license": "CC0-1.0", "texts": {}}
+    (tmp_path / "answers.json").write_text(json.dumps(other), "utf-8")
+    with pytest.raises(ts.InputError, match="of a kit of version 1"):
         read_answers(tmp_path)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").touch()
