@@ -66,7 +66,7 @@ def _raised(loss: float, base: str) -> float | None:
 
 
 def answers_of(text: KitText, *, combinations: bool = True) -> list[Answer]:
-    """Return the numbers of a text: conventions, mistakes, and combinations of two; equal numbers once, by all names.
+    """Return the numbers of a text: conventions, mistakes and combinations; equal numbers once, by all names.
 
     A mistake changes one thing in the perplexity per token with everything scored. A combination is a mistake with a
     convention or another mistake.
@@ -132,9 +132,9 @@ def _mistakes(text: KitText) -> Iterator[dict[str, str]]:
 
 
 def _combinations(text: KitText) -> Iterator[dict[str, str]]:
-    """Yield pairs of a mistake with a convention or with another mistake."""
+    """Yield mistakes with a convention or with another mistake."""
     mistakes = [*_mistakes(text)]
-    conventions = [{axis: name} for axis, names in _of_kind(text, "convention").items() for name in names]
+    conventions = [choice for choice in _conventions(text) if choice]
     for place, mistake in enumerate(mistakes):
         for other in (*conventions, *mistakes[place + 1 :]):
             if not mistake.keys() & other.keys():

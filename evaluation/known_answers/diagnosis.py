@@ -83,11 +83,13 @@ def diagnose(value: float | str, answers: TextAnswers | str) -> Result:
         answers = text_answers(answers)
     if not isinstance(answers, TextAnswers):
         raise InputError("expecting the answers for a text, such as known_answers().detail.texts['words-1']")
-    compared = [_match(number, digits, each) for each in answers.answers]
-    single = [match for match in compared if match.kind != "combination"]
+    single = [_match(number, digits, each) for each in answers.answers]
     matches = [match for match in single if match.digits >= FEWEST_DIGITS]
-    if not matches or max(match.digits for match in matches) < min(digits, FEWEST_OF_COMBINATION):
-        matches += [match for match in compared if match.kind == "combination" and _is_close(match, digits)]
+    best = max((match.digits for match in matches), default=0)
+    combinations = (Answer(name, "combination", value) for name, value in answers.combinations.items())
+    for match in (_match(number, digits, each) for each in combinations):
+        if match.digits > best and _is_close(match, digits):
+            matches.append(match)
     matches.sort(key=lambda match: (-match.digits, match.kind == "combination"))
     nearest = min(single, key=lambda match: abs(math.log(match.value / float(number))))
     diagnosis = NumberDiagnosis(float(number), digits, tuple(matches[:MOST_MATCHES]), nearest)

@@ -40,10 +40,10 @@ def kit_texts() -> list[KitText]:
     names = pieces.tokens.names
     strings = ["".join(names[token] for token in sentence) for sentence in languages.draw(pieces, 12, 16, 392)]
     return [
-        KitText("words-1", words, causal, "sentences", languages.draw(words, 12, 14, 3488)),
-        KitText("words-2", words, causal, "sentences", languages.draw(words, 12, 14, 3736)),
+        KitText("words-1", words, causal, "sentences", languages.draw(words, 12, 14, 1398)),
+        KitText("words-2", words, causal, "sentences", languages.draw(words, 12, 14, 3425)),
         KitText("long", words, ("gpt2-window",), "window", [languages.draw_endless(words, 100, 449)]),
-        KitText("pairs", pairs, ("gpt2-pairs",), "sentences", languages.draw(pairs, 10, 14, 2783)),
+        KitText("pairs", pairs, ("gpt2-pairs",), "sentences", languages.draw(pairs, 12, 14, 77)),
         KitText(
             "pieces", pieces, ("gpt2-pieces",), "segmented", [pieces.tokens.numbers(bpe(text)) for text in strings]
         ),
@@ -83,6 +83,7 @@ def known_answers(path: str | Path | None = None, *, force: bool = False) -> Res
 def _text_answers(text: KitText) -> TextAnswers:
     language, scored, perplexity = text.language, text.score({}), number_of(text, {})
     assert scored is not None and perplexity is not None
+    answers = answers_of(text)
     end = [] if text.kind in ("window", "masked") else [language.tokens.end]
     return TextAnswers(
         file=f"texts/{text.name}.txt",
@@ -95,18 +96,14 @@ def _text_answers(text: KitText) -> TextAnswers:
             SentenceAnswers([language.tokens.names[token] for token in (*tokens, *end)], part, sum(part))
             for tokens, part in zip(text.sentences, scored.parts, strict=True)
         ],
-        answers=answers_of(text),
+        answers=[answer for answer in answers if answer.kind != "combination"],
+        combinations={answer.name: answer.value for answer in answers if answer.kind == "combination"},
     )
-
-
-def json_record(answers: KitAnswers) -> dict[str, object]:
-    """Return the content of ``answers.json``; a combination has no meaning of its own."""
-    return asdict(answers, dict_factory=lambda items: {name: value for name, value in items if value != ""})
 
 
 def _write(folder: Path, texts: list[KitText], answers: KitAnswers) -> None:
     folder.mkdir()
-    write_json(folder / ANSWERS, json_record(answers))
+    write_json(folder / ANSWERS, asdict(answers))
     write_text(folder / "README.md", CARD)
     by_name: dict[str, Language] = {text.language.name: text.language for text in texts}
     for name, language in by_name.items():

@@ -19,7 +19,7 @@ OPTION_NAMES = {
         "from padding": "first token from padding",
         "from the previous sentence": "first token from the previous sentence",
     },
-    "end": {"not scored": "end not scored"},
+    "end": {"not scored": "end not scored", "excluded": "end excluded"},
     "begin": {"scored": "beginning scored"},
     "padding": {"scored": "padding scored", "counted": "padding counted", "attended": "padding attended"},
     "context": {"one token": "context of one token", "swapped": "context swapped"},
@@ -89,7 +89,11 @@ _BASE = _options(
         "base-10 loss raised to e": "the loss has base 10 and the exponential base e",
     },
 )
-_END = _options("scored", {"not scored": "the end of a sentence is not scored"}, {})
+_END = _options(
+    "scored",
+    {"not scored": "the end of a sentence is not scored"},
+    {"excluded": "the end is not scored, and the softmax leaves it out, as if it were padding"},
+)
 _CAUSAL = {
     "shift": _options(
         "once",

@@ -38,7 +38,8 @@ class TextAnswers:
     sizes: dict[str, int]  #: sentences, tokens, words, characters, bytes
     perplexity: float  #: per token, everything scored
     sentences: list[SentenceAnswers]
-    answers: list[Answer]
+    answers: list[Answer]  #: conventions and mistakes
+    combinations: dict[str, float]  #: by name
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+
 from truesource.evaluation.known_answers.languages import (
     CONTINUES,
     MERGES,
@@ -17,7 +19,9 @@ from truesource.evaluation.known_answers.languages import (
     CausalLanguage,
     Language,
     MaskedLanguage,
+    log_softmax,
 )
+from truesource.grammar.support.arrays import FloatArray
 
 WINDOW = 32  #: positions of the twin for windows
 STRIDE = 16  #: tokens that a window with overlap adds
@@ -83,37 +87,46 @@ def line_of(tokens: Sequence[str]) -> str:
     return " ".join(tokens).replace(f" {CONTINUES}", "")
 
 
-def causal(language: CausalLanguage, sentences: Sequence[Sequence[int]], choice: Choice) -> ScoredText:
-    """Return log probabilities of next tokens.
+def causal(language: CausalLanguage, sentences: Sequence[Sequence[int]], choice: Choice) -> ScoredText | None:
+    """Return log probabilities of next tokens; None: a beginning token is both absent and scored.
 
     Axes: ``shift``, ``first``, ``end``, ``begin``, ``padding``, ``context``.
     """
-    tokens, longest = language.tokens, max(map(len, sentences))
+    tokens, longest, is_absent = language.tokens, max(map(len, sentences)), choice.get("first") == "not scored"
+    if is_absent and choice.get("begin") == "scored":
+        return None
+    table = without_end(language) if choice.get("end") == "excluded" else language.log_probs
     parts, counts, previous = [], [], tokens.begin
     for sentence in sentences:
-        full, padding = [tokens.begin, *sentence, tokens.end], longest - len(sentence)
-        if choice.get("end") == "not scored":
-            full.pop()
+        begin, end = ([] if is_absent else [tokens.begin]), ([] if "end" in choice else [tokens.end])
+        full, padding = [*begin, *sentence, *end], longest - len(sentence)
         values = []
         for place in range(1, len(full)):
             context = _context(full, place, choice)
             if place == 1:
                 context = _first_context(language, choice, context, previous, padding)
             if context is not None:
-                values.append(float(language.log_probs[*context, full[place]]))
+                values.append(float(table[*context, full[place]]))
         if choice.get("begin") == "scored":
-            values.append(float(language.log_probs[tokens.begin, tokens.begin, tokens.begin]))
+            values.append(float(table[tokens.begin, tokens.begin, tokens.begin]))
         count = len(values)
         if choice.get("padding") == "counted":
             count += padding
         elif choice.get("padding") == "scored" and padding:
             row = [full[-2], full[-1], *[tokens.pad] * padding]
-            values += [float(language.log_probs[row[i], row[i + 1], tokens.pad]) for i in range(padding)]
+            values += [float(table[row[i], row[i + 1], tokens.pad]) for i in range(padding)]
             count = len(values)
         parts.append(values)
         counts.append(count)
         previous = sentence[-1]
     return ScoredText(parts, counts)
+
+
+def without_end(language: CausalLanguage) -> FloatArray:
+    """Return log probabilities of the next token given that it is not the end, (V, V, V)."""
+    logits = language.logits.copy()
+    logits[:, :, language.tokens.end] = -np.inf
+    return log_softmax(logits)
 
 
 def _context(full: Sequence[int], place: int, choice: Choice) -> tuple[int, int] | None:
@@ -131,16 +144,14 @@ def _context(full: Sequence[int], place: int, choice: Choice) -> tuple[int, int]
 def _first_context(
     language: CausalLanguage, choice: Choice, context: tuple[int, int] | None, previous: int, padding: int
 ) -> tuple[int, int] | None:
-    """Return the context of the first token of a sentence; None: it is not scored."""
+    """Return the context of the first token that has one; None: it is not scored."""
     tokens, first = language.tokens, choice.get("first")
-    if first == "not scored":
-        return None
     if first == "from padding":
         return tokens.pad, tokens.pad
     if first == "from the previous sentence" and previous != tokens.begin:
         return previous, tokens.end
-    if choice.get("padding") == "attended" and padding:
-        return tokens.pad, tokens.begin
+    if choice.get("padding") == "attended" and padding and context is not None:
+        return tokens.pad, context[1]
     return context
 
 
@@ -177,8 +188,9 @@ def segmented(language: CausalLanguage, sentences: Sequence[Sequence[int]], choi
         if set(choice) - {"segmentation", "end", "number", "base"}:
             return None
         texts = ["".join(names[token] for token in sentence) for sentence in sentences]
-        with_end = choice.get("end") != "not scored"
-        return ScoredText([[summed_log_prob(language, text, end=with_end)] for text in texts], None)
+        if choice.get("end") == "excluded":
+            return None
+        return ScoredText([[summed_log_prob(language, text, end="end" not in choice)] for text in texts], None)
     if way == "no space before the text":
         cut = [bpe("".join(names[token] for token in sentence).removeprefix(SPACE)) for sentence in sentences]
         return causal(language, [language.tokens.numbers(pieces) for pieces in cut], choice)
@@ -186,6 +198,7 @@ def segmented(language: CausalLanguage, sentences: Sequence[Sequence[int]], choi
         if set(choice) - {"segmentation", "end", "number", "base"}:
             return None
         scored = causal(language, sentences, choice)
+        assert scored is not None
         parts = [
             [
                 value

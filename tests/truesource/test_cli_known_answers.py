@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from command_line import Command
 
-from truesource.evaluation.known_answers.kit import json_record, known_answers
+from truesource.evaluation.known_answers.kit import known_answers
 
 
 def test_the_command_writes_and_checks(command: Command, tmp_path: Path) -> None:
@@ -16,7 +17,7 @@ def test_the_command_writes_and_checks(command: Command, tmp_path: Path) -> None
     values = {answer.name: answer.value for answer in record.texts["words-1"].answers}
     done = command("known-answers", "-o", kit)
     assert done.code == 0, done.err
-    assert json.loads((kit / "answers.json").read_text("utf-8")) == json_record(record)
+    assert json.loads((kit / "answers.json").read_text("utf-8")) == asdict(record)
     again = command("known-answers", "-o", kit)
     assert again.code == 2 and "will not overwrite" in again.err
     number, check = f"{values['perplexity per word']:.5f}", ("known-answers", "check")

@@ -40,9 +40,11 @@ def command(
 
     Example: truesource known-answers -o kit/
 
-    Example: truesource known-answers check 12.983 --kit kit/ --text words-1.txt
+    Example: truesource known-answers check 12.246 --kit kit/ --text words-1.txt
     """
-    from truesource.evaluation.known_answers.kit import ANSWERS, WHAT, json_record, known_answers
+    from dataclasses import asdict
+
+    from truesource.evaluation.known_answers.kit import ANSWERS, WHAT, known_answers
     from truesource.grammar.support.errors import InputError
     from truesource.terminal.output import OutputFiles, claim_folder, json_of
     from truesource.terminal.tables import show
@@ -62,7 +64,7 @@ def command(
     show(result.table())
     check = "truesource known-answers check NUMBER --text words-1"
     files.finish(
-        check if output is None else f"{check} --kit {output}", folder=output, json=json_of(json_record(result.detail))
+        check if output is None else f"{check} --kit {output}", folder=output, json=json_of(asdict(result.detail))
     )
 
 
@@ -75,7 +77,7 @@ def _check(value: str | None, kit: Path | None, text: str | None, expect: str | 
     from truesource.terminal.tables import show
 
     if value is None or text is None:
-        raise InputError("name a number and a text, as in truesource known-answers check 12.983 --text words-1")
+        raise InputError("name a number and a text, as in truesource known-answers check 12.246 --text words-1")
     answers = text_answers(text, None if kit is None else read_answers(kit))
     if expect is not None:
         require_name(expect, answers)

@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokeniz
 import truesource as ts
 from truesource.evaluation.known_answers.kit import kit_texts, known_answers
 from truesource.evaluation.known_answers.languages import CausalLanguage, MaskedLanguage
-from truesource.evaluation.known_answers.scoring import summed_log_prob
+from truesource.evaluation.known_answers.scoring import KitText, summed_log_prob
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -109,7 +109,7 @@ def test_the_tokeniser_reads_the_text(name: str, kit: Path) -> None:
 
 
 def loss_of(
-    model: Any, text: Any, row: Callable[[list[int]], list[int]], shift: int = 1, skip: int = 0
+    model: Any, text: KitText, row: Callable[[list[int]], list[int]], shift: int = 1, skip: int = 0
 ) -> list[np.ndarray]:
     """Losses of the tokens of each sentence, in nats, with logits that are ``shift`` positions older."""
     losses = []
@@ -117,6 +117,19 @@ def loss_of(
         ids = row(sentence)
         values = log_probs(model, [ids])[0]
         losses.append(-np.array([values[i - shift, ids[i]] for i in range(max(shift, 1) + skip, len(ids))]))
+    return losses
+
+
+def loss_without(model: Any, text: KitText, excluded: int) -> list[np.ndarray]:
+    """Losses of the words of each sentence if the logit of a token is minus infinity."""
+    losses = []
+    for sentence in text.sentences:
+        ids = torch.tensor([[text.language.tokens.begin, *sentence]])
+        with torch.no_grad():
+            logits = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits.clone()
+        logits[:, :, excluded] = -torch.inf
+        values = torch.log_softmax(logits, dim=-1)[0, :-1].gather(1, ids[0, 1:, None])
+        losses.append(-values[:, 0].numpy())
     return losses
 
 
@@ -146,6 +159,8 @@ def test_mistakes_that_a_network_makes(twin: str, name: str, load: Callable[...,
         "not shifted": number(loss_of(model, text, whole, shift=0)),
         "shifted twice": number(loss_of(model, text, whole, shift=2)),
         "end not scored": number(loss_of(model, text, lambda sentence: [tokens.begin, *sentence])),
+        "first token not scored": number(loss_of(model, text, lambda sentence: [*sentence, tokens.end])),
+        "end excluded": number(loss_without(model, text, tokens.end)),
     }
     if name.startswith("words"):
         numbers["beginning scored"] = number(loss_of(model, text, lambda sentence: [tokens.begin, *whole(sentence)]))
