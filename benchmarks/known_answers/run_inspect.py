@@ -40,8 +40,8 @@ def measure(kit: Kit) -> Iterator[Measured]:
     for first in (True, False):
         scores = scores_of(kit, first=first)
         name = "all tokens" if first else "without the first token"
-        for metric in (perplexity_per_token, perplexity_per_seq):
-            yield Measured(f"{metric.__name__}, {name}", "(answers)", "words-1", float(metric()(scores)))
+        for label, metric in (("per_token", perplexity_per_token), ("per_seq", perplexity_per_seq)):
+            yield Measured(f"{label}, {name}", "(answers)", "words-1", float(metric()(scores)))
 
 
 if __name__ == "__main__":

@@ -65,6 +65,7 @@ def _write_twin(folder: Path, network: Network, tokenizer: Mapping[str, object],
     write_tensors(folder / "model.safetensors", tensors)
     write_json(folder / "tokenizer.json", tokenizer)
     names = {"pad_token": tokens.pad, "unk_token": tokens.unk}
+    inputs = ["input_ids", "attention_mask"]  # GPT-2 would add vectors of token types to its words
     if tokens.mask is None:
         names |= {"bos_token": tokens.begin, "eos_token": tokens.end}
         write_json(
@@ -81,6 +82,7 @@ def _write_twin(folder: Path, network: Network, tokenizer: Mapping[str, object],
             "clean_up_tokenization_spaces": False,
             "model_max_length": config["max_position_embeddings" if "max_position_embeddings" in config else "n_ctx"],
             "padding_side": "right",
+            "model_input_names": inputs if tokens.mask is None else [*inputs, "token_type_ids"],
         },
     )
 

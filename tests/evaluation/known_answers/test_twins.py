@@ -105,6 +105,7 @@ def test_the_tokeniser_reads_the_text(name: str, kit: Path) -> None:
         assert tokenizer(line)["input_ids"] == [*before, *sentence, *after]
         assert tokenizer.decode(sentence) == line
     batch = tokenizer(text.lines, padding=True, return_tensors="pt")
+    assert ("token_type_ids" in batch) == name.startswith("bert")
     assert int(batch["attention_mask"].sum()) == sum(len(each) + len(before) + len(after) for each in text.sentences)
 
 
