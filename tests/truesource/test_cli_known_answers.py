@@ -12,6 +12,7 @@ from command_line import Command
 from truesource.evaluation.known_answers.kit import known_answers
 
 
+@pytest.mark.long
 def test_the_command_writes_and_checks(command: Command, tmp_path: Path) -> None:
     kit, record = tmp_path / "kit", known_answers().detail
     values = {answer.name: answer.value for answer in record.texts["words-1"].answers}

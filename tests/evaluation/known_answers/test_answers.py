@@ -72,6 +72,7 @@ def test_conventions_and_mistakes_of_a_text_are_distinct(name: str) -> None:
     assert len(values) >= 15 and min(b / a for a, b in itertools.pairwise(values)) > 1.01
 
 
+@pytest.mark.long
 def test_the_kit_has_the_same_bytes_twice_and_is_small(kit: Path, tmp_path: Path) -> None:
     known_answers(tmp_path / "again")
     files = {path.relative_to(kit): path.read_bytes() for path in kit.rglob("*") if path.is_file()}
@@ -161,6 +162,7 @@ def test_every_answer_is_recognised(name: str, record: KitAnswers) -> None:
         assert each == equal[0] if each not in text.combinations else each in equal
 
 
+@pytest.mark.long
 def test_numbers_at_random_match_nothing(record: KitAnswers) -> None:
     rng = np.random.default_rng(1)
     for text in record.texts.values():

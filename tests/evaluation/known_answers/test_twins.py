@@ -18,7 +18,7 @@ from truesource.evaluation.known_answers.kit import kit_texts, known_answers
 from truesource.evaluation.known_answers.languages import CausalLanguage, MaskedLanguage
 from truesource.evaluation.known_answers.scoring import KitText, summed_log_prob
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]
 
 TEXTS = {text.name: text for text in kit_texts()}
 TEXT_OF = {twin: text for text in TEXTS.values() for twin in text.twins if text.kind != "window"}
@@ -285,7 +285,6 @@ def test_truesource_refuses_a_text_longer_than_the_window(kit: Path) -> None:
     assert model.score([words[:31]]).log_prob == pytest.approx(exact, abs=1e-5)
 
 
-@pytest.mark.long  # kernels are compiled
 def test_truesource_sums_segmentations(kit: Path) -> None:
     text = TEXTS["pieces"]
     assert isinstance(text.language, CausalLanguage)
