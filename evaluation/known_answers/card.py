@@ -24,16 +24,18 @@ These models have a known perplexity. Run your evaluation on a twin and a text, 
 | `bert-words` | a word given its two neighbours in a first-order chain over 10 words | `masked-words` |
 | `bert-pieces` | a piece given its two neighbours in a first-order chain over 10 pieces | `masked-pieces` |
 
-In `answers.json` the answers of a text are of three kinds: a *convention* is a defensible way to report, a *mistake*
-changes one thing in the perplexity per token with everything scored, and a *combination* is a mistake with something
-else. The beginning token (`<s>`, `<|endoftext|>`, `[CLS]`) precedes every sentence. The tokeniser of `llama` adds it;
-the tokenisers of the masked twins add it and `[SEP]`; the tokenisers of the GPT-2 twins add nothing. The text `long`
-has no end. No two conventions or mistakes of a text are within 1 % of each other.
+In `answers.json`, `answers` has two kinds: a *convention* is a defensible way to report, and a *mistake* changes one
+thing in the perplexity per token with everything scored. `combinations` has mistakes with a convention or with another
+mistake. No two conventions or mistakes of a text are within 1 % of each other.
 
-Which convention is a number? `truesource known-answers check 10.334 --text words-1`.
+The beginning token (`<s>`, `<|endoftext|>`, `[CLS]`) precedes every sentence. The tokeniser of `llama` adds it; the
+tokenisers of the masked twins add it and `[SEP]`; the tokenisers of the GPT-2 twins add nothing. The text `long` has no
+end.
 
-Weights are float32 and hold multiples of 1/16, so that float64, float32, bfloat16 and float16 give almost the same
-numbers. The epsilon of a normalisation is unusual on purpose: it makes the normalisation exact. Read it from
+Which convention is a number? `truesource known-answers check 8.5754 --text words-1`.
+
+Weights are float32, and logits are multiples of 1/16, so that float64, float32, bfloat16 and float16 give almost the
+same numbers. The epsilon of a normalisation is unusual on purpose: it makes the normalisation exact. Read it from
 `config.json`.
 
 ## Licence
