@@ -119,7 +119,7 @@ def _is_close(match: AnswerMatch, digits: int) -> bool:
 
 
 def _number(value: float | str) -> tuple[Decimal, int]:
-    """Return a number and its significant digits as written.
+    """Return a number and its significant digits: of text as written, of a float all.
 
     Raises:
         InputError: it is no positive number, or has too few digits.
@@ -130,7 +130,7 @@ def _number(value: float | str) -> tuple[Decimal, int]:
         raise InputError(f"{value!r} is not a number; give the number that your evaluation reports") from None
     if isinstance(value, bool) or not number.is_finite() or number <= 0 or not 0.0 < float(number) < math.inf:
         raise InputError(f"{value} is not a positive number, but perplexities and losses of the kit are")
-    digits = min(len(number.as_tuple().digits), MOST_DIGITS)
+    digits = min(len(number.as_tuple().digits), MOST_DIGITS) if isinstance(value, str) else MOST_DIGITS
     if digits < FEWEST_DIGITS:
         raise InputError(f"{value} has too few digits to tell answers apart; give {FEWEST_DIGITS} or more, better 6")
     return number, digits

@@ -144,7 +144,7 @@ AXES: dict[str, dict[str, tuple[AnswerOption, ...]]] = {
             "overlapping",
             {},
             {
-                "cut, first tokens not scored": "windows of 32 tokens do not overlap; all but one score no first token",
+                "cut, first tokens not scored": "windows of 32 tokens do not overlap; later ones lose a token each",
                 "cut, first tokens counted": "as before, but the mean counts the tokens that are not scored",
                 "cut, begin before each": "windows of 31 tokens, each after a beginning token, do not overlap",
                 "overlapping, mean of window means": "windows of 32 with stride 16; their means count equally",

@@ -178,6 +178,7 @@ def test_a_verdict_says_what_and_how_well(record: KitAnswers) -> None:
     )
     near = ts.diagnose(value * 1.0002, text).detail
     assert near.matches[0].digits == 3 and near.matches[0].kind == "mistake"
+    assert ts.diagnose(8.5, text).detail.digits == 15 and not ts.diagnose(8.5, text).detail.matches
     nothing = ts.diagnose(value * 1.008, "words-1")
     assert not nothing.detail.matches and "matches no convention" in str(nothing)
     assert "perplexity per token; not shifted" in str(nothing)
