@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     from truesource.lmtrain.trained_models import TrainedModel
     from truesource.lmtrain.trainer import ModelMonitor
 
+#: names of the folder of a model in other libraries and calls
+FOLDERS = ("out", "output", "output_dir", "folder", "directory", "save_path")
+
 
 def train(
     corpus: SentenceSource | Sequence[Sequence[str]] | str | Path,
@@ -154,10 +157,6 @@ def _requested(
         if name in training:
             settings.pop(other, None)
     return completed(model), made_settings(TrainConfig, "training", {**settings, **training})
-
-
-#: names of the folder of a model in other libraries and calls
-FOLDERS = ("out", "output", "output_dir", "folder", "directory", "save_path")
 
 
 def with_keywords(model: object, training: Any, settings: Mapping[str, Any]) -> TrainConfig | Mapping[str, Any] | None:

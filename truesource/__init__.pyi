@@ -9,6 +9,8 @@ from .evaluation.core.score import Score as Score
 from .evaluation.core.setting import Setting as Setting
 from .evaluation.core.text import Text as Text
 from .evaluation.diffusion.infill import infill as infill
+from .evaluation.known_answers.diagnosis import diagnose as diagnose
+from .evaluation.known_answers.kit import known_answers as known_answers
 from .evaluation.show.result import Result as Result
 from .generator.corpus import Corpus as Corpus
 from .generator.language_model import LanguageModel as LanguageModel

@@ -53,6 +53,8 @@ NOUNS = {
     "bound": "comparison",
     "explain": "comparison",
     "infill": "comparison",
+    "known_answers": "comparison",
+    "diagnose": "comparison",
     "Result": "comparison",
     "Text": "comparison",
     "Setting": "comparison",

@@ -68,6 +68,7 @@ WORK = [
     "evaluate naturalness corpus --reference bank.mrg",
     "evaluate pairs --oracle dyck:k=1 -o pairs -n 4",
     "benchmark",
+    "known-answers -o kit",
     "new grammar mine",
     "new --schema run",
     "run toy.yaml --help",

@@ -20,7 +20,7 @@ from truesource.terminal.verb import ConfiguredVerb, DeviceVerb, NetworkVerb, Ve
 VERBS = {
     "new": ("truesource.cli.new", "Write a commented configuration to edit, or the JSON Schema of all keys."),
     "run": ("truesource.cli.run", "Run an experiment: demo, or a configuration of your own."),
-    "language": ("truesource.cli.language", "List the languages whose exact grammar is known, or describe one."),
+    "language": ("truesource.cli.language", "List the languages with an exact grammar, or describe one."),
     "split": ("truesource.cli.split", "Split a treebank into text to train on and text to hold out."),
     "induce": ("truesource.cli.induce", "Induce a grammar from a treebank."),
     "sample": ("truesource.cli.sample", "Sample a corpus from a grammar."),
@@ -30,7 +30,11 @@ VERBS = {
     "score": ("truesource.cli.score", "Compare a model with the exact truth."),
     "compare": ("truesource.cli.compare", "Compare several models, or the models of runs, in one table."),
     "explain": ("truesource.cli.explain", "Explain why a model is off, and what would help most."),
-    "benchmark": ("truesource.cli.benchmark", "Compare a model with the usual architectures on many languages."),
+    "benchmark": ("truesource.cli.benchmark", "Compare a model with usual architectures on many languages."),
+    "known-answers": (
+        "truesource.cli.known_answers",
+        "Write models with known perplexities, to test an evaluation.",
+    ),
     "reproduce": ("truesource.cli.reproduce", "Recompute a table or figure of a published paper."),
     "generate": ("truesource.cli.generate", "Sample sentences from a trained model."),
     "report": ("truesource.cli.report", "Rebuild the HTML report of a run, or draw one of its figures."),
@@ -43,7 +47,7 @@ VERBS = {
     "tilt": ("truesource.cli.tilt", "Reweight a grammar by a reward, or condition it on an event; write a grammar."),
     "inspect": ("truesource.cli.inspect", "Check a grammar, and how much of a text it covers."),
     "cite": ("truesource.cli.cite", "List the publications to cite."),
-    "evaluate": ("truesource.cli.app:evaluators", "Measure one property of a model or corpus, such as its memory."),
+    "evaluate": ("truesource.cli.app:evaluators", "Measure one property of a model or corpus, such as memory."),
 }
 #: Python call equivalent to each verb, and the function that does the work of both
 CALLS = {
@@ -59,6 +63,10 @@ CALLS = {
     "compare": ("truesource.compare", "truesource.studies.compare.calls.result_of"),
     "explain": ("truesource.explain", "truesource.run.stages.explain.call.result_of"),
     "benchmark": ("truesource.studies.benchmark.run.execute", "truesource.studies.benchmark.run.execute"),
+    "known-answers": (
+        "truesource.known_answers",
+        "truesource.evaluation.known_answers.kit.known_answers",
+    ),
     "reproduce": (
         "truesource.studies.reproduce.reproduction.reproduce",
         "truesource.studies.reproduce.reproduction.reproduce",
@@ -81,7 +89,16 @@ GROUP = "evaluate"  #: a verb that is a group of verbs, which its function retur
 GROUPS = {
     "Start here": ("run", "new", "report"),
     "From a treebank to a model, step by step": ("split", "induce", "sample", "train", "generate"),
-    "Compare with the truth": ("bound", "score", "compare", "explain", "evaluate", "benchmark", "reproduce"),
+    "Compare with the truth": (
+        "bound",
+        "score",
+        "compare",
+        "explain",
+        "evaluate",
+        "benchmark",
+        "known-answers",
+        "reproduce",
+    ),
     "Grammars and languages": ("language", "inspect", "parse", "infill", "convert", "vary", "tilt"),
     "Reference": ("cite",),
 }
