@@ -142,16 +142,21 @@ def _seed_scores(folder: Path, row: Record, label: str) -> SeedScores | None:
 
 
 def _exact(file: Path) -> Score | None:
-    """Return the exact KL that a run has measured; None if it has not."""
+    """Return the exact KL that a run has measured, of models of pieces per word; None if it has not."""
     if not file.is_file():
         return None
     records = read_record(file, DivergenceRecord, remedy=REMEDY)["records"]
     named = {record["name"]: record for record in records if "by" not in record}
-    record = named.get("kl") or named.get("kl_infinite")
+    kl = "kl_per_word" if any(name.startswith("kl_per_word") for name in named) else "kl"
+    record = named.get(kl) or named.get(f"{kl}_infinite")
     if record is None or record["value"] is None:
         return None
     return Score(
-        record["name"], record["value"], record.get("signature") or "", low=record.get("low"), high=record.get("high")
+        record["name"].replace(kl, "kl"),
+        record["value"],
+        record.get("signature") or "",
+        low=record.get("low"),
+        high=record.get("high"),
     )
 
 
