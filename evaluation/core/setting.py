@@ -33,7 +33,7 @@ from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.sentences import as_sentences
-from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import brief
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth, load_truth
@@ -208,7 +208,7 @@ class Setting:
         cut into the same pieces. Other models stay as they are.
 
         Raises:
-            InputError: the pieces of a word depend on its neighbours, or do not show where words end.
+            NothingToMeasureError: the pieces of a word depend on its neighbours, or do not show where words end.
         """
         if offers(model, "distributions") or not has_divergence(model):
             return model, self
@@ -221,6 +221,15 @@ class Setting:
             words=self,
         )
         return of_pieces.as_tokens(), cut
+
+    def distributed(self, model: Any) -> tuple[Any, Setting] | None:
+        """Return `with_distributions`; None if the model has none, or the truth has no distributions of its pieces."""
+        if not has_divergence(model):
+            return None
+        try:
+            return self.with_distributions(model)
+        except NothingToMeasureError:
+            return None
 
     def oracle(self, model: LanguageModel) -> Oracle:
         """Return the truth as such a model sees it, see `oracle_for`."""

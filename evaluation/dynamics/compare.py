@@ -22,7 +22,7 @@ import numpy as np
 from truesource.evaluation.core.comparison import ScorePair, score_both
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
-from truesource.evaluation.core.setting import Setting, has_divergence
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.windows import BestWithin
 from truesource.evaluation.divergence import OF_EVENTS
 from truesource.evaluation.divergence import By as ExactBy
@@ -173,8 +173,8 @@ def oracle_scores(model: LanguageModel, setting: Setting, *, contexts: int, stat
     oracle = setting.full_oracle(model)
     scores = setting.truth(model)
     cached = None
-    if contexts and has_divergence(model):
-        tokens, cut = setting.with_distributions(model)
+    if contexts and (distributed := setting.distributed(model)) is not None:
+        tokens, cut = distributed
         cached = cache_truth(tokens, cut, contexts=contexts, dtype=np.float64, states=states and cut is setting)
     return OracleScores(
         setting=setting,

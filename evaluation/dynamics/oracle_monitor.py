@@ -90,13 +90,15 @@ class OracleMonitor:
         return values
 
     def _of_pieces(self, model: Any) -> dict[str, float]:
-        """Return the divergences of a model of pieces."""
-        tokens = model.as_tokens()
+        """Return the divergences of a model of pieces; none if its pieces have no exact distributions."""
         if self._truth is None:
-            setting = replace(self.setting, sentences=self._corrected(model)).with_distributions(model)[1]
-            contexts = sum(len(pieces) + 1 for pieces in setting.sentences)
-            self._truth = cache_truth(tokens, setting, contexts=contexts)
-        values = self._truth.compare(tokens)
+            distributed = replace(self.setting, sentences=self._corrected(model)).distributed(model)
+            if distributed is None:
+                return {}
+            tokens, cut = distributed
+            contexts = sum(len(pieces) + 1 for pieces in cut.sentences)
+            self._truth = cache_truth(tokens, cut, contexts=contexts)
+        values = self._truth.compare(model.as_tokens())
         if "kl" in values:
             values["kl"] *= self._truth.contexts / self._words
         return {name: value for name, value in values.items() if name != "relative_ppl"}

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 MOST_BYTES = 2**31  #: of a table
-#: codes of errors about tokenisers whose pieces have no exact distribution
-NO_PIECES = frozenset({"depends-on-neighbours", "equal-pieces", "no-boundary", "no-pieces"})
 TIMED = 20  #: sentences whose distributions are timed
 
 
@@ -52,7 +50,7 @@ class TargetText:
             tokenizer: of words or of pieces, made here.
 
         Raises:
-            InputError: as `truesource.lmtrain.pieces.segmentation.PieceCutter.language`.
+            NothingToMeasureError: as `truesource.lmtrain.pieces.segmentation.PieceCutter.language`.
         """
         if not is_subword(tokenizer):
             vocabulary = WordVocabulary(tokenizer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from truesource.evaluation.core.score import Key
-from truesource.evaluation.core.setting import Setting, has_divergence
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence import OF_EVENTS, By
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.memory.measure import memory
@@ -38,7 +38,7 @@ def places_of(model: LanguageModel, setting: Setting) -> list[dict[str, object]]
         setting: text and truth, of which the first `SENTENCES` are used.
     """
     ordered = setting.transform is None and model.objective == "causal"
-    if not ordered or not has_divergence(model) or not offers(setting.known, "windows"):
+    if not ordered or setting.distributed(model) is None or not offers(setting.known, "windows"):
         return []
     places = PLACES if offers(model, "distributions") else tuple(by for by in PLACES if by not in OF_EVENTS)
     comparison = compare_distributions(model, setting.first(SENTENCES), by=places)

@@ -85,8 +85,9 @@ def measure(model: LanguageModel, setting: Setting, settings: PpluSettings) -> E
         model, setting, unigram=unigram, text=_counted(setting, settings), smoothing=settings.smoothing
     )
     scores = scored.as_scores()
-    if settings.reduce and has_words(model):
-        tokens, cut = setting.with_distributions(model)
+    distributed = setting.distributed(model) if settings.reduce and has_words(model) else None
+    if distributed is not None:
+        tokens, cut = distributed
         of_tokens = scored
         if cut is not setting:  # frequencies of the same source, of pieces
             text = cast("Any", model).cut(_counted(setting, settings))

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from truesource.grammar.support.arrays import FloatArray, IntArray
-from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.errors import NothingToMeasureError
 
 Cut = tuple[str, ...]
 SPACE = "▁"  #: character between words, written as most tokenisers do, since no piece may be white space
@@ -28,8 +28,8 @@ class Segmentation:
     begins the next one.
 
     Raises:
-        InputError: two words have the same pieces (code ``equal-pieces``), a word has no piece (``no-pieces``), or the
-            pieces of a text do not say where its words end (``no-boundary``).
+        NothingToMeasureError: two words have the same pieces (code ``equal-pieces``), a word has no piece
+            (``no-pieces``), or the pieces of a text do not say where its words end (``no-boundary``).
     """
 
     words: tuple[str, ...]  #: (V,)
@@ -40,10 +40,10 @@ class Segmentation:
         for cuts in (self.cuts, self.first):
             for word, cut in zip(self.words, cuts, strict=True):
                 if not cut:
-                    raise InputError(f"the tokeniser has no piece for the word {word!r}", code="no-pieces")
+                    raise NothingToMeasureError(f"the tokeniser has no piece for the word {word!r}", "no-pieces")
             if same := equal_words(self.words, cuts):
                 one, other = same[0][:2]
-                raise InputError(f"the words {one!r} and {other!r} have the same pieces", code="equal-pieces")
+                raise NothingToMeasureError(f"the words {one!r} and {other!r} have the same pieces", "equal-pieces")
         for trie in (self.trie, self.first_trie):
             self._require_boundaries(trie)
 
@@ -53,11 +53,11 @@ class Segmentation:
             both = begins.intersection(piece for piece, _ in trie.children[node]) if word >= 0 else set()
             if both:
                 piece = min(both)
-                raise InputError(
+                raise NothingToMeasureError(
                     f"after the word {self.words[word]!r}, the piece {self.pieces[piece]!r} could continue it or begin"
                     " the next word, so pieces do not say where words end; use a tokeniser that marks the beginning or"
                     " the end of words",
-                    code="no-boundary",
+                    "no-boundary",
                 )
 
     @cached_property

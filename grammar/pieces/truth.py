@@ -20,7 +20,7 @@ from truesource.grammar.pieces.reading import read_pieces
 from truesource.grammar.pieces.segmentation import SPACE, SPACE_BYTE, Cut, Segmentation, byte_cut, equal_words
 from truesource.grammar.sentences import takes_sentence
 from truesource.grammar.support.arrays import Int32Array, IntArray
-from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.truth import Truth
 from truesource.grammar.word_numbers import decoded
 
@@ -189,16 +189,17 @@ def tokenised(truth: Truth, cut: Callable[[str], Cut], first: Callable[[str], Cu
         first: returns the pieces of a word at the start of a text; None: as elsewhere.
 
     Raises:
-        InputError: as `Segmentation`; or words of a process have the same pieces, which only rules can add up.
+        NothingToMeasureError: as `Segmentation`; or words of a process have the same pieces, which only rules can add
+            up.
     """
     cuts = {word: (cut(word), (first or cut)(word)) for word in truth.vocabulary}
     groups = equal_words(truth.vocabulary, [(*inner, SEPARATOR, *start) for inner, start in cuts.values()])
     if groups:
         if not isinstance(truth, PCFG):
-            raise InputError(
+            raise NothingToMeasureError(
                 f"the words {groups[0][0]!r} and {groups[0][1]!r} have the same pieces, but words of a process cannot"
                 " be merged; choose a tokeniser that keeps them apart",
-                code="equal-pieces",
+                "equal-pieces",
             )
         truth = truth.merge_words({word: group[0] for group in groups for word in group})
     inner, start = zip(*(cuts[word] for word in truth.vocabulary), strict=True)
@@ -209,7 +210,7 @@ def by_characters(truth: Truth) -> TokenisedTruth:
     """Return a language of characters: words with ``▁`` before every word but the first.
 
     Raises:
-        InputError: a word has the character ``▁`` (code ``no-boundary``).
+        NothingToMeasureError: a word has the character ``▁`` (code ``no-boundary``).
     """
     return tokenised(truth, lambda word: (SPACE, *word), tuple)
 

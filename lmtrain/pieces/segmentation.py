@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerFast
 
 from truesource.grammar.pieces.segmentation import Cut
 from truesource.grammar.pieces.truth import TokenisedTruth, tokenised
-from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.truth import Truth
 from truesource.lmtrain.loading import load_tokenizer
 from truesource.lmtrain.pieces.inventory import read_tokenizer_json
@@ -105,8 +105,8 @@ def cut_language(truth: Truth, aligner: WordAligner, names: Sequence[str]) -> To
         names: name of each token.
 
     Raises:
-        InputError: the pieces of a word depend on its neighbours (code ``depends-on-neighbours``), or as `tokenised`
-            and `WordAligner.align`.
+        NothingToMeasureError: the pieces of a word depend on its neighbours (code ``depends-on-neighbours``), a word
+            has no pieces of its own (``no-pieces``), or as `tokenised`.
     """
     words = truth.vocabulary
     first: dict[str, Cut] = {}
@@ -122,11 +122,11 @@ def cut_language(truth: Truth, aligner: WordAligner, names: Sequence[str]) -> To
             for at, (word, cut) in enumerate(zip(text, cuts, strict=True)):
                 usual = later[word] if at else first[word]
                 if cut != usual:
-                    raise InputError(
+                    raise NothingToMeasureError(
                         f"the tokeniser cuts the word {word!r} into {' '.join(usual)!r}, but into {' '.join(cut)!r} in"
                         f" {' '.join(text)!r}; exact probabilities of pieces need a tokeniser whose cuts do not depend"
                         " on the neighbours of a word",
-                        code="depends-on-neighbours",
+                        "depends-on-neighbours",
                     )
     return tokenised(truth, later.__getitem__, first.__getitem__)
 
@@ -142,7 +142,10 @@ def cut_texts(aligner: WordAligner, sentences: Sequence[Sequence[str]], names: S
 
 def _cuts(aligner: WordAligner, texts: Sequence[Sequence[str]], names: Sequence[str]) -> list[list[Cut]]:
     """Return the pieces of each word of some texts."""
-    pieces = aligner.align(texts)
+    try:
+        pieces = aligner.align(texts)
+    except InputError as error:
+        raise NothingToMeasureError(str(error), "no-pieces") from error
     starts = pieces.starts.tolist()
     cuts = [tuple(names[number] for number in pieces.ids[a:b]) for a, b in pairwise(starts)]
     bounds = [0, *np.cumsum(pieces.words).tolist()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,15 @@ from truesource.evaluation.divergence.contexts import measure_contexts
 from truesource.evaluation.divergence.of_words import in_words
 from truesource.evaluation.dynamics import CurveSettings
 from truesource.evaluation.dynamics.compare import learning_dynamics
+from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
+from truesource.evaluation.explain.where import places_of
 from truesource.evaluation.pplu.compare import compare_pplu, oracle_unigram
 from truesource.generator.language_model import EVERY_POSITION
 from truesource.generator.process_sampler import sampler_of
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import random_state
-from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.pieces.segmentation import cut_language, cut_texts
@@ -267,6 +270,26 @@ def test_excluded_sentences_are_cut_too(model: Any, sentences: list[list[str]]) 
 def _scores_of(law: PCFG, sentences: list[list[str]]) -> tuple[Any, Any]:
     scores = Oracle(law, lengths=LENGTHS).score(sentences)
     return scores.sentence, scores.log_prob
+
+
+def test_pieces_without_an_exact_truth_are_compared_by_their_scores(model: Any, sentences: list[list[str]]) -> None:
+    """If a tokeniser cannot cut the language, comparisons have no exact divergence, and the evaluator says why."""
+
+    def refuse(_: object) -> None:
+        raise NothingToMeasureError("after the word 'a', the piece 'b' could continue it", "no-boundary")
+
+    uncut = copy(model)
+    uncut.tokenised = refuse
+    setting = Setting(LAW, sentences, lengths=LENGTHS)
+    assert setting.distributed(uncut) is None
+    assert set(OracleMonitor(setting)(uncut)) == {"relative_ppl"}
+    assert places_of(uncut, setting) == []
+    curves = learning_dynamics([(1, uncut)], setting, name="m", settings=CurveSettings(contexts=150))
+    assert curves.contexts == 0
+    compared = ts.compare({"one": uncut, "two": uncut}, sentences, LAW, lengths=LENGTHS, exact_kl=10)
+    assert not [each for each in compared.scores if each.name == "exact_kl"]
+    with pytest.raises(NothingToMeasureError, match="could continue it"):
+        evaluate("divergence", uncut, sentences, LAW, lengths=LENGTHS)
 
 
 def test_a_comparison_has_the_exact_divergence_per_word(model: Any, sentences: list[list[str]]) -> None:

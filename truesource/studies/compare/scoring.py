@@ -10,7 +10,7 @@ from truesource.evaluation.comparing import ModelScores, SeedScores
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.evaluator import Evaluator
 from truesource.evaluation.core.score import Score
-from truesource.evaluation.core.setting import Setting, has_divergence
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import of_sentences
 from truesource.evaluation.core.vocabulary import ComparisonVocabulary, Kind, ModelWords, in_vocabulary, words_of
 from truesource.evaluation.divergence.compare import compare_distributions
@@ -71,7 +71,7 @@ def score_seed(
 
 def _exact(model: Any, setting: Setting) -> Score | None:
     """Return the exact KL per word; None if the model has no full distributions or tokens have no truth."""
-    if not has_divergence(model) or of_sentences(setting.transform, model.objective):
+    if setting.distributed(model) is None or of_sentences(setting.transform, model.objective):
         return None
     scores = compare_distributions(model, setting).scores
     return scores.get("kl") or scores["kl_infinite"]

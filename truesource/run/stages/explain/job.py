@@ -17,14 +17,14 @@ from truesource.evaluation.core.vocabulary import ComparisonVocabulary, ModelWor
 from truesource.evaluation.explain.evaluator import ExplainSettings
 from truesource.evaluation.explain.measure import Rung
 from truesource.evaluation.explain.report import BASE
-from truesource.evaluation.explain.targets import MOST_BYTES, NO_PIECES, TargetText, read_expected
+from truesource.evaluation.explain.targets import MOST_BYTES, TargetText, read_expected
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.generator.columns import CodedSentences
 from truesource.generator.corpus import Corpus
 from truesource.grammar.support.archives import ArrayKind, read_arrays
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.atomic_files import all_at_once, atomic_path, remove_leftovers, write_json
-from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.files import digest_file, digest_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
@@ -115,9 +115,7 @@ class ExplainJob(ExplainedModel, TrainingCells[LeverCell]):
         """The train split in the tokens of the model with the truth about it; None: its pieces have none."""
         try:
             return TargetText.of(self._train_oracle, list(self.train_split), self.tokenizer)
-        except InputError as error:
-            if error.code not in NO_PIECES:
-                raise
+        except NothingToMeasureError:
             return None
 
     @cached_property
