@@ -41,6 +41,10 @@ MEANINGS = {
     "piece": "per piece or end of a sentence, given the pieces before",
     "bits_per_byte": "bits per byte of text, ends of sentences included",
 }
+SHARED_PIECES = (
+    "Some words of the text have the same pieces as other words, such as the unknown token: the bound per piece takes"
+    " them as one word, and bits per byte of the text do not exist."
+)
 Scoring = Callable[..., list[SentenceRecord] | None]  #: `sentence_records`, or a part of it; None: parts are missing
 
 
@@ -112,8 +116,9 @@ def bound(
 
     Returns:
         ``causal_bound`` and ``masked_bound``: perplexities with intervals; with a tokeniser also ``piece_bound``, and
-        ``bits_per_byte``, which counts the ends of sentences as bits and not as bytes. If the text was not sampled from
-        the grammar, they are not bounds, and are called ``causal_perplexity`` and so on. ``detail`` is a `Bounds`.
+        ``bits_per_byte``, which counts the ends of sentences as bits and not as bytes, unless words of the text share
+        their pieces with others. If the text was not sampled from the grammar, they are not bounds, and are called
+        ``causal_perplexity`` and so on. ``detail`` is a `Bounds`.
 
     Raises:
         InputError: the truth of the text is unknown, or lacks the requested scores.
@@ -187,6 +192,8 @@ def exact_bounds(setting: Setting, request: BoundRequest, score: Scoring = sente
         parts = {**setting.left_out, **reading.parts}
         pieces = piece_bounds(setting, records, request.tokenizer, parts)
         scores += pieces if reading.sampled else map(unbounded, pieces)
+        if all(each.name != "bits_per_byte" for each in pieces):
+            notes.append(SHARED_PIECES)
     return Bounds(sentences=records, scores=scores, notes=(*notes, *reading.notes))
 
 

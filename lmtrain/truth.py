@@ -102,6 +102,11 @@ class TokenOrder:
         end = len(truth.vocabulary)
         if vocabulary is None:
             return cls(truth, np.arange(end + 1), end, end + 1)
+        if not isinstance(vocabulary, WordVocabulary):
+            raise InputError(
+                "expecting the vocabulary of a tokeniser of words, or a fast tokeniser of transformers, got"
+                f" {type(vocabulary).__name__}; AutoTokenizer.from_pretrained(FOLDER) loads one"
+            )
         missing = [word for word in truth.vocabulary if word not in vocabulary.ids]
         if missing and vocabulary.unk == NO_TOKEN:
             raise InputError(f"the tokeniser has no token for {missing[0]!r}, and none for unknown words; use another")

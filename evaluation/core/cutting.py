@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 
 from truesource.grammar.pieces.segmentation import SPACE, SPACE_BYTE, byte_cut
 from truesource.grammar.pieces.truth import TokenisedTruth, by_bytes, by_characters
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import Truth
 
 UNITS: tuple[Literal["characters", "bytes"], ...] = ("characters", "bytes")  #: that need no tokeniser
@@ -41,6 +42,10 @@ def cutter(tokenizer: Any) -> Cutter:
     Raises:
         InputError: there is no such file, or it is no fast tokeniser.
     """
+    if isinstance(tokenizer, str) and not tokenizer.strip():
+        raise InputError(
+            "the name of the tokeniser is empty; name a model folder, a tokenizer.json, characters or bytes"
+        )
     if tokenizer == "characters":
         return _Units(by_characters, tuple, SPACE)
     if tokenizer == "bytes":

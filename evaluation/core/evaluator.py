@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from truesource.evaluation.core.setting import Setting
 
 OF_PIECES = (
-    "The tokens here are the pieces of {}: words and positions in tables are pieces, and nats per token are per piece."
+    "The tokens here are the pieces of {}: positions, lengths and nats per token are of pieces, unless a"
+    " table says words."
     " The truth of each piece is exact."
 )
 

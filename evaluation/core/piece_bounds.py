@@ -17,6 +17,8 @@ from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.core.transformed import require_tokens, transform_parts
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
 
+SAME_NATS = 1e-6  #: difference of the score of a sentence in words and in pieces, below which pieces spell it
+
 
 def piece_bounds(
     setting: Setting, records: Sequence[SentenceRecord], tokenizer: Any, parts: Mapping[str, object]
@@ -24,7 +26,8 @@ def piece_bounds(
     """Return ``piece_bound``, the perplexity of a piece or sentence end, and ``bits_per_byte`` of the text.
 
     Bytes are of UTF-8, with one for the space between two words; the ends of sentences are in the bits, not in the
-    bytes.
+    bytes. If words of the text share their pieces with others, as unknown words do, pieces do not spell the text, and
+    ``bits_per_byte`` is left out.
 
     Args:
         setting: text and truth.
@@ -40,15 +43,17 @@ def piece_bounds(
     possible = [record for record in records if record["possible"]]
     pieces = cut.cut([record["tokens"] for record in possible])
     nats = -np.array([record["logprob"] for record in possible], dtype=np.float64)
+    spells = True  # whether pieces tell the words of the text from all others
     if language.truth is not truth:  # several words have the same pieces, and together their probability
         require_tokens(setting.transform, "causal", "a bound of pieces that several words share")
         excluded = None if setting.excluded is None else setting.excluded.in_pieces(cut.cut)
         scores = Oracle(language, lengths=setting.lengths, excluded=excluded).score(pieces)
-        nats = np.bincount(scores.sentence, -scores.log_prob, minlength=len(pieces)).astype(np.float64)
-    counts = {
-        "piece_bound": (nats, np.array([len(row) + 1.0 for row in pieces])),
-        "bits_per_byte": (nats / np.log(2.0), np.array([float(len(" ".join(r["tokens"]).encode())) for r in possible])),
-    }
+        together = np.bincount(scores.sentence, -scores.log_prob, minlength=len(pieces)).astype(np.float64)
+        spells, nats = np.allclose(together, nats, rtol=0.0, atol=SAME_NATS), together
+    counts = {"piece_bound": (nats, np.array([len(row) + 1.0 for row in pieces]))}
+    if spells:
+        lengths = np.array([float(len(" ".join(record["tokens"]).encode())) for record in possible])
+        counts["bits_per_byte"] = nats / np.log(2.0), lengths
     shared = {
         "given": condition_part("causal", setting.lengths),
         **disjoint_part(setting.excluded),

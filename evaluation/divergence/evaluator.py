@@ -25,8 +25,16 @@ MEASURES = (
     Measure("kl_language", "  language", meaning="what the model does not know of the next word, or its end"),
     Measure("kl_nonwords", "  words that are none", meaning="lost to pieces that spell no word of the language"),
     Measure("kl_segmentation", "  other segmentations", meaning="lost to other segmentations of the same words"),
-    Measure("gain_of_sums", "gain of sums", meaning="of summing over all segmentations, in the first sentences"),
-    Measure("kl_summed", "KL(P‖Q) per word, summed", meaning="with the sum over all segmentations, in these sentences"),
+    Measure(
+        "gain_of_sums",
+        "gain of sums",
+        meaning="nats per word, from summing over all segmentations; in the first sentences, by the setting sums",
+    ),
+    Measure(
+        "kl_summed",
+        "KL(P‖Q) per word, summed",
+        meaning="KL(P‖Q) per word of these sentences alone, less the gain",
+    ),
     Measure("variance_ratio", "variance ratio", meaning="how many times more tokens the sampled KL(P‖Q) needs"),
     Measure("reverse_kl", "KL(Q‖P)", meaning="nats; infinite if the model expects the impossible"),
     Measure(

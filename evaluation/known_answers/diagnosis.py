@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
 from truesource.evaluation.known_answers.answers import SAME
 from truesource.evaluation.known_answers.kit import text_answers
+from truesource.evaluation.known_answers.options import AXES, OPTION_NAMES
 from truesource.evaluation.known_answers.records import Answer, AnswerKind, TextAnswers
 from truesource.evaluation.show.result import Result
 from truesource.evaluation.show.table import ReportTable, TableRow, number_cell
@@ -49,7 +50,7 @@ class NumberDiagnosis:
                 f" {self.nearest.value:.6g}"
             )
         best = self.matches[0]
-        article = {"convention": "the convention", "mistake": "the mistake"}.get(best.kind, "two deviations together:")
+        article = {"convention": "the convention", "mistake": "the mistake"}.get(best.kind, "the combination")
         return f"{self.value:g} matches {article} {best.name} ({best.value:.8g}) to {best.digits} digits"
 
     def as_record(self) -> dict[str, object]:
@@ -86,10 +87,10 @@ def diagnose(value: float | str, answers: TextAnswers | str) -> Result:
     single = [_match(number, digits, each) for each in answers.answers]
     matches = [match for match in single if match.digits >= FEWEST_DIGITS]
     best = max((match.digits for match in matches), default=0)
-    combinations = (Answer(name, "combination", value) for name, value in answers.combinations.items())
-    for match in (_match(number, digits, each) for each in combinations):
+    for name, exact in answers.combinations.items():
+        match = _match(number, digits, Answer(name, "combination", exact))
         if match.digits > best and _is_close(match, digits):
-            matches.append(match)
+            matches.append(replace(match, meaning=_meaning_of_parts(name)))
     matches.sort(key=lambda match: (-match.digits, match.kind == "combination"))
     nearest = min(single, key=lambda match: abs(math.log(match.value / float(number))))
     diagnosis = NumberDiagnosis(float(number), digits, tuple(matches[:MOST_MATCHES]), nearest)
@@ -146,6 +147,17 @@ def _match(number: Decimal, digits: int, answer: Answer) -> AnswerMatch:
     else:
         agreeing = max(0, min(digits, math.floor(-math.log10(2.0 * float(difference / exact)))))
     return AnswerMatch(answer.name, answer.kind, answer.value, agreeing, answer.meaning)
+
+
+def _meaning_of_parts(name: str) -> str:
+    """Return the meanings of the options that the name of a combination lists."""
+    meanings = {
+        OPTION_NAMES.get(axis, {}).get(option.name, option.name): option.meaning
+        for axes in AXES.values()
+        for axis, options in axes.items()
+        for option in options[1:]
+    }
+    return "; ".join(meanings[part] for part in name.split("; ") if part in meanings)
 
 
 def _table(diagnosis: NumberDiagnosis) -> ReportTable:

@@ -15,7 +15,7 @@ class Answer:
     name: str
     kind: AnswerKind
     value: float
-    meaning: str = ""  #: empty for a combination, whose name says it
+    meaning: str = ""  #: empty for a combination, as its parts have meanings
 
 
 @dataclass(frozen=True)

@@ -272,8 +272,8 @@ def _reduction_table(records: Sequence[Record]) -> ReportTable:
             )
             for (words, protocol, tokens), row in nested(records, itemgetter("words", "protocol", "counted")).items()
         ],
-        note=f"change: against all {unit}. Other {unit}: skip: left out; merge: one {unit[:-1]} <unk>; renormalise:"
-        " left out, the rest in proportion",
+        note=f"change: without sign, against all {unit}. Other {unit}: skip: left out; merge: one {unit[:-1]} <unk>;"
+        " renormalise: left out, the rest in proportion",
     )
 
 

@@ -189,9 +189,14 @@ def tokenised(truth: Truth, cut: Callable[[str], Cut], first: Callable[[str], Cu
         first: returns the pieces of a word at the start of a text; None: as elsewhere.
 
     Raises:
+        InputError: the truth is of pieces already.
         NothingToMeasureError: as `Segmentation`; or words of a process have the same pieces, which only rules can add
             up.
     """
+    if isinstance(truth, TokenisedTruth):
+        raise InputError(
+            "the tokens of this language are pieces already; cut its language of words, the attribute truth"
+        )
     cuts = {word: (cut(word), (first or cut)(word)) for word in truth.vocabulary}
     groups = equal_words(truth.vocabulary, [(*inner, SEPARATOR, *start) for inner, start in cuts.values()])
     if groups:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from truesource.generator.arguments import as_truth
 from truesource.grammar.sentences import takes_sentences
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class CutsWords:
         Raises:
             InputError: as `truesource.lmtrain.pieces.segmentation.cut_language`.
         """
-        return self._cutter.language(truth)
+        return self._cutter.language(as_truth(truth))
 
     @takes_sentences
     def cut(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:

@@ -31,9 +31,17 @@ class PieceCutter:
 
     Args:
         tokenizer: made here or elsewhere.
+
+    Raises:
+        InputError: it is no fast tokeniser.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        if not isinstance(tokenizer, PreTrainedTokenizerFast):
+            raise InputError(
+                "expecting a fast tokeniser of transformers (PreTrainedTokenizerFast), a model folder, a"
+                f" tokenizer.json, 'characters' or 'bytes', got {type(tokenizer).__name__}"
+            )
         ours = is_ours(tokenizer) and is_subword(tokenizer)
         self.aligner: WordAligner = SubwordVocabulary(tokenizer) if ours else OffsetAligner(tokenizer, "causal")
         self.names = token_names(tokenizer)  #: (V,)
@@ -82,6 +90,12 @@ def read_cutter(path: Path) -> PieceCutter:
             "there is no such tokeniser; name a model folder or a tokenizer.json, or write characters or bytes",
             path,
             code="missing",
+        )
+    if path.suffix == ".model":
+        raise InputError(
+            "this is a model of SentencePiece, not a tokenizer.json; load it with AutoTokenizer of transformers, save"
+            " that with save_pretrained, and name the folder",
+            path,
         )
     backend = read_tokenizer_json(path)
     unknown = getattr(backend.model, "unk_token", None)

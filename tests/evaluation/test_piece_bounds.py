@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import truesource as ts
+from truesource.evaluation.bounds import SHARED_PIECES
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.grammar.conditioning import LengthRange
@@ -50,6 +53,30 @@ def test_words_with_the_same_pieces_are_bounded_together() -> None:
     language = Oracle(LAW, lengths=LENGTHS, tokenizer=TOKENIZER).language
     number = sum(len(language.pieces_of(sentence)) + 1 for sentence in together)  # type: ignore[attr-defined]
     assert result["piece_perplexity"].value == pytest.approx(np.exp(nats / number))
+    assert "bits_per_byte" not in [each.name for each in result.scores] and SHARED_PIECES in result.notes
+    spelt = [["cats"], ["cat"], ["cat", "cats"]]  # whose words share pieces with no others
+    result = ts.bound(Setting(LAW, spelt, lengths=LENGTHS), masked=False, tokenizer=TOKENIZER)
+    bits = -LAW.exact.string_log_probs(spelt, LENGTHS).sum() / np.log(2)
+    assert result["bits_per_byte"].value == pytest.approx(bits / len("catscatcat cats"))
+    assert SHARED_PIECES not in result.notes
+
+
+@pytest.mark.parametrize("wrong", [5, True, str.split, TOKENIZER.backend_tokenizer])
+def test_an_object_that_is_no_tokeniser_is_refused(wrong: object) -> None:
+    with pytest.raises(InputError, match="expecting a fast tokeniser of transformers"):
+        Oracle(LAW, lengths=LENGTHS, tokenizer=wrong)
+
+
+def test_names_and_truths_that_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "sp.model").write_bytes(b"\n\x0e")
+    with pytest.raises(InputError, match="a model of SentencePiece"):
+        Oracle(LAW, lengths=LENGTHS, tokenizer=tmp_path / "sp.model")
+    with pytest.raises(InputError, match="is empty"):
+        Oracle(LAW, lengths=LENGTHS, tokenizer="")
+    pieces = Oracle(LAW, lengths=LENGTHS, tokenizer="characters").language
+    for tokenizer in ("characters", TOKENIZER):
+        with pytest.raises(InputError, match="are pieces already"):
+            Oracle(pieces, lengths=LENGTHS, tokenizer=tokenizer)
 
 
 def test_a_bound_of_pieces_is_causal() -> None:

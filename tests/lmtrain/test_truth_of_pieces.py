@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.truth import ExactTargets, TruthCallback, endless, kl_to_truth
 
@@ -77,3 +79,15 @@ def test_the_monitor_of_a_training_has_the_divergence_per_word(model: Any) -> No
     for name, reported in {"kl": "kl_per_word", "js": "js", "tv": "tv"}.items():
         assert found[name] == pytest.approx(scores[reported].value, rel=1e-5)
     assert found["relative_ppl"] == pytest.approx(compare_in(model, setting).measures["relative_ppl"].value, rel=1e-6)
+
+
+def test_a_name_is_no_tokeniser() -> None:
+    with pytest.raises(InputError, match="got str; AutoTokenizer"):
+        ExactTargets(LAW, TEXT, "characters")  # type: ignore[arg-type]
+
+
+def test_a_model_cuts_a_language_by_name(model: Any, tmp_path: Path) -> None:
+    (tmp_path / "law.txt").write_text("S -> W S 0.5 | W 0.5\nW -> cat 0.4 | cats 0.6\n", "utf-8")
+    assert model.tokenised(tmp_path / "law.txt").pieces_of(["cats"]) == model.cut([["cats"]])[0]
+    with pytest.raises(InputError, match="models come first"):
+        model.tokenised(model)

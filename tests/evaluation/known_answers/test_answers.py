@@ -184,6 +184,24 @@ def test_a_verdict_says_what_and_how_well(record: KitAnswers) -> None:
     assert "perplexity per token; not shifted" in str(nothing)
 
 
+def test_a_combination_has_the_meaning_of_its_parts() -> None:
+    (match,) = ts.diagnose("10.25943", "words-1").detail.matches
+    assert match.name == "perplexity per token; end not scored; first token not scored; mean of sentence means"
+    assert match.meaning == (
+        "the end of a sentence is not scored; nothing precedes the first token, so it is not scored;"
+        " exponential of the unweighted mean of the mean losses of sentences"
+    )
+    assert "10.2594 matches the combination perplexity per token; end" in str(ts.diagnose("10.25943", "words-1"))
+
+
+def test_every_combination_has_a_meaning(record: KitAnswers) -> None:
+    for text in record.texts.values():
+        for name, value in text.combinations.items():
+            for match in ts.diagnose(value, text).detail.matches:
+                parts = [part for part in match.name.split("; ") if part != "perplexity per token"]
+                assert match.kind != "combination" or match.meaning.count(";") >= len(parts) - 1, name
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [("many", "is not a number"), ("9.2", "too few digits"), (-9.123, "not a positive number"), ("inf", "positive")],
