@@ -22,7 +22,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import truesource as ts
-from truesource.evaluation.show.figures import MODEL, QUIET, SECOND, TRUTH, to_svg
+from truesource.evaluation.show.figures import MODEL, QUIET, SECOND, TRUTH, to_svg, write_figure
 from truesource.evaluation.show.figures import figure as new_figure
 from truesource.grammar.support.atomic_files import write_json
 
@@ -112,7 +112,7 @@ def interval(values: np.ndarray) -> str:
     return f"{values.mean():.4f} ±{half:.4f}"
 
 
-def draw(table: dict[str, dict[str, np.ndarray]], path: Path) -> None:
+def drawing(table: dict[str, dict[str, np.ndarray]]) -> str:
     """Draw the parts of each tokeniser as bars, a dot for each seed."""
     parts = {
         "kl_language": ("language", MODEL),
@@ -132,7 +132,7 @@ def draw(table: dict[str, dict[str, np.ndarray]], path: Path) -> None:
         axes.invert_yaxis()
         axes.set_xlabel("KL(P‖Q), nats per word; dots are seeds", color=QUIET)
         canvas.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3)
-        path.write_text(to_svg(canvas, "tokenisers", "Divergence of models by tokeniser, in parts"), "utf-8")
+        return to_svg(canvas, "tokenisers", "Divergence of models by tokeniser, in parts")
 
 
 def main() -> None:
@@ -178,7 +178,7 @@ def main() -> None:
     for name in next(iter(table.values())):
         print(f"| {name} | {' | '.join(interval(values[name]) for values in table.values())} |")
     if arguments.figure is not None:
-        draw(table, arguments.figure)
+        write_figure(arguments.figure, lambda: drawing(table))
 
 
 if __name__ == "__main__":

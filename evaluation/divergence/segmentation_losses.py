@@ -93,7 +93,9 @@ class SegmentationLosses:
         """
         logs = np.array([self._logs[key] for key in zip(sentence.tolist(), position.tolist(), strict=True)])
         a, both = logs.T
-        return dict(zip(PARTS, (kl + a, -both, both - a), strict=True))
+        with np.errstate(invalid="ignore"):  # where no canonical token, or no token of words, has a probability
+            language, segmentation = np.where(np.isneginf(a), 0.0, kl + a), np.where(np.isneginf(both), 0.0, both - a)
+        return dict(zip(PARTS, (language, -both, segmentation), strict=True))
 
     def of_words(self, measured: Contexts, sentences: Sequence[Sequence[str]]) -> dict[str, FloatArray]:
         """Return `PARTS` of each word and sentence end of some contexts of pieces."""

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from truesource.generator.language_model import END
 from truesource.grammar.building import Automaton
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
@@ -206,7 +207,7 @@ def _random_logits(rng: np.random.Generator, shape: tuple[int, ...], span: float
     return result
 
 
-CAUSAL = TokenNames(("<pad>", "<unk>", "<s>", "</s>", *WORDS), begin=2, end=3, pad=0, unk=1, first_word=4)
+CAUSAL = TokenNames(("<pad>", "<unk>", "<s>", END, *WORDS), begin=2, end=3, pad=0, unk=1, first_word=4)
 PAIRS = TokenNames(("<|endoftext|>", "<pad>", "red", "grün", "blå", "rosé"), 0, 0, 1, 2, unk=0)
 #: pieces with the mark of a space; `MERGES` makes them from characters
 PIECES = TokenNames(

@@ -15,7 +15,7 @@ from truesource.evaluation.core.exclusion import UNCORRECTED
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.score import Score, ScoreRecord, keyed
-from truesource.evaluation.core.setting import Setting, has_divergence
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.core.text import Text
 from truesource.evaluation.core.transformed import require_tokens, require_whole
@@ -30,7 +30,6 @@ from truesource.evaluation.show.figures import MODEL, TRUTH, plain_log_axis, rou
 from truesource.evaluation.show.figures import figure as new_figure
 from truesource.evaluation.show.records import Record, nested
 from truesource.evaluation.show.table import Cell, ReportTable, TableRow, number_cell
-from truesource.generator.abilities import offers
 from truesource.generator.language_model import END, LanguageModel
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import STRICT, Count
@@ -64,15 +63,10 @@ WHAT = {
 }
 
 
-def has_words(model: LanguageModel) -> bool:
-    """Return True if a model has a probability for each word, or piece, of a list, as smaller vocabularies need."""
-    return has_divergence(model) and (offers(model, "words") or offers(model, "tokens"))
-
-
 def measure(model: LanguageModel, setting: Setting, settings: PpluSettings) -> EvaluatorOutput:
     """Compare a text; see `truesource.evaluation.pplu.compare.compare_pplu`.
 
-    Smaller vocabularies are excluded if the model has no list of words.
+    Smaller vocabularies are excluded if the model has no list of words or pieces with a probability each.
 
     Raises:
         InputError: smaller vocabularies of a transformed text, or as `compare_pplu`.
@@ -85,12 +79,12 @@ def measure(model: LanguageModel, setting: Setting, settings: PpluSettings) -> E
         model, setting, unigram=unigram, text=_counted(setting, settings), smoothing=settings.smoothing
     )
     scores = scored.as_scores()
-    distributed = setting.distributed(model) if settings.reduce and has_words(model) else None
-    if distributed is not None:
+    distributed = setting.distributed(model) if settings.reduce else None
+    if distributed is not None and distributed[0].vocabulary is not None:
         tokens, cut = distributed
         of_tokens = scored
         if cut is not setting:  # frequencies of the same source, of pieces
-            text = cast("Any", model).cut(_counted(setting, settings))
+            text = tokens.of_words.cut(_counted(setting, settings))
             of_tokens = compare_pplu(tokens, cut, unigram=unigram, text=text, smoothing=settings.smoothing)
         scores += _reduced(tokens, cut, of_tokens)
     if settings.split_words:

@@ -20,6 +20,15 @@ def by_name(trained: KnownTraining) -> dict[str, Lever]:
     return {lever.name: lever for lever in levers_of(trained)[0]}
 
 
+def test_exact_targets_are_of_the_tokens_of_the_model() -> None:
+    pieces = KnownTraining(
+        model_settings("gpt2", dim=16, tokenizer="bpe", vocab_size=50), TRAINING, 100, 5.0, 1000, 30, 500
+    )
+    for trained, tokens in ((GPT2, "words"), (pieces, "pieces")):
+        lever = by_name(trained)["targets"]
+        assert (lever.before, lever.expected) == (f"the {tokens} that occurred", True)
+
+
 def test_each_lever_changes_one_thing() -> None:
     levers, base = by_name(GPT2), base_training(GPT2)
     assert base is not None and (base.max_steps, base.epochs, base.max_seconds, base.snapshots) == (
@@ -64,7 +73,6 @@ def test_a_limited_context_is_widened() -> None:
         ({"model": model_settings("bert", dim=16)}, "targets", "masked"),
         ({"model": model_settings("bert", dim=16)}, "tokenizer", "masked"),
         ({"model": model_settings("adaptive", dim=16)}, "targets", "single-tokens"),
-        ({"model": model_settings("gpt2", dim=16, tokenizer="bpe", vocab_size=50)}, "targets", "pieces"),
         ({"ordered": False}, "targets", "no-order"),
         ({"words": 20}, "tokenizer", "few-words"),
         ({"all_known": False}, "tokenizer", "unknown-words"),

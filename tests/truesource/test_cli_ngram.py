@@ -74,7 +74,7 @@ def test_both_sides_are_counted_apart_where_a_model_is_divided_by_word_frequenci
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_pieces_of_words(command: Command, grammar: Path, kind: str, tmp_path: Path) -> None:
-    """Trained, scored beside the truth, drawn from, and refused where a list of words is wanted."""
+    """Trained, scored, compared with the truth of their pieces, drawn from, and refused where words are wanted."""
     text = write(tmp_path / "train.txt", *["the dog walks", "man walks", "a cat sees the dog"] * 4)
     held_out = write(tmp_path / "eval.txt", "the dog walks", "the cat sees a park", "man walks")
     settings = ["--set", f"model.tokenizer={kind}", "--set", "model.vocab_size=40", "--set", "model.order=4"]
@@ -88,8 +88,11 @@ def test_pieces_of_words(command: Command, grammar: Path, kind: str, tmp_path: P
     done = command("generate", tmp_path / "m", "-n", 20, "-o", tmp_path / "drawn")
     assert done.code == 0, done.err
     done = command("evaluate", "divergence", tmp_path / "m", held_out, "--oracle", grammar)
+    assert done.code == 0, done.err
+    assert "infinite in" in done.out  # it gives the p of park no probability
+    done = command("evaluate", "control", tmp_path / "m", held_out, "--oracle", grammar)
     assert (done.code, len(done.err.splitlines())) == (2, 1)
-    assert "m has no distributions" in done.err
+    assert "a language of pieces does not have" in done.err
 
 
 @pytest.mark.parametrize(
