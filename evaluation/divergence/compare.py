@@ -37,7 +37,7 @@ from truesource.evaluation.divergence.segmentation_losses import SegmentationLos
 from truesource.evaluation.divergence.tables import BreakdownRow, by_context, by_group
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.evaluation.tokenisation.sums import Gains
-from truesource.generator.abilities import offers
+from truesource.generator.abilities import offers, require
 from truesource.generator.language_model import LanguageModel, ScoringFrame, check_sentences
 from truesource.grammar.pieces.truth import TokenisedTruth
 from truesource.grammar.support.arrays import FloatArray, IntArray
@@ -232,6 +232,8 @@ def _require_tables(by: Sequence[By], top: int, setting: Setting, model: Languag
         raise InputError(f"tables are by {', '.join(BY)}, and top must be at least 1; got {', '.join(unknown) or top}")
     require_tokens(setting.transform, model.objective, "a divergence from the truth")
     require_groups(by, setting.words or setting, model)
+    if "class" in by and offers(model, "distributions"):
+        require(setting.known, "parses", "the divergence by class")
     divided = [name for name in by if name in OF_EVENTS]
     if divided and not offers(model, "distributions") and has_divergence(model):
         raise InputError(

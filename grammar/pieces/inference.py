@@ -75,8 +75,17 @@ class PieceInference(ExactCausal):
         return self.truth.exact.range_mass(lengths)
 
     def encode(self, sentence: Sequence[str]) -> Int32Array:
-        """Return piece numbers, (n,); -1 for an unknown piece."""
-        ids = self.segmentation.piece_ids
+        """Return piece numbers, (n,); -1 for an unknown piece.
+
+        Raises:
+            InputError: the sentence is of words, not of pieces.
+        """
+        ids, words = self.segmentation.piece_ids, self.truth.word_ids
+        if any(piece not in ids for piece in sentence) and all(piece in words for piece in sentence):
+            raise InputError(
+                f"{' '.join(sentence)!r} is a sentence of words, but the tokens of this language are pieces; cut it"
+                " with pieces_of"
+            )
         return np.array([ids.get(piece, -1) for piece in sentence], dtype=np.int32)
 
     @takes_sentences

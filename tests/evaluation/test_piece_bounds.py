@@ -34,6 +34,13 @@ def test_the_oracle_of_a_tokeniser_scores_pieces() -> None:
     assert oracle.language.pieces_of(["cats"])[0].startswith("▁")  # type: ignore[attr-defined]
 
 
+def test_an_oracle_of_pieces_refuses_words() -> None:
+    oracle = Oracle(LAW, lengths=LENGTHS, tokenizer=TOKENIZER)
+    with pytest.raises(InputError, match=r"'cats cat' is a sentence of words, .* cut it with pieces_of"):
+        oracle.token_log_probs([["cats", "cat"]])
+    assert not np.isfinite(oracle.token_log_probs([["▁cat", "qqq"]])[0]).all()  # no piece, and no word
+
+
 def test_bits_per_byte_and_perplexities_of_units_are_sums_over_their_numbers() -> None:
     nats = -LAW.exact.string_log_probs(TEXT, LENGTHS).sum()
     texts = [" ".join(sentence) for sentence in TEXT]
