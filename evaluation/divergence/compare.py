@@ -37,11 +37,11 @@ from truesource.evaluation.divergence.segmentation_losses import SegmentationLos
 from truesource.evaluation.divergence.tables import BreakdownRow, by_context, by_group
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.evaluation.tokenisation.sums import Gains
-from truesource.generator.abilities import offers, require
+from truesource.generator.abilities import offers
 from truesource.generator.language_model import LanguageModel, ScoringFrame, check_sentences
 from truesource.grammar.pieces.truth import TokenisedTruth
 from truesource.grammar.support.arrays import FloatArray, IntArray
-from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords
 
 _PLAIN = ("js", "tv", "entropy_truth", "entropy_model", "agreement", "special_mass", "impossible_mass")
@@ -232,8 +232,11 @@ def _require_tables(by: Sequence[By], top: int, setting: Setting, model: Languag
         raise InputError(f"tables are by {', '.join(BY)}, and top must be at least 1; got {', '.join(unknown) or top}")
     require_tokens(setting.transform, model.objective, "a divergence from the truth")
     require_groups(by, setting.words or setting, model)
-    if "class" in by and offers(model, "distributions"):
-        require(setting.known, "parses", "the divergence by class")
+    if "class" in by and setting.words is not None:
+        raise NothingToMeasureError(
+            f"the divergence by class is of whole words, but the tokens of {model.name} are pieces; leave class out",
+            "missing-ability",
+        )
     divided = [name for name in by if name in OF_EVENTS]
     if divided and not offers(model, "distributions") and has_divergence(model):
         raise InputError(

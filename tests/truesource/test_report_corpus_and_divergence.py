@@ -60,9 +60,10 @@ def record(finished: Path, name: str) -> dict[str, Any]:
     return found
 
 
-def test_models_with_a_list_of_words_have_a_stage(finished: Path) -> None:
+def test_causal_models_and_models_of_words_have_a_stage(finished: Path) -> None:
     names = [stage.name for stage in plan(load_config(finished / "toy.yaml"))]
-    assert [n for n in names if n.startswith("divergence")] == ["divergence:net", "divergence:masked", "divergence:mle"]
+    measured = [name for name in names if name.startswith("divergence")]
+    assert measured == ["divergence:net", "divergence:masked", "divergence:mle", "divergence:pieces"]
     bare = load_config(finished / "toy.yaml", ["evaluation={}"])
     assert not {"naturalness", "divergence:net"} & {stage.name for stage in plan(bare)}
 
@@ -92,7 +93,7 @@ def test_the_records_are_those_of_the_comparison(finished: Path) -> None:
 def test_the_section_has_a_row_and_a_figure_a_model(finished: Path) -> None:
     text = section(finished, "divergence")
     figures = svgs(text)
-    assert len(figures) == 3
+    assert len(figures) == 4
     ids = [re.findall(r'\bid="([^"]+)"', figure) for figure in figures]
     assert len({i for part in ids for i in part}) == sum(len(set(part)) for part in ids)
     for figure in figures:
@@ -119,14 +120,23 @@ def test_the_section_has_the_tables_that_a_run_asks_for(finished: Path, tmp_path
     text = section(copy, "divergence")
     assert "By ambiguity of the sentence" in text and "By true probability in the context" in text
     assert "By class of the next word" not in text and "The class of a word is the label" not in text
-    assert text.count("mass of Q") == 3  # a column of each model
+    assert text.count("mass of Q") == 4  # a column of each model
+
+
+@pytest.mark.usefixtures("quick_report")
+def test_classes_of_pieces_are_a_note(finished: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(finished, tmp_path / "copy"))
+    run(copy, "evaluation.divergence.by=[class]")
+    state = json.loads((copy / "runs" / "toy" / "stages.json").read_text("utf-8"))["stages"]
+    assert "by class is of whole words" in state["divergence:pieces"]["unmeasured"]["reason"]
+    assert "unmeasured" not in state["divergence:net"]
 
 
 @pytest.mark.usefixtures("quick_report")
 def test_nothing_is_scored_again_for_a_new_section(finished: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(finished, tmp_path / "copy"))
     made = run(copy, "evaluation.divergence.top_k=2")
-    assert made == ["divergence:net", "divergence:masked", "divergence:mle", "report"]
+    assert made == ["divergence:net", "divergence:masked", "divergence:mle", "divergence:pieces", "report"]
 
 
 @pytest.mark.parametrize("name", ["divergence/net.json", "naturalness/naturalness.json"])
