@@ -24,12 +24,12 @@ from truesource.evaluation.known_answers.languages import (
     MaskedLanguage,
     TokenNames,
 )
+from truesource.evaluation.known_answers.scoring import WINDOW
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.atomic_files import write_json
 
 HEIGHT = 2.0  #: entry of a vector at the places of its token
 SHARP = 1024.0  #: scale of the queries of attention; scores of other positions underflow in float32
-WINDOW = 32  #: positions of the causal twins of short context
 MASKED_POSITIONS = 25  #: positions of the masked twins
 LONG = 256  #: positions of the other causal twins
 _RESIDUES = (5, 7)  #: a position below 35 is known by its remainders
