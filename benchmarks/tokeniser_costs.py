@@ -1,4 +1,4 @@
-"""What a tokeniser costs: GPT-2 with byte-level BPE, Unigram and characters on one language, over several seeds.
+"""Measure the cost of a tokeniser: GPT-2 with byte-level BPE, Unigram and characters, over several seeds.
 
 All models read the same sentences equally often. Each is measured against the exact truth of its pieces; the
 divergence per word is taken apart into the language, words that are none, other segmentations, and what summing over
@@ -84,9 +84,9 @@ def trained(tokenizer: PreTrainedTokenizerFast, texts: list[str], seed: int, epo
 
 def measured(folder: Path, corpus: Path, sentences: int, sums: int) -> dict[str, float]:
     """Return the parts of the divergence of a model, nats per word, and bits per byte of it and of the truth."""
-    kept = folder / "costs.json"
-    if kept.exists():
-        values: dict[str, float] = json.loads(kept.read_text("utf-8"))
+    file = folder / "costs.json"
+    if file.exists():
+        values: dict[str, float] = json.loads(file.read_text("utf-8"))
         return values
     model: Any = ts.load_model(folder)
     of = ts.evaluate("divergence", model, corpus, sentences=sentences, by=(), sums=sums)
@@ -100,7 +100,7 @@ def measured(folder: Path, corpus: Path, sentences: int, sums: int) -> dict[str,
     values["bits_summed"] = values["bits_per_byte"] - values["gain_of_sums"] * words / np.log(2.0) / n_bytes
     bound = ts.bound(corpus, sentences=sentences, masked=False, tokenizer="bytes")
     values["bits_of_truth"] = bound["bits_per_byte"].value
-    write_json(kept, values)
+    write_json(file, values)
     return values
 
 

@@ -1,4 +1,4 @@
-"""How far apart the conventions and mistakes of each text of the kit are: a matrix for each text, as a picture.
+"""Draw, for each text of the kit, how far apart its conventions and mistakes are.
 
     python benchmarks/known_answers/distinct.py FILE.png
 

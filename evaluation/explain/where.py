@@ -38,10 +38,11 @@ def places_of(model: LanguageModel, setting: Setting) -> list[dict[str, object]]
         setting: text and truth, of which the first `SENTENCES` are used.
     """
     ordered = setting.transform is None and model.objective == "causal"
-    if not ordered or setting.distributed(model) is None or not offers(setting.known, "windows"):
+    some = setting.first(SENTENCES)
+    if not ordered or some.distributed(model) is None or not offers(setting.known, "windows"):
         return []
     places = PLACES if offers(model, "distributions") else tuple(by for by in PLACES if by not in OF_EVENTS)
-    comparison = compare_distributions(model, setting.first(SENTENCES), by=places)
+    comparison = compare_distributions(model, some, by=places)
     records = []
     for by, rows in comparison.tables.items():
         parts = {row.group: row.tokens * row.scores["kl"].value for row in rows if "kl" in row.scores}

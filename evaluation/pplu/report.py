@@ -75,16 +75,15 @@ def measure(model: LanguageModel, setting: Setting, settings: PpluSettings) -> E
     if settings.reduce:
         require_tokens(setting.transform, model.objective, "--reduce")
     unigram = settings.unigram or ("test" if setting.language is None else "oracle")
-    scored = compare_pplu(
-        model, setting, unigram=unigram, text=_counted(setting, settings), smoothing=settings.smoothing
-    )
+    counted = _counted(setting, settings)
+    scored = compare_pplu(model, setting, unigram=unigram, text=counted, smoothing=settings.smoothing)
     scores = scored.as_scores()
     distributed = setting.distributed(model) if settings.reduce else None
     if distributed is not None and distributed[0].vocabulary is not None:
         tokens, cut = distributed
         of_tokens = scored
         if cut is not setting:  # frequencies of the same source, of pieces
-            text = tokens.of_words.cut(_counted(setting, settings))
+            text = tokens.of_words.cut(counted)
             of_tokens = compare_pplu(tokens, cut, unigram=unigram, text=text, smoothing=settings.smoothing)
         scores += _reduced(tokens, cut, of_tokens)
     if settings.split_words:

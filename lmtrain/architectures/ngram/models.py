@@ -211,7 +211,7 @@ class NgramPieceModel(CutsWords, CountedModel, OpenVocabulary):
         tokenizer: PreTrainedTokenizerFast,
         name: str,
     ) -> None:
-        self.aligner = self._vocabulary = v = SubwordVocabulary(tokenizer)
+        self.aligner = v = SubwordVocabulary(tokenizer)
         super().__init__(estimate, tokenizer, v, name)
 
     def as_tokens(self) -> NgramTokens:
@@ -223,7 +223,7 @@ class NgramPieceModel(CutsWords, CountedModel, OpenVocabulary):
     @property
     def reading(self) -> str:
         """The way that words are scored, see `truesource.lmtrain.pieces.models.CausalPieceModel.reading`."""
-        return reading_of(self._vocabulary)
+        return reading_of(self.aligner)
 
     @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
@@ -232,12 +232,12 @@ class NgramPieceModel(CutsWords, CountedModel, OpenVocabulary):
         Sentences with a piece of probability zero, which only ``mle`` gives, are ``impossible`` as a whole, as are
         those with a word that the pieces cannot spell; a frame that skips unknown words leaves out that word only.
         """
-        pieces = align_words(self._vocabulary, sentences, frame)
+        pieces = align_words(self.aligner, sentences, frame)
         slots = Slots.of(pieces)
-        stream = as_stream(Rows(pieces.ids.astype(np.int32), np.diff(pieces.bounds)), self._vocabulary)
+        stream = as_stream(Rows(pieces.ids.astype(np.int32), np.diff(pieces.bounds)), self.aligner)
         values = self.reader.score(stream)
         if frame.unk == "skip":
-            values[np.delete(stream.tokens, stream.begins) == self._vocabulary.unk] = 0.0  # not counted
+            values[np.delete(stream.tokens, stream.begins) == self.aligner.unk] = 0.0  # not counted
         boundary = np.zeros(slots.n)
         boundary[slots.opens] = self._log_begins[self.reader.contexts(stream)[slots.opens]]
         boundary[~np.isfinite(boundary)] = 0.0  # the next piece is impossible already
@@ -246,12 +246,12 @@ class NgramPieceModel(CutsWords, CountedModel, OpenVocabulary):
     @cached_property
     def _log_begins(self) -> FloatArray:
         """(C,) log B by context: the next token begins a word, or is the end."""
-        return log_mass(self.estimate, self._vocabulary.begins)
+        return log_mass(self.estimate, self.aligner.begins)
 
     @property
     def alphabet(self) -> Alphabet:
         """Its pieces, for `truesource.lmtrain.decoding`; sentences are drawn piece by piece and spelt."""
-        v = self._vocabulary
+        v = self.aligner
         return Alphabet(len(v), v.eos, (v.pad, v.unk, v.bos, v.mask), None, v.join)
 
     @property
@@ -268,7 +268,7 @@ class NgramPieceModel(CutsWords, CountedModel, OpenVocabulary):
         """(R,) log probability of each row of pieces and of the end after it, nats; -inf for what ``mle`` never saw."""
         if not len(rows):
             return np.zeros(0)
-        stream = as_stream(Rows.of(rows), self._vocabulary)
+        stream = as_stream(Rows.of(rows), self.aligner)
         begins = np.cumsum(stream.lengths + 1) - stream.lengths - 1
         sums: FloatArray = np.add.reduceat(self.reader.score(stream), begins)
         return sums
