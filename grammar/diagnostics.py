@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import TooLongError
+from truesource.grammar.inference.components import shortest_cycle, strong_components
 from truesource.grammar.inference.expected import derivational_entropy
 from truesource.grammar.inference.nonnegative_matrices import CRITICAL
 from truesource.grammar.pcfg import PCFG
@@ -22,9 +23,6 @@ from truesource.grammar.support.arrays import Int32Array
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import counted
 from truesource.grammar.truth import Truth
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 MASS_TOLERANCE = 1e-6  #: mass that may leak before a grammar counts as inconsistent
 
@@ -49,30 +47,15 @@ def left_recursion(pcfg: PCFG) -> Cycles:
 
 
 def _cycles(pcfg: PCFG, edges: Int32Array) -> Cycles:
-    import networkx as nx
-
-    graph: nx.DiGraph[int] = nx.DiGraph()
-    graph.add_edges_from(np.unique(edges, axis=0).tolist())
-    result = [c for c in nx.strongly_connected_components(graph) if len(c) > 1 or all(graph.has_edge(s, s) for s in c)]
-    if not result:
+    above, below = edges.T
+    n = len(pcfg.symbols)
+    components = strong_components(n, above, below)
+    symbols = np.flatnonzero(components.cyclic[components.number])
+    if len(symbols) == 0:
         return Cycles(0, 0, ())
-    first = min(min(component) for component in result)
-    if graph.has_edge(first, first):
-        path = [first]
-    else:
-        path = min(
-            (nx.shortest_path(graph, child, first) for child in _inside(graph, result, first)),
-            key=lambda states: (len(states), states),
-        )
-        path = [first, *path[:-1]]
-    names = tuple(pcfg.symbols[state] for state in (*path, first))
-    return Cycles(len(result), sum(map(len, result)), names)
-
-
-def _inside(graph: nx.DiGraph[int], components: list[set[int]], state: int) -> list[int]:
-    """Return the successors of a state within its component."""
-    component = next(c for c in components if state in c)
-    return sorted(child for child in graph.successors(state) if child in component)
+    cycle = shortest_cycle(n, above, below, int(symbols[0]))
+    names = tuple(pcfg.symbols[state] for state in (*cycle, cycle[0]))
+    return Cycles(int(components.cyclic.sum()), len(symbols), names)
 
 
 ProblemCode = Literal["unquoted", "growing", "leaking", "unproductive", "unreachable"]

@@ -24,8 +24,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import scipy  # it imports `scipy.special` when that is first used
 from pydantic import with_config
-from scipy.special import logsumexp
 from typing_extensions import TypedDict
 
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
@@ -294,7 +294,7 @@ class CoarsenedModel(_AdaptedModel):
 
     def _unknown(self, table: FloatArray) -> FloatArray:
         """Return the log probability of ``<unk>`` of the comparison, (W,), from the model's own columns (W, E)."""
-        return np.asarray(logsumexp(table[:, self._others], axis=1))
+        return np.asarray(scipy.special.logsumexp(table[:, self._others], axis=1))
 
     def _by_sentence(self, scores: TokenScores, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
         """Return scores of every position, (n,) or (n+1,) a sentence; -inf throughout if it is impossible."""

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from scipy import fft
+import scipy  # it imports `scipy.fft` when that is first used
 from typing_extensions import override
 
 from truesource.grammar.conditioning import LengthRange
@@ -430,6 +430,6 @@ def _taken(state: Any, selected: IntArray | BoolArray) -> Any:
 def _convolve(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return the convolution of the rows of two arrays, (K, A) and (K, B), as (K, A + B - 1)."""
     size = left.shape[1] + right.shape[1] - 1
-    fast = fft.next_fast_len(size, real=True)
-    result: FloatArray = fft.irfft(fft.rfft(left, fast) * fft.rfft(right, fast), fast)[:, :size]
+    fast = scipy.fft.next_fast_len(size, real=True)
+    result: FloatArray = scipy.fft.irfft(scipy.fft.rfft(left, fast) * scipy.fft.rfft(right, fast), fast)[:, :size]
     return result

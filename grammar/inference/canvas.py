@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import logsumexp
+import scipy  # it imports `scipy.special` when that is first used
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.any_order import AnyOrder, Pattern, shown
@@ -52,7 +52,7 @@ class Canvas:
         totals = np.full(len(patterns), -np.inf)
         for i, logs in enumerate(_parts(flat, cuts)):
             if len(logs):
-                totals[i] = logsumexp(logs)
+                totals[i] = scipy.special.logsumexp(logs)
         return totals - self._log_range
 
     def marginals(self, patterns: Sequence[Pattern]) -> FloatArray:

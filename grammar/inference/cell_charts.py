@@ -9,6 +9,7 @@ import numpy as np
 
 from truesource.grammar._kernels.rules import CellPass, CellRules, OwedSteps, OwedWindow, SparseRows
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.components import strong_components
 from truesource.grammar.inference.rules import beginnings, extent, rule_groups, sparse_rows
 from truesource.grammar.inference.tables import GrammarTables
 from truesource.grammar.support.arrays import BoolArray, Int32Array
@@ -130,15 +131,11 @@ class CellCharts:
     @cached_property
     def _left_corner_blocks(self) -> tuple[Int32Array, Int32Array, BoolArray]:
         """The order, blocks and loops of `OwedSteps`."""
-        import networkx as nx
-
         pcfg = self._tables.pcfg
-        graph: nx.DiGraph[int] = nx.DiGraph()
-        graph.add_nodes_from(range(len(pcfg.symbols)))
-        graph.add_edges_from(pcfg.unary[pcfg.unary[:, 0] != pcfg.unary[:, 1]].tolist())
-        graph.add_edges_from(pcfg.binary[:, :2].tolist())
-        condensed = nx.condensation(graph)
-        blocks = [sorted(condensed.nodes[k]["members"]) for k in nx.topological_sort(condensed)]
-        order = np.array([symbol for block in blocks for symbol in block], dtype=np.int32)
-        loop = np.array([len(block) > 1 or graph.has_edge(block[0], block[0]) for block in blocks], dtype=np.bool_)
+        steps = pcfg.unary[pcfg.unary[:, 0] != pcfg.unary[:, 1]]
+        above, below = np.concatenate([steps, pcfg.binary[:, :2]]).T
+        components = strong_components(len(pcfg.symbols), above, below)
+        blocks = components.from_the_top()
+        order = np.concatenate(blocks).astype(np.int32)
+        loop = components.cyclic[components.number[[block[0] for block in blocks]]]
         return order, np.cumsum([0, *map(len, blocks)]).astype(np.int32), loop

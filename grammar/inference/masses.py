@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
+from truesource.grammar.inference.components import strong_components
 from truesource.grammar.inference.nonnegative_matrices import solve
 from truesource.grammar.inference.rules import lexical_rules
 from truesource.grammar.rules import GrammarRules
@@ -118,8 +119,10 @@ class _System:
         unary_weight: FloatArray,
     ) -> None:
         self._rules = lexical, binary, binary_weight, unary, unary_weight
-        level, is_recursive = _levels(len(lexical), binary, unary)
-        self._recursive = is_recursive > 0
+        above = np.concatenate([binary[:, 0], binary[:, 0], unary[:, 0]])
+        below = np.concatenate([binary[:, 1], binary[:, 2], unary[:, 1]])
+        number, level_of, cyclic = strong_components(len(lexical), above, below)
+        level, self._recursive = level_of[number], cyclic[number]
         self._states = _grouped(level, int(level.max()) + 1)
         self._of_binary, self._of_unary = (
             _grouped(level[rules[:, 0]], int(level.max()) + 1) for rules in (binary, unary)
@@ -177,21 +180,6 @@ def _nearly_infinite() -> InputError:
         " choose weights further from that limit",
         code="infinite-sum",
     )
-
-
-def _levels(n: int, binary: Int32Array, unary: Int32Array) -> tuple[IntArray, IntArray]:
-    """Return the level of each symbol, above all symbols below it outside its component, and whether it is cyclic."""
-    above = np.concatenate([binary[:, 0], binary[:, 0], unary[:, 0]])
-    below = np.concatenate([binary[:, 1], binary[:, 2], unary[:, 1]])
-    graph = csr_matrix((np.ones(len(above), dtype=np.int8), (above, below)), shape=(n, n))
-    n_components, component = connected_components(graph, connection="strong")
-    inner = component[above] == component[below]
-    edges = np.unique(np.stack([component[above[~inner]], component[below[~inner]]]), axis=1)
-    level, before = np.zeros(n_components, dtype=np.int64), None
-    while before is None or not np.array_equal(level, before):
-        before = level.copy()
-        np.maximum.at(level, edges[0], before[edges[1]] + 1)
-    return level[component], np.bincount(above[inner], minlength=n)
 
 
 def _grouped(keys: IntArray, n: int) -> list[IntArray]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy.special import xlogy
+import scipy  # it imports `scipy.special` when that is first used
 
 from truesource.grammar._kernels.rules import ChildRules, CoarseRules, InsideChart, PairBits, PairRules, SparseRows
 from truesource.grammar.inference._kernels import posterior as kernels
@@ -444,7 +444,7 @@ def derivation_entropy(posterior: Posterior) -> float:
     """
     pcfg, chart, closed = posterior.pcfg, posterior.chart, posterior.closed
     exact = pcfg.exact
-    weight = np.asarray(xlogy(exact.pairs.prob, exact.pairs.prob), dtype=np.float64)
+    weight = np.asarray(scipy.special.xlogy(exact.pairs.prob, exact.pairs.prob), dtype=np.float64)
     pairs = exact.pairs._replace(prob=weight)
     spent = float(kernels.expected_binary(chart, closed, len(posterior), pairs))
     above, below = pcfg.unary.T

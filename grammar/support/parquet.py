@@ -171,9 +171,10 @@ def _check_type(field: pyarrow.Field, kind: Kind) -> None:
 def _decoded(column: pyarrow.ChunkedArray, path: Path) -> pyarrow.ChunkedArray:
     """Return a column with its dictionary decoded, and all strings of one type."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if pa.types.is_dictionary(column.type):
+        import pyarrow.compute as pc
+
         sizes = [pc.sum(pc.take(pc.binary_length(c.dictionary), c.indices)).as_py() or 0 for c in column.chunks]
         check_unpacked_size(sum(sizes), path)
         column = column.cast(column.type.value_type)
