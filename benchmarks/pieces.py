@@ -51,7 +51,7 @@ def beside(truth: TokenisedTruth, sentences: Sequence[Sequence[str]]) -> int:
     """Number of distinct contexts beside the texts."""
     contexts = set()
     for sentence in {tuple(sentence) for sentence in sentences}:
-        reading = read_pieces(truth.segmentation, truth.encode(sentence)[:, None])
+        reading = read_pieces(truth.segmentation, [truth.encode(sentence)])
         for state in np.flatnonzero((reading.word >= 0) & ~reading.on_text).tolist():
             contexts.add((*reading.texts[0][: reading.words[state]], int(reading.word[state])))
     return len(contexts)

@@ -332,9 +332,9 @@ class ProcessInference(ExactCausal):
         return encoded_batches(self.process.encode, sentences, lambda n: width)
 
     def next_token_blocks(
-        self, batch: Batch, lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
+        self, batch: Batch, lengths: LengthRange | None = None, *, first: int = 0, dtype: DTypeLike = np.float64
     ) -> Iterator[Distributions]:
-        """Yield the next-word distributions of one batch, positions 0 to n."""
+        """Yield the next-word distributions of one batch, positions ``first`` to n."""
         process = self.given(lengths)
         n, width = batch.words.shape
         end = len(process.vocabulary)
@@ -344,13 +344,14 @@ class ProcessInference(ExactCausal):
         whole = np.isfinite(logs).all(axis=1)
         state, alive = process.begin(width), np.arange(width)
         for j in range(n + 1):
-            table = np.zeros((width, end + 1))
-            table[alive] = process.law(state)
-            possible = np.zeros(width, dtype=np.bool_)
-            possible[alive] = True
-            yield Distributions(
-                j, batch.members, words[:, j], table, possible, np.asarray(whole), logs[:, j], np.empty((width, 0))
-            )
+            if j >= first:
+                table = np.zeros((width, end + 1))
+                table[alive] = process.law(state)
+                possible = np.zeros(width, dtype=np.bool_)
+                possible[alive] = True
+                yield Distributions(
+                    j, batch.members, words[:, j], table, possible, np.asarray(whole), logs[:, j], np.empty((width, 0))
+                )
             if j < n:
                 goes_on = np.isfinite(logs[alive, j])
                 state, alive = process.take(state, goes_on), alive[goes_on]

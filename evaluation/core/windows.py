@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -113,9 +114,9 @@ class _WindowLanguage:
         """Return sentences in batches."""
         return self._within.batches(sentences)
 
-    def next_token_blocks(self, batch: Batch, *_: object, **__: object) -> Iterator[Distributions]:
-        """Yield the distributions of a batch."""
-        return self._within.blocks(batch)
+    def next_token_blocks(self, batch: Batch, *_: object, first: int = 0, **__: object) -> Iterator[Distributions]:
+        """Yield the distributions of a batch from position ``first`` on."""
+        return islice(self._within.blocks(batch), first, None)
 
     def next_token(self, *_: object) -> NextToken:
         """Return the distribution of the first word."""

@@ -48,8 +48,12 @@ class SegmentationLosses:
         self._spelling = spelling
         cuts = language.segmentation.cuts, language.segmentation.first
         later, first = ({self._spell(cut) for cut in of} for of in cuts)
-        self._words = {True: later, False: first}
-        self._prefixes = {key: {w[:n] for w in words for n in range(len(w) + 1)} for key, words in self._words.items()}
+        self._words = _Spellings(later, first)
+        self._tokens = _Spellings({text for text in self._spelled if text is not None})
+        self._columns: dict[int, list[int]] = {}
+        for column, text in enumerate(self._spelled):
+            if text is not None:
+                self._columns.setdefault(self._tokens.node(0, text), []).append(column)
         tries = {True: language.segmentation.trie, False: language.segmentation.first_trie}
         self._texts = {key: self._node_texts(trie) for key, trie in tries.items()}
         self._masks: dict[tuple[bool, int], tuple[IntArray, IntArray]] = {}
@@ -105,7 +109,7 @@ class SegmentationLosses:
 
     def _states(self, pieces: Sequence[str]) -> list[tuple[bool, int]]:
         """Return for each position whether the current word is a later one, and its node."""
-        reading = read_pieces(self._language.segmentation, self._language.encode(pieces)[:, None])
+        reading = read_pieces(self._language.segmentation, [self._language.encode(pieces)])
         return list(zip((reading.words > 0).tolist(), reading.node.tolist(), strict=True))
 
     def _kinds(self, later: bool, node: int) -> tuple[IntArray, IntArray]:
@@ -119,24 +123,58 @@ class SegmentationLosses:
                 canonical |= {self._place[segmentation.pieces[piece]] for piece, _ in segmentation.trie.children[0]}
             if trie.word[node] >= 0 or (node == 0 and not later):
                 canonical.add(end)
-            here = self._texts[later][node]
-            spelled = {
-                column
-                for column, text in enumerate(self._spelled)
-                if text is not None and self._begins(here + text, later, len(here))
-            }
-            if here in self._words[later]:
+            here = self._words.node(0 if later else 1, self._texts[later][node])
+            spelled = self._spelled_after(here)
+            if self._words.ends[here]:
                 spelled.add(end)
             kinds = canonical, spelled | canonical
             self._masks[later, node] = tuple(np.array(sorted(of), dtype=np.int64) for of in kinds)  # type: ignore[assignment]
         return self._masks[later, node]
 
-    def _begins(self, text: str, later: bool, least: int) -> bool:
-        """Return True if words may begin with a text whose first ``least`` characters are of the first word."""
-        if text in self._prefixes[later]:
-            return True
-        splits = (n for n in range(max(least, 1), len(text)) if text[:n] in self._words[later])
-        return any(self._begins(text[n:], True, 0) for n in splits)
+    def _spelled_after(self, here: int) -> set[int]:
+        """Return the columns of the tokens that a text can have next, from a node of the words.
+
+        All spellings of tokens are followed at once, each with all the ways to divide it into words.
+        """
+        columns: set[int] = set()
+        paths = [(0, self._words.and_next({here}))]
+        while paths:
+            token, places = paths.pop()
+            columns.update(self._columns.get(token, ()))
+            for letter, longer in self._tokens.children[token].items():
+                children = (self._words.children[place].get(letter) for place in places)
+                if after := {child for child in children if child is not None}:
+                    paths.append((longer, self._words.and_next(after)))
+        return columns
+
+
+class _Spellings:
+    """Tries of the letters of texts: node k is the beginning of the texts of set k."""
+
+    def __init__(self, *sets: Iterable[str]) -> None:
+        self.children: list[dict[str, int]] = [{} for _ in sets]
+        self.ends = [False] * len(sets)
+        for root, texts in enumerate(sets):
+            for text in texts:
+                node = root
+                for letter in text:
+                    child = self.children[node].setdefault(letter, len(self.children))
+                    if child == len(self.children):
+                        self.children.append({})
+                        self.ends.append(False)
+                    node = child
+                self.ends[node] = True
+
+    def node(self, root: int, text: str) -> int:
+        """Return the node of a beginning of a text."""
+        node = root
+        for letter in text:
+            node = self.children[node][letter]
+        return node
+
+    def and_next(self, nodes: set[int]) -> set[int]:
+        """Add the beginning of the first set where a text is complete."""
+        return nodes | {0} if any(self.ends[node] for node in nodes) else nodes
 
 
 def scores_of_words(

@@ -146,16 +146,28 @@ def encoded_batches(
 
 def run(task: Callable[[Batch], T], work: Sequence[Batch], description: str, total: int) -> Iterator[tuple[Batch, T]]:
     """Apply ``task`` to every batch, in threads if there is much work (kernels release the GIL); results in order."""
-    if len(work) == 1 or sum(batch.words.size * len(batch.words) ** 2 for batch in work) < FEW:
-        for batch in work:
-            yield batch, task(batch)
+    if _few(work):
+        yield from in_threads(task, work)
         return
-    from joblib import Parallel, delayed
-
     from truesource.grammar.support.printable import meter
 
     with meter(description, total) as progress:
-        parallel = Parallel(n_jobs=threads(), prefer="threads", return_as="generator")
-        for batch, result in zip(work, parallel(delayed(task)(b) for b in work), strict=True):
+        for batch, result in in_threads(task, work):
             progress.advance(sum(len(m) for m in batch.members))
             yield batch, result
+
+
+def in_threads(task: Callable[[Batch], T], work: Sequence[Batch]) -> Iterator[tuple[Batch, T]]:
+    """Do what `run` does, without a meter of progress."""
+    if _few(work):
+        yield from ((batch, task(batch)) for batch in work)
+        return
+    from joblib import Parallel, delayed
+
+    parallel = Parallel(n_jobs=threads(), prefer="threads", return_as="generator")
+    yield from zip(work, parallel(delayed(task)(batch) for batch in work), strict=True)
+
+
+def _few(work: Sequence[Batch]) -> bool:
+    """Return True if starting threads would take longer than the work."""
+    return len(work) == 1 or sum(batch.words.size * len(batch.words) ** 2 for batch in work) < FEW

@@ -49,9 +49,9 @@ class ExactCausal(Protocol):
         """Return sentences in batches for `next_token_blocks`; equal sentences share a column."""
 
     def next_token_blocks(
-        self, batch: Batch, lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
+        self, batch: Batch, lengths: LengthRange | None = None, *, first: int = 0, dtype: DTypeLike = np.float64
     ) -> Iterator[Distributions]:
-        """Return the next-token distributions of one batch, positions 0 to n."""
+        """Return the next-token distributions of one batch, positions ``first`` to n."""
 
     def length_pmf(self, high: int, lengths: LengthRange | None = None) -> FloatArray:
         """Return P(a sentence has m words), m = 0..``high``, (high+1,)."""

@@ -40,7 +40,7 @@ def strong_components(n: int, above: Int32Array, below: Int32Array) -> Component
 def shortest_cycle(n: int, above: Int32Array, below: Int32Array, node: int) -> list[int]:
     """Return the nodes of a shortest cycle through ``node``, which comes first, once.
 
-    Of several, it goes on to the smallest node. ``node`` must lie on a cycle.
+    ``node`` must be on a cycle; of several shortest ones, that to the smallest next node is returned.
     """
     after = np.unique(below[above == node])
     if node in after:

@@ -113,23 +113,24 @@ class Exact(GrammarTables):
         return self.charts(dtype).batches(sentences, lengths)
 
     def next_token_blocks(
-        self, batch: Batch, lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
+        self, batch: Batch, lengths: LengthRange | None = None, *, first: int = 0, dtype: DTypeLike = np.float64
     ) -> Iterator[Distributions]:
-        """Yield the next-token distributions of one batch, positions 0 to n, each computed on demand."""
-        result = self.charts(dtype).causal(batch.words, lengths)
+        """Yield the next-token distributions of one batch, positions ``first`` to n, each computed on demand."""
+        result = self.charts(dtype).causal(batch.words, lengths, first=first)
         emission = self.emission.T.tocsr()
         n, width = batch.words.shape
         whole = result.whole
-        for j in range(n + 1):
+        for j in range(first, n + 1):
+            states = result.starts[j - first]
             table = np.empty((width, len(self.pcfg.vocabulary) + 1))
-            table[:, :-1] = (emission @ result.starts[j]).T
+            table[:, :-1] = (emission @ states).T
             table[:, -1] = np.exp(result.log_stop[j])
             possible = np.isfinite(result.log_conditional[:j]).all(axis=0)
             table[~possible] = 0.0
             observed = batch.words[j].astype(np.int64) if j < n else np.full(width, table.shape[1] - 1)
             possible = np.asarray(possible & table.any(axis=1))
             logs = result.log_conditional[j] if j < n else np.where(whole, result.log_stop[n], -np.inf)
-            yield Distributions(j, batch.members, observed, table, possible, whole, logs, result.starts[j].T)
+            yield Distributions(j, batch.members, observed, table, possible, whole, logs, states.T)
 
     @takes_sentences
     def string_log_probs(

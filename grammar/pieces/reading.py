@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,20 +29,20 @@ class PieceReading(NamedTuple):
     begins: IntArray  #: (S,) node after the piece that follows, if it begins the next word; -1 otherwise
 
 
-def read_pieces(segmentation: Segmentation, pieces: Int32Array) -> PieceReading:
+def read_pieces(segmentation: Segmentation, sentences: Sequence[Int32Array]) -> PieceReading:
     """Read sentences of pieces up to the first piece that cannot be there.
 
     Args:
         segmentation: the words and their pieces.
-        pieces: (T, W) piece numbers, -1 for unknown.
+        sentences: piece numbers of each, -1 for unknown.
     """
     later, start = segmentation.trie, segmentation.first_trie
     words_at = {id(trie): trie.word.tolist() for trie in (later, start)}
     texts: list[tuple[int, ...]] = []
     states: list[tuple[int, int, int, int, int, bool, int, int]] = []
-    for column, sentence in enumerate(pieces.T.tolist()):
+    for column, sentence in enumerate(sentences):
         trie, node, words = start, 0, list[int]()
-        for t, piece in enumerate([*sentence, None]):
+        for t, piece in enumerate([*sentence.tolist(), None]):
             word = words_at[id(trie)][node]
             child = -1 if piece is None else trie.next_node[node].get(piece, -1)
             begins = -1 if piece is None or word < 0 or child >= 0 else later.next_node[0].get(piece, -1)

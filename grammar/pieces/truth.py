@@ -116,7 +116,7 @@ class TokenisedTruth:
         """
         if not pieces:
             return []
-        (words,) = read_pieces(self.segmentation, self.encode(pieces)[:, None]).texts
+        (words,) = read_pieces(self.segmentation, [self.encode(pieces)]).texts
         result = self.truth.decode(np.array(words, dtype=np.int64))
         if self.pieces_of(result) != list(pieces):
             raise InputError(f"the pieces {list(pieces)!r} do not spell words")

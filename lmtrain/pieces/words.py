@@ -315,22 +315,17 @@ class OffsetAligner:
         encoded: Any = {"input_ids": [], "offset_mapping": []}
         if texts:
             encoded = self._tokenizer(texts, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-        ids, counts, unreadable = [], [], []
-        for number, sentence in enumerate(sentences):
-            row = np.array(encoded["input_ids"][number], dtype=np.int64)
-            spans = np.array(encoded["offset_mapping"][number], dtype=np.int64).reshape(-1, 2)
-            word = self._words_of(spans, sentence, number)
-            ids.append(row)
-            counts.append(np.bincount(word, minlength=len(sentence)))
-            bad = np.array([w.split() != [w] or (self._marker and MARKER in w) for w in sentence], dtype=bool)
-            bad[word[self._special[row]]] = True
-            unreadable.append(bad)
-        none = np.zeros(0, dtype=np.int64)
+        ids = np.array([*itertools.chain.from_iterable(encoded["input_ids"])], dtype=np.int64)
+        spans = np.array([*itertools.chain.from_iterable(encoded["offset_mapping"])], dtype=np.int64).reshape(-1, 2)
+        words = [*itertools.chain.from_iterable(sentences)]
+        word = self._words_of(spans, np.array([*map(len, encoded["input_ids"])], dtype=np.int64), sentences)
+        unreadable = np.array([w.split() != [w] or (self._marker and MARKER in w) for w in words], dtype=bool)
+        unreadable[word[self._special[ids]]] = True
         return Pieces(
-            ids=np.concatenate([none, *ids]),
-            counts=np.concatenate([none, *counts]),
+            ids=ids,
+            counts=np.bincount(word, minlength=len(words)),
             words=np.array([len(sentence) for sentence in sentences], dtype=np.int64),
-            unreadable=np.concatenate([none.astype(bool), *unreadable]),
+            unreadable=unreadable,
         )
 
     def _check(self, sentence: Sequence[str], number: int) -> None:
@@ -362,22 +357,34 @@ class OffsetAligner:
                     " words; leave such sentences out, or give it an unknown token"
                 )
 
-    def _words_of(self, spans: IntArray, sentence: Sequence[str], number: int) -> IntArray:
-        """Return the number of the word of each piece; a space belongs to the word after it."""
-        lengths = np.array([len(word) + 1 for word in sentence], dtype=np.int64)
-        ends = np.cumsum(lengths) - 1  # of each word, in the text
-        first, last = spans[:, 0], np.maximum(spans[:, 0], spans[:, 1] - 1)
-        begin, end = (np.minimum(np.searchsorted(ends, x, side="right"), len(ends) - 1) for x in (first, last))
-        joined = np.flatnonzero(begin != end)
-        if len(joined):
+    def _words_of(self, spans: IntArray, sizes: IntArray, sentences: Sequence[Sequence[str]]) -> IntArray:
+        """Return the number of the word of each piece, among all words; a space belongs to the word after it.
+
+        Args:
+            spans: (N, 2) start and end of each piece in the text of its sentence.
+            sizes: number of pieces of each sentence.
+            sentences: of words.
+        """
+        words = [*itertools.chain.from_iterable(sentences)]
+        n_words = np.array([*map(len, sentences)], dtype=np.int64)
+        of_words = np.repeat(np.arange(len(sentences)), n_words)  # the sentence of each word
+        until = np.cumsum(n_words)  # number of words up to the end of each sentence
+        ends = np.cumsum(np.array([len(word) + 1 for word in words], dtype=np.int64)) - 1  # in all texts, in a row
+        start = np.append(0, ends + 1)[until - n_words]
+        first, last = (np.repeat(start, sizes) + x for x in (spans[:, 0], np.maximum(spans[:, 0], spans[:, 1] - 1)))
+        begin, end = (
+            np.minimum(np.searchsorted(ends, x, side="right"), np.repeat(until - 1, sizes)) for x in (first, last)
+        )
+        joined = begin[begin != end].tolist()
+        if joined:
             raise InputError(
-                f"the tokeniser joins the word {sentence[begin[joined[0]]]!r} of sentence {number + 1} with the next"
+                f"the tokeniser joins the word {words[joined[0]]!r} of sentence {of_words[joined[0]] + 1} with the next"
                 " in one piece, so it has no probability of its own"
             )
-        gone = np.flatnonzero(np.bincount(end, minlength=len(sentence)) == 0)
-        if len(gone):
-            raise InputError(f"the tokeniser drops the word {sentence[gone[0]]!r} of sentence {number + 1}")
-        return end
+        gone = np.flatnonzero(np.bincount(end, minlength=len(words)) == 0).tolist()
+        if gone:
+            raise InputError(f"the tokeniser drops the word {words[gone[0]]!r} of sentence {of_words[gone[0]] + 1}")
+        return np.asarray(end, dtype=np.int64)
 
 
 def _after(decoder: Any, piece: str) -> str:
