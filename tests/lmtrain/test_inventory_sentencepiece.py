@@ -75,17 +75,19 @@ def test_the_file_is_read_as_the_package_reads_it(
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_pieces_are_all_but_special_and_byte_ones(
+def test_pieces_are_all_but_special_ones(
     name: str, read: dict[str, PieceTokenizer], processors: dict[str, Any]
 ) -> None:
     inventory, processor = read[name].inventory, processors[name]
-    kinds = (processor.is_unknown, processor.is_control, processor.is_byte, processor.is_unused)
+    kinds = (processor.is_unknown, processor.is_control, processor.is_unused)
     kept = [i for i in range(len(processor)) if not any(kind(i) for kind in kinds)]
     assert inventory.ids.tolist() == kept
-    assert [*inventory.pieces] == [processor.id_to_piece(i) for i in kept]
+    assert [*inventory.names] == [processor.id_to_piece(i) for i in kept]
     assert (inventory.kind, inventory.marker) == ("bpe" if name == "bpe" else "unigram", "▁")
     assert inventory.marker_ends == (name == "suffix")
-    assert inventory.byte_tokens == (256 if name == "bpe" else 0) == sum(map(processor.is_byte, range(len(processor))))
+    is_byte = [processor.is_byte(i) for i in kept]
+    assert sum(is_byte) == (256 if name == "bpe" else 0)
+    assert inventory.byte_tokens is None if name != "bpe" else inventory.byte_tokens.tolist() == is_byte
     if inventory.scores is None:
         assert name == "bpe"
         return
@@ -147,7 +149,8 @@ def test_the_lattice_is_the_packages_own(
         ("unigram", "cat ΩΩ Ω", False, ("ΩΩ", "Ω")),
         ("unigram", "cat▁the", True, ("▁",)),
         ("unigram", "<s> cat", False, ("<s>",)),
-        ("bpe", "cat Ω😀a", False, ("Ω😀",)),
+        ("bpe", "cat Ω😀a", False, ()),
+        ("bpe", "cat Ω▁a", True, ("▁",)),
         ("suffix", "the cat ", True, ()),
         ("suffix", "cat Ω", False, ("Ω",)),
         ("no prefix", "the cat", False, ()),
@@ -162,6 +165,9 @@ def test_what_is_altered_and_what_cannot_be_read(
     assert bool(found.unreadable) == bool(unreadable)
     assert bool(len(found.canonical)) != bool(unreadable)
     assert found.original == text
+    if not unreadable:
+        inventory = read[name].inventory
+        assert "".join(inventory.pieces[i] for i in found.canonical) == found.spelling
 
 
 def test_a_tokeniser_made_from_the_model_reads_alike(models: dict[str, Path], read: dict[str, PieceTokenizer]) -> None:
