@@ -5,13 +5,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import torch
 from piece_models import ToyPieceModel
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from truesource.generator.piece_model import PieceInventory, PieceText, PieceTokenizer
 from truesource.lmtrain.pieces.inventory import read_pieces
+from truesource.lmtrain.pieces.models import piece_model
 
 SPACE, E_ACUTE, MARKER = b" ", "é".encode(), "▁".encode()
 PIECES = ("▁", "a", "é", "▁a", "aé", "é▁")
@@ -28,10 +32,16 @@ def decoder(*, strip: bool = False) -> decoders.Decoder:
     return decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), *end])
 
 
-def bpe(singles: bytes, pieces: Sequence[str] = PIECES, *, prefix: bool = False) -> Tokenizer:
+def bpe(
+    singles: bytes,
+    pieces: Sequence[str] = PIECES,
+    merges: Sequence[tuple[str, str]] = MERGES,
+    *,
+    prefix: bool = False,
+) -> Tokenizer:
     """BPE with byte tokens of some bytes; `prefix` adds a space to a text as Llama does."""
     vocab = {token: number for number, token in enumerate(["<unk>", *map(byte_token, singles), *pieces])}
-    merges = [(a, b) for a, b in MERGES if {a, b, a + b} <= {*pieces}]
+    merges = [(a, b) for a, b in merges if {a, b, a + b} <= {*pieces}]
     backend = Tokenizer(models.BPE(vocab, merges, byte_fallback=True, unk_token="<unk>"))
     return _finished(backend, prefix=prefix)
 
@@ -66,6 +76,19 @@ def sequences(backend: Tokenizer, text: str, longest: int) -> Iterator[tuple[int
         for numbers in itertools.product(tokens, repeat=length):
             if backend.decode(list(numbers), skip_special_tokens=False) == text:
                 yield numbers
+
+
+def llama(backend: Tokenizer, *, seed: int = 0) -> Any:
+    """Return a small random network of the tokens of a tokeniser."""
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend, unk_token="<unk>", bos_token="<s>", eos_token="</s>", add_prefix_space=None
+    )
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+        max_position_embeddings=64, initializer_range=0.4,
+    )  # fmt: skip
+    return piece_model(LlamaForCausalLM(config), tokenizer, "llama", "causal")
 
 
 class _Read:

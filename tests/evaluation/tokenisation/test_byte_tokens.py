@@ -17,6 +17,7 @@ from byte_tokenizers import (
     bpe,
     byte_token,
     decoder,
+    llama,
     sequences,
     unigram,
     with_two_tokens_of_one_spelling,
@@ -40,6 +41,7 @@ from truesource.evaluation.tokenisation.lattice import (
 )
 from truesource.evaluation.tokenisation.paths import n_best
 from truesource.evaluation.tokenisation.preparation import builder_for
+from truesource.evaluation.tokenisation.results import evaluate_documents
 from truesource.evaluation.tokenisation.words import word_log_probs
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.reading import NgramScorer, Reader
@@ -295,3 +297,21 @@ def test_byte_tokens_that_do_not_decode_to_bytes_are_no_pieces() -> None:
     assert read.read("aç").unreadable == ("ç",)
     backend.decoder = decoder()
     assert read_pieces(backend).read("aç").unreadable == ()
+
+
+@pytest.mark.parametrize("name", ["bpe", "unigram"])
+def test_sums_of_a_network(name: str) -> None:
+    """Its tokeniser has two more special tokens, around a text."""
+    backend = MAKERS[name]()
+    model = llama(backend)
+    model.model.double()
+    for text in ("é a", " aé"):
+        read = documents(model, [text], builder_for(model.pieces, [text], None)[0])
+        rows = [np.array(row) for row in decoded(name, text)]
+        truth = log_sum(model.log_probs(rows).tolist())
+        (document,) = read.documents
+        assert exact(model, document, FEW).log_p == pytest.approx(truth, abs=1e-10)
+        own = model.tokenizer(text, add_special_tokens=False)["input_ids"]
+        assert model.pieces.inventory.ids[document.text.canonical].tolist() == own
+        shares = evaluate_documents(model, read, ["exact", "nbest", "beam"], EstimatorSettings(samples=300))
+        assert [shares.log_p(run)[0] for run in ("exact", "nbest")] == pytest.approx([truth] * 2, abs=1e-10)
