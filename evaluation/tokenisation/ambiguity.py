@@ -117,7 +117,7 @@ class Ambiguity:
         words, characters = sum(text.n_words for text in self.texts), sum(map(len, originals))
         size = sum(len(original.encode(errors="surrogatepass")) for original in originals)
         inventory, entropy = self.builder.inventory, math.fsum(self.entropy.tolist())
-        spelt = sum(len(text.spelling) for text in self.texts)
+        spelt = sum(len(inventory.readable(text.spelling)) for text in self.texts)
         values: dict[str, tuple[str, float]] = {
             "documents": ("count", len(self.texts)),
             "words": ("count", words),

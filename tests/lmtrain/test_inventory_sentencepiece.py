@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import Unigram
 
+from truesource.evaluation.tokenisation.lattice import LatticeBuilder, count_paths, uniform_scores
+from truesource.evaluation.tokenisation.paths import n_best
 from truesource.generator.piece_model import PieceTokenizer
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.pieces.inventory import read_pieces
@@ -168,6 +170,21 @@ def test_what_is_altered_and_what_cannot_be_read(
     if not unreadable:
         inventory = read[name].inventory
         assert "".join(inventory.pieces[i] for i in found.canonical) == found.spelling
+
+
+@pytest.mark.parametrize("text", ["cat", "é", "a Ω", "😀"])
+def test_every_path_in_bytes_decodes_to_the_text(
+    text: str, read: dict[str, PieceTokenizer], processors: dict[str, Any]
+) -> None:
+    """The package keeps a first space only if a byte token writes it."""
+    inventory, found = read["bpe"].inventory, read["bpe"].read(text)
+    lattice = LatticeBuilder(inventory, uniform_scores(inventory)).build(found.spelling)
+    rows = [inventory.ids[lattice.piece[arcs]].tolist() for arcs in n_best(lattice, 10_000).each()]
+    assert processors["bpe"].encode(text) in rows
+    for row in rows:
+        space = " " if inventory.names[int(np.flatnonzero(inventory.ids == row[0])[0])] == "<0x20>" else ""
+        assert processors["bpe"].decode(row) == space + text
+    assert len(rows) == len({tuple(row) for row in rows}) == count_paths(lattice)
 
 
 def test_a_tokeniser_made_from_the_model_reads_alike(models: dict[str, Path], read: dict[str, PieceTokenizer]) -> None:
