@@ -58,7 +58,7 @@ class Oracle:
         objective: ``causal`` (next token given the left context), ``masked`` (token given all others), or ``any-order``
             (tokens one by one in random orders, each given those before it in the order: see `AnyOrder`).
         lengths: the corpus's length condition; None is the unconditioned grammar. A masked score does not
-            depend on it, as the length is given; of pieces it does, since the number of pieces is given, and words vary in number.
+            depend on it, as the length is given; of pieces it does, since only the number of pieces is given.
         vocabulary: vocabulary of the compared model. The oracle too reads all other words as ``<unk>``, as target and
             as context: the exact truth of the collapsed language. None: every word.
         collapse: False keeps every word in contexts; only as targets are words outside the vocabulary one,
