@@ -23,6 +23,8 @@ from byte_tokenizers import (
     with_two_tokens_of_one_spelling,
 )
 from enumerated_cuts import log_sum
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from piece_models import END
 from tokenizers import Tokenizer, decoders
 
@@ -315,3 +317,29 @@ def test_sums_of_a_network(name: str) -> None:
         assert model.pieces.inventory.ids[document.text.canonical].tolist() == own
         shares = evaluate_documents(model, read, ["exact", "nbest", "beam"], EstimatorSettings(samples=300))
         assert [shares.log_p(run)[0] for run in ("exact", "nbest")] == pytest.approx([truth] * 2, abs=1e-10)
+
+
+@pytest.mark.long
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([bpe, unigram]),
+    st.sets(st.sampled_from(sorted(b" a\xc3\xa9\xe2\x82\xac")), max_size=5).map(lambda some: bytes(sorted(some))),
+    st.sets(st.sampled_from(["a", "é", "▁", "▁a", "aé", "é▁", "€", "a€"]), min_size=1, max_size=5),
+    st.sampled_from(["a", "é", "€", "aé", " é", "é a", "a€", "aa a", "€ ", "éé"]),
+)
+def test_any_tokeniser_and_any_text(
+    make: Callable[..., Tokenizer], singles: bytes, pieces: set[str], text: str
+) -> None:
+    backend = make(singles, tuple(sorted(pieces)))
+    read = read_pieces(backend)
+    rows = sorted(sequences(backend, text, len(text.encode())))
+    own = backend.encode(text).ids
+    found = read.read(text)
+    if found.unreadable:
+        assert 0 in own and tuple(own) not in rows
+        return
+    model = ByteModel(backend, order=2)
+    document = document_of(model, text)
+    assert sorted(segmentations(model, document)) == rows
+    assert tuple(own) in rows
+    assert exact(model, document, FEW).log_p == pytest.approx(log_sum(map(model.log_prob_of, rows)), abs=1e-12)
