@@ -320,7 +320,7 @@ def test_sums_of_a_network(name: str) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     st.sampled_from([bpe, unigram]),
     st.sets(st.sampled_from(sorted(b" a\xc3\xa9\xe2\x82\xac")), max_size=5).map(lambda some: bytes(sorted(some))),
