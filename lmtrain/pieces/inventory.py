@@ -5,8 +5,8 @@ end-of-word suffix) and WordPiece models; ``.model`` files of SentencePiece.
 
 - Special, unknown and unused tokens are no pieces.
 - Byte tokens (``<0x41>``, byte fallback) are pieces of one byte, since a run of them decodes to the letters that it
-  spells. The tokeniser itself falls back on them only for characters without another piece. They are no pieces if the
-  tokeniser's decoder does not read them as bytes, or if its own byte tokens are special.
+  spells. The tokeniser itself falls back on them only for characters without another piece. They are no pieces if they
+  are special, if the decoder does not read them as bytes, or if words are marked by ``##`` or ``</w>``.
 - Tokens that a user added, and that are not special, are pieces. The tokeniser looks for them before its model does, so
   its own cut always has them; other cuts may spell the same characters otherwise. In unigram models they score as in
   SentencePiece's own lattice, see `truesource.lmtrain.pieces.marking.added_score`.

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import Unigram
 
-from truesource.evaluation.tokenisation.lattice import LatticeBuilder, count_paths, uniform_scores
+from truesource.evaluation.tokenisation.lattice import LatticeBuilder, best_path, count_paths, uniform_scores
 from truesource.evaluation.tokenisation.paths import n_best
 from truesource.generator.piece_model import PieceTokenizer
 from truesource.grammar.support.errors import InputError
@@ -185,6 +185,27 @@ def test_every_path_in_bytes_decodes_to_the_text(
         space = " " if inventory.names[int(np.flatnonzero(inventory.ids == row[0])[0])] == "<0x20>" else ""
         assert processors["bpe"].decode(row) == space + text
     assert len(rows) == len({tuple(row) for row in rows}) == count_paths(lattice)
+
+
+def test_the_best_path_of_a_unigram_model_with_byte_tokens_is_its_own(models: dict[str, Path]) -> None:
+    """Letters without a piece, and letters that only longer pieces have, are spelt in bytes as the package does."""
+    folder = models["unigram"].parent
+    text = folder / "bytes.txt"
+    text.write_text("\n".join(LINES), encoding="utf-8")
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(text), model_prefix=str(folder / "bytes"), model_type="unigram", byte_fallback=True, vocab_size=330,
+        character_coverage=0.98, hard_vocab_limit=False, minloglevel=2,
+    )  # fmt: skip
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / "bytes.model"))
+    pieces = read_pieces(folder / "bytes.model")
+    inventory, builder = pieces.inventory, LatticeBuilder(pieces.inventory)
+    for line in ("the Ω cat", "naïve 日本 mats", "don't sit, zz", "😀", "theatré"):
+        found = pieces.read(line)
+        lattice = builder.build(found.spelling)
+        assert found.unreadable == ()
+        assert inventory.ids[lattice.piece[best_path(lattice)]].tolist() == processor.encode(line)
+        assert inventory.ids[found.canonical].tolist() == processor.encode(line)
+        assert inventory.byte_tokens is not None and inventory.byte_tokens[found.canonical].any()
 
 
 def test_a_tokeniser_made_from_the_model_reads_alike(models: dict[str, Path], read: dict[str, PieceTokenizer]) -> None:
