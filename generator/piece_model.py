@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Protocol, runtime_checkable
 
-from truesource.grammar.support.arrays import FloatArray, IntArray
+import numpy as np
+
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 
 PieceKind = Literal["unigram", "bpe", "wordpiece"]
+SPACE = 0x20  #: the byte of white space
+PENALTY = 10.0  #: score of the rarest piece less the score of a character in bytes, nats
 
 
 @dataclass(frozen=True)
@@ -21,16 +26,21 @@ class PieceInventory:
     In that alphabet white space is ``marker``, a single character, whatever the tokeniser itself writes: a piece of
     WordPiece that begins a word is spelled with it, one with ``##`` without it. Special tokens are not among the
     pieces.
+
+    If some tokens are single bytes (byte fallback, such as ``<0x41>``), the alphabet is the bytes of UTF-8, which are
+    spelled as the characters of the same numbers; the marker is the byte of white space. So a letter of several bytes
+    is several positions, between which only byte tokens begin and end, and several tokens may have one spelling, such
+    as ``A`` and ``<0x41>``.
     """
 
     kind: PieceKind
-    pieces: tuple[str, ...]  #: (P,) spellings, all distinct, none empty
+    pieces: tuple[str, ...]  #: (P,) spellings, none empty; equal spellings are different tokens
     ids: IntArray  #: (P,) the model's number of each piece
     scores: FloatArray | None  #: (P,) log probabilities of a unigram model, nats; None: the tokeniser has none
     marker: str  #: one character at the start of words, or at their end if ``marker_ends``
     marker_ends: bool = False
     digest: str = ""  #: digest of all of the above, for signatures
-    byte_tokens: int = 0  #: number of fallback tokens of single bytes, which are in no segmentation
+    byte_tokens: BoolArray | None = None  #: (P,) True for tokens of single bytes; None: there are none
 
     def __post_init__(self) -> None:
         if self.ids.shape != (len(self.pieces),) or (self.scores is not None and self.scores.shape != self.ids.shape):
@@ -38,12 +48,41 @@ class PieceInventory:
 
     @property
     def part(self) -> str:
-        """Part of signatures: the pieces, and ``no-bytes`` if the model could also spell texts with byte tokens.
+        """Part of signatures: the pieces."""
+        return self.digest[:8]
 
-        Sums over segmentations then use the lattice of pieces: a lower bound of P(text) over all sequences that decode
-        to it.
-        """
-        return f"{self.digest[:8]}{'/no-bytes' if self.byte_tokens else ''}"
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """(P,) the pieces in readable characters; byte tokens as in ``<0x41>``."""
+        if self.byte_tokens is None:
+            return self.pieces
+        pairs = zip(self.pieces, self.byte_tokens.tolist(), strict=True)
+        return tuple(self._byte_name(piece) if is_byte else self.readable(piece) for piece, is_byte in pairs)
+
+    def _byte_name(self, symbol: str) -> str:
+        return f"<0x{SPACE if symbol == self.marker else ord(symbol):02X}>"
+
+    def readable(self, spelling: str) -> str:
+        """Return a spelling in characters, with the marker; bytes that are not UTF-8 become U+FFFD."""
+        if self.byte_tokens is None:
+            return spelling
+        parts = spelling.split(self.marker)
+        return self.marker.join(part.encode("latin-1").decode(errors="replace") for part in parts)
+
+
+def byte_scores(symbols: Sequence[str], lowest: float) -> FloatArray:
+    """Return scores of byte tokens for a lattice of unigram scores, nats.
+
+    A character in bytes scores `PENALTY` below the rarest piece, however many bytes it has: the first byte has this
+    score, the others 0. This is the score of unknown characters in the lattices of SentencePiece and `tokenizers`,
+    which spell these in bytes afterwards; so the best path is the tokeniser's own segmentation.
+
+    Args:
+        symbols: byte tokens, in the alphabet of their inventory.
+        lowest: minimum score of the other pieces.
+    """
+    inner = np.array(["\x80" <= symbol < "\xc0" for symbol in symbols], dtype=bool)
+    return np.where(inner, 0.0, lowest - PENALTY)
 
 
 @dataclass(frozen=True)

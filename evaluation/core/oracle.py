@@ -28,6 +28,7 @@ from truesource.grammar.diagnostics import require_endings
 from truesource.grammar.inference.any_order import AnyOrder
 from truesource.grammar.inference.next_token import NextToken
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.pieces.truth import TokenisedTruth
 from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray, random_state
 from truesource.grammar.support.call_arguments import choice, whole_number, word_list
@@ -57,7 +58,7 @@ class Oracle:
         objective: ``causal`` (next token given the left context), ``masked`` (token given all others), or ``any-order``
             (tokens one by one in random orders, each given those before it in the order: see `AnyOrder`).
         lengths: the corpus's length condition; None is the unconditioned grammar. A masked score does not
-            depend on it, as the length is given.
+            depend on it, as the length is given; of pieces it does, since only the number of pieces is given.
         vocabulary: vocabulary of the compared model. The oracle too reads all other words as ``<unk>``, as target and
             as context: the exact truth of the collapsed language. None: every word.
         collapse: False keeps every word in contexts; only as targets are words outside the vocabulary one,
@@ -103,7 +104,8 @@ class Oracle:
         if objective == "causal" and lengths is None:
             require_endings(truth)
         if objective != "causal":
-            require(truth, objective, f"an oracle of {objective} scores")
+            of_words = truth.truth if objective == "masked" and isinstance(truth, TokenisedTruth) else truth
+            require(of_words, objective, f"an oracle of {objective} scores")
         self.truth = truth
         self.objective: Objective = objective
         self.lengths = lengths
@@ -134,6 +136,14 @@ class Oracle:
         return self._language
 
     @property
+    def _masked_pieces(self) -> TokenisedTruth | None:
+        """The language of pieces of a masked oracle; None: of words, or causal."""
+        language = self._language
+        if self.objective != "masked" or self.transform is not None or not isinstance(language, TokenisedTruth):
+            return None
+        return language
+
+    @property
     def grammar(self) -> PCFG:
         """The truth, if it has rules.
 
@@ -145,6 +155,8 @@ class Oracle:
     @property
     def condition(self) -> str:
         """Condition of the scores, for signatures."""
+        if self._masked_pieces is not None and self.lengths is not None:
+            return f"length, {self.lengths} words"
         return condition_part(self.objective, self.lengths)
 
     @property
@@ -217,7 +229,9 @@ class Oracle:
                 places = [np.argsort(order(self.transform, len(sentence))) for sentence in text]
                 orders = [of_text[:, place] for of_text, place in zip(orders, places, strict=True)]
             return in_orders(self.grammar, seen, orders, self.excluded, self.read, self.charts)
-        if self.objective == "masked":
+        if self._masked_pieces is not None:
+            rows = self._masked_pieces.exact.masked_log_probs(seen, self.lengths)
+        elif self.objective == "masked":
             rows = self.grammar.exact.masked_log_probs(seen)
         else:
             rows = self._language.exact.causal_log_probs(seen, self.lengths)
@@ -283,7 +297,7 @@ class Oracle:
                 raise InputError("words in any order have distributions in the order of the grammar alone")
             orders = [ranks(sentence)[0] for sentence in sentences]
             return ordered_batches(self.grammar, seen, orders, 8 * len(self._language.vocabulary))
-        if self.objective == "masked":
+        if self.objective == "masked" and self._masked_pieces is None:
             return self.grammar.exact.charts().batches(seen, outside=True)
         return self._language.exact.causal_batches(seen, self.lengths)
 
@@ -291,6 +305,8 @@ class Oracle:
         """Yield the exact distributions of one of `batches`, position by position, over the words of `language`."""
         from truesource.grammar.inference.distributions import masked_blocks
 
+        if self._masked_pieces is not None:
+            return self._masked_pieces.exact.masked_blocks(batch, self.lengths)
         if self.objective == "masked" and self.transform is not None:
             places = order(self.transform, len(batch.words)).tolist()
             blocks = masked_blocks(self.grammar.exact, batch, positions=places)

@@ -93,7 +93,8 @@ def compare_distributions(
     A causal model of pieces is compared in words: the divergences of the pieces of a word are added up, and measures
     that do not add up, such as ``js``, are missing. The same model in its own tokens
     (`truesource.evaluation.core.setting.Setting.with_distributions`) has them all, per piece, and ``kl_per_word``, with
-    its parts, see `truesource.evaluation.divergence.segmentation_losses`.
+    its parts, see `truesource.evaluation.divergence.segmentation_losses`. Divergences of masked pieces do not add up
+    to divergences of words.
 
     Args:
         model: with full distributions, such as the oracle itself, or a causal model of pieces.
@@ -173,6 +174,11 @@ def _measured(
     blocks = None if truth is None else truth.blocks(tokens)
     text = setting.words or setting
     if not isinstance(oracle.truth, TokenisedTruth):
+        contexts = measure(blocks=blocks)
+        return _Measured(
+            oracle=oracle, contexts=contexts, text=text, words=contexts, of_words=oracle, losses={}, parts={}
+        )
+    if oracle.objective == "masked":
         contexts = measure(blocks=blocks)
         return _Measured(
             oracle=oracle, contexts=contexts, text=text, words=contexts, of_words=oracle, losses={}, parts={}

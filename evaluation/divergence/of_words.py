@@ -14,6 +14,7 @@ import numpy as np
 from truesource.evaluation.divergence.contexts import NAMES, Contexts
 from truesource.grammar.pieces.truth import TokenisedTruth
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import NothingToMeasureError
 
 ADDED = ("kl", "entropy_truth")  #: measures of a word that are sums over its pieces
 WRONG = ("special_mass", "impossible_mass")  #: probabilities that the first wrong piece of a word is such
@@ -29,8 +30,17 @@ def in_words(measured: Contexts, truth: TokenisedTruth, sentences: Sequence[Sequ
         measured: contexts of pieces.
         truth: of the pieces.
         sentences: of pieces, as they were measured.
+
+    Raises:
+        NothingToMeasureError: the pieces were masked (code ``masked``).
     """
     word = words_of(measured, truth, sentences)
+    if len(word) != len(measured.values):
+        raise NothingToMeasureError(
+            "divergences of pieces add up to divergences of words only if each piece is given the pieces before it; use"
+            " a causal model",
+            "masked",
+        )
     total = int(word[-1]) + 1
     values = np.full((total, len(NAMES)), np.nan)
     for name in ADDED:

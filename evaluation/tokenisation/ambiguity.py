@@ -74,7 +74,7 @@ def sums_of_stretches(builder: LatticeBuilder, counts: Mapping[str, int], b: flo
 class AmbiguousWord:
     """An ambiguous word type and its segmentations."""
 
-    word: str  #: in the spelling of the inventory
+    word: str  #: in the spelling of the inventory, readable
     tokens: int
     paths: int
     entropy: float  #: entropy of its segmentations, nats
@@ -117,7 +117,7 @@ class Ambiguity:
         words, characters = sum(text.n_words for text in self.texts), sum(map(len, originals))
         size = sum(len(original.encode(errors="surrogatepass")) for original in originals)
         inventory, entropy = self.builder.inventory, math.fsum(self.entropy.tolist())
-        spelt = sum(len(text.spelling) for text in self.texts)
+        spelt = sum(len(inventory.readable(text.spelling)) for text in self.texts)
         values: dict[str, tuple[str, float]] = {
             "documents": ("count", len(self.texts)),
             "words": ("count", words),
@@ -166,7 +166,7 @@ class Ambiguity:
         q = np.exp(self.b * self.best_score - sums.log_partitions)
         return [
             AmbiguousWord(
-                sums.words[k],
+                self.builder.inventory.readable(sums.words[k]),
                 int(sums.counts[k]),
                 sums.paths[k],
                 float(sums.entropies[k]),
@@ -237,7 +237,7 @@ def measure_ambiguity(builder: LatticeBuilder, texts: Sequence[PieceText], b: fl
     top, log_partition = total(best_score), total(sums.log_partitions)
     below = canonical_score < top - SLACK * (1.0 + np.abs(top))
     tied = sum(
-        not less and [builder.inventory.pieces[i] for i in text.canonical.tolist()] != [p for k in row for p in best[k]]
+        not less and [builder.inventory.names[i] for i in text.canonical.tolist()] != [p for k in row for p in best[k]]
         for text, row, less in zip(texts, rows, below.tolist(), strict=True)
     )
     return Ambiguity(
@@ -262,10 +262,10 @@ def measure_ambiguity(builder: LatticeBuilder, texts: Sequence[PieceText], b: fl
 def _best_segmentations(
     builder: LatticeBuilder, lattice: Lattice, bounds: IntArray
 ) -> tuple[tuple[tuple[str, ...], ...], FloatArray]:
-    """Return the pieces of the best path of every stretch of a joined lattice, and its score."""
+    """Return the names of the pieces of the best path of every stretch of a joined lattice, and its score."""
     path = best_path(lattice)
     at = np.searchsorted(bounds, lattice.source[path], side="right") - 1
     score = np.bincount(at, weights=lattice.score[path], minlength=len(bounds) - 1).astype(np.float64)
-    pieces = [builder.inventory.pieces[k] for k in lattice.piece[path].tolist()]
+    pieces = [builder.inventory.names[k] for k in lattice.piece[path].tolist()]
     ends = np.searchsorted(at, np.arange(len(bounds))).tolist()
     return tuple(tuple(pieces[low:high]) for low, high in itertools.pairwise(ends)), score

@@ -145,7 +145,7 @@ def local_canonicality(
             total[row] += best == canonical, np.exp(log_p[cuts.index(canonical)] - np.logaddexp.reduce(log_p))
             count[row] += 1.0
             if best != canonical:
-                other = word, tuple(builder.inventory.pieces[piece] for piece in best)
+                other = word, tuple(builder.inventory.names[piece] for piece in best)
                 instead[other] = instead.get(other, 0) + 1
     compared = int(count[:, 0].sum())
     scores: list[Score] = []

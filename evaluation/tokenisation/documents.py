@@ -348,7 +348,7 @@ def check_numbers(inventory: PieceInventory) -> None:
     ids = inventory.ids[order]
     same = np.flatnonzero(ids[1:] == ids[:-1])
     if len(same):
-        one, two = (inventory.pieces[int(order[same[0] + i])] for i in (0, 1))
+        one, two = (inventory.names[int(order[same[0] + i])] for i in (0, 1))
         raise InputError(
             f"the pieces {one!r} and {two!r} have the same number {int(ids[same[0]])}, so one sequence of tokens"
             " would be counted as two segmentations"

@@ -1,10 +1,13 @@
 """All segmentations of a text into pieces, as arcs between its characters, and exact sums over them.
 
-`LatticeBuilder` finds the pieces of an inventory in texts. Sums are over the paths of a lattice: Q_b(T) = exp(b * score
-of T) / Z_b, b = 1/tau. b = 1 is the distribution of the unigram model, b = 0 the uniform distribution over paths, and
-the larger b, the more mass is on the best path. Every sum takes time proportional to the arcs, and raises `InputError`
-for a b that is negative, not finite, or so large that scores times b overflow (Cao & Rimell 2021, section 3; their
-algorithm 1 with the sign of its logarithm corrected). `fit_scores` estimates scores for pieces without scores.
+`LatticeBuilder` finds the pieces of an inventory in texts. An arc is a token: tokens of one spelling are several arcs.
+With byte tokens, the characters are bytes (see `PieceInventory`).
+
+Sums are over the paths of a lattice: Q_b(T) = exp(b * score of T) / Z_b, b = 1/tau. b = 1 is the distribution of the
+unigram model, b = 0 the uniform distribution over paths, and the larger b, the more mass is on the best path. Every sum
+takes time proportional to the arcs, and raises `InputError` for a b that is negative, not finite, or so large that
+scores times b overflow (Cao & Rimell 2021, section 3; their algorithm 1 with the sign of its logarithm corrected).
+`fit_scores` estimates scores for pieces without scores.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from numpy.typing import NDArray
 
 from truesource.evaluation.tokenisation._kernels import lattice as lattice_kernels
 from truesource.evaluation.tokenisation._kernels import sums as sum_kernels
-from truesource.generator.piece_model import PieceInventory
+from truesource.generator.piece_model import PieceInventory, byte_scores
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
@@ -62,7 +65,7 @@ class LatticeBuilder:
             scores: scores of the pieces, (P,) nats; None: the scores of the inventory.
 
         Raises:
-            InputError: there are no scores, one is not a finite number, or a piece is empty or repeated.
+            InputError: there are no scores, one is not a finite number, there are no pieces, or one is empty.
         """
         if scores is None:
             scores = inventory.scores
@@ -76,9 +79,10 @@ class LatticeBuilder:
         if len(refused):
             worst = int(refused[0])
             raise InputError(
-                f"the piece {inventory.pieces[worst]!r} has the score {self.scores[worst]}; scores must be finite"
+                f"the piece {inventory.names[worst]!r} has the score {self.scores[worst]}; scores must be finite"
             )
-        self._slots, self._pieces, self._classes = _trie(inventory.pieces)
+        self._homographs = Homographs.of(inventory)
+        self._slots, self._pieces, self._classes = _trie(self._homographs.spellings)
         #: True if no piece joins characters on both sides of white space, so that words are segmented separately
         self.factorises = _factorises(inventory)
         mark = re.escape(inventory.marker)
@@ -137,16 +141,22 @@ class LatticeBuilder:
         """
         ends = np.cumsum([len(self.inventory.pieces[p]) for p in pieces.tolist()])
         if not len(ends) or ends[-1] != lattice.n:
-            raise InputError(f"the pieces of the segmentation do not spell {_short(lattice.spelling)!r}")
+            raise self._other_text(lattice)
         arcs = np.empty(len(ends), dtype=np.int64)
         starts = [0, *ends.tolist()[:-1]]
         for k, (start, end, piece) in enumerate(zip(starts, ends.tolist(), pieces.tolist(), strict=True)):
             low, high = lattice.first[end], lattice.first[end + 1]
             arc = low + np.searchsorted(lattice.source[low:high], start)
-            if arc == high or lattice.source[arc] != start or lattice.piece[arc] != piece:
-                raise InputError(f"the pieces of the segmentation do not spell {_short(lattice.spelling)!r}")
+            while arc < high and lattice.source[arc] == start and lattice.piece[arc] != piece:
+                arc += 1
+            if arc == high or lattice.source[arc] != start:
+                raise self._other_text(lattice)
             arcs[k] = arc
         return arcs
+
+    def _other_text(self, lattice: Lattice) -> InputError:
+        text = self.inventory.readable(lattice.spelling)
+        return InputError(f"the pieces of the segmentation do not spell {_short(text)!r}")
 
     def _lattice(self, spelling: str, bounds: IntArray) -> Lattice:
         first, source, piece, score, stuck = lattice_kernels.build_lattice(
@@ -154,6 +164,9 @@ class LatticeBuilder:
         )
         if stuck >= 0:
             raise InputError(self._complaint(spelling, stuck))
+        if len(self._homographs.spellings) < len(self.scores):
+            first, source, piece = self._homographs.arcs(first, source, piece)
+            score = self.scores[piece]
         return Lattice(spelling, first, source, piece, score)
 
     def _complaint(self, spelling: str, stuck: int) -> str:
@@ -171,10 +184,42 @@ class LatticeBuilder:
         return f"no pieces spell the text after character {stuck}, {spelling[stuck]!r} in {around!r}"
 
 
+@dataclass(frozen=True)
+class Homographs:
+    """The tokens of each spelling."""
+
+    spellings: tuple[str, ...]  #: (U,) all distinct
+    tokens: Int32Array  #: (P,) indices of pieces, spelling by spelling, byte tokens last
+    first: IntArray  #: (U+1,) the tokens of spelling u are ``tokens[first[u]:first[u + 1]]``
+
+    @classmethod
+    def of(cls, inventory: PieceInventory) -> Homographs:
+        """Group the pieces of an inventory by spelling."""
+        places: dict[str, int] = {}
+        group = np.array([places.setdefault(piece, len(places)) for piece in inventory.pieces], dtype=np.int64)
+        is_byte = np.zeros(len(group)) if inventory.byte_tokens is None else inventory.byte_tokens
+        order = np.lexsort((is_byte, group)).astype(np.int32)
+        return cls(tuple(places), order, np.searchsorted(group[order], np.arange(len(places) + 1)))
+
+    def arcs(
+        self, first: IntArray, source: Int32Array, spelling: Int32Array
+    ) -> tuple[IntArray, Int32Array, Int32Array]:
+        """Return ``first``, ``source`` and ``piece`` of a lattice, with an arc for each token of each spelling."""
+        counts = np.diff(self.first)[spelling]
+        bounds = np.concatenate([[0], np.cumsum(counts)])
+        within = np.arange(bounds[-1]) - np.repeat(bounds[:-1], counts)
+        tokens = self.tokens[np.repeat(self.first[spelling], counts) + within]
+        return bounds[first], np.repeat(source, counts), tokens
+
+
 def _trie(pieces: Sequence[str]) -> tuple[NDArray[np.uint32], Int32Array, Int32Array]:
-    """Build slots and pieces as in `_kernels.lattice`, and the class of each code point, common ones first."""
-    if not all(pieces) or len(set(pieces)) != len(pieces) or not pieces:
-        raise InputError("an inventory needs at least one piece, no duplicates, and no empty piece")
+    """Build the slots of distinct pieces as in `_kernels.lattice`, and the class of each character, common ones first.
+
+    Returns:
+        slots, pieces, classes.
+    """
+    if not all(pieces) or not pieces:
+        raise InputError("an inventory needs at least one piece, and no empty piece")
     order = sorted(range(len(pieces)), key=pieces.__getitem__)
     bounds = np.fromiter(
         itertools.accumulate((len(pieces[k]) for k in order), initial=0), dtype=np.int64, count=len(pieces) + 1
@@ -301,7 +346,8 @@ def fit_scores(
     """Estimate maximum-likelihood unigram scores of pieces, by EM over all segmentations (Kudo 2018, section 3.2).
 
     It starts from equal probabilities. No piece falls below ``floor``, so that every path keeps a probability;
-    each step is optimal under this bound, so the likelihood never falls.
+    each step is optimal under this bound, so the likelihood never falls. Byte tokens are not fitted, since the
+    tokeniser uses them only for characters without another piece; see `byte_scores`.
 
     Args:
         inventory: the pieces, with or without scores.
@@ -312,12 +358,15 @@ def fit_scores(
         floor: minimum probability of a piece, less than 1 over the number of pieces.
 
     Returns:
-        (P,) log probabilities, nats; their exponentials sum to 1.
+        (P,) log probabilities, nats; the exponentials of all but byte tokens sum to 1.
 
     Raises:
         InputError: no word is a concatenation of pieces, or a setting is out of range.
     """
-    n = len(inventory.pieces)
+    fitted = np.ones(len(inventory.pieces), dtype=np.bool_)
+    if inventory.byte_tokens is not None:
+        fitted = ~inventory.byte_tokens
+    n = int(fitted.sum())
     if iterations < 1 or not tolerance >= 0.0:
         raise InputError("EM needs at least one iteration and a tolerance of 0 or more")
     if not (floor > 0.0 and floor * n < 1.0):
@@ -329,7 +378,9 @@ def fit_scores(
         raise InputError("none of the words is a concatenation of pieces, so scores cannot be fitted; use other words")
     lattice, bounds = builder.join(spelled_words)
     counts = np.array([words[word] for word in spelled_words], dtype=np.float64)
-    scores = np.full(n, -np.log(n))
+    scores = np.full(len(fitted), -np.log(n))
+    symbols = tuple(itertools.compress(inventory.pieces, ~fitted))
+    scores[~fitted] = byte_scores(symbols, math.log(floor))
     before = -math.inf
     with meter("fitting unigram scores, by iteration", iterations) as progress:
         for _ in range(iterations):
@@ -342,8 +393,9 @@ def fit_scores(
             if likelihood - before < tolerance * abs(likelihood):
                 break
             before = likelihood
-            expected = np.bincount(lattice.piece, weights=marginal, minlength=n).astype(np.float64)
-            scores = np.log(_bounded(expected, floor))
+            expected = np.bincount(lattice.piece, weights=marginal, minlength=len(fitted)).astype(np.float64)
+            scores[fitted] = np.log(_bounded(expected[fitted], floor))
+    scores[~fitted] = byte_scores(symbols, float(scores[fitted].min(initial=0.0)))
     return scores
 
 

@@ -157,7 +157,8 @@ def _word_ends(document: Document, inventory: PieceInventory) -> list[int]:
 def _words(document: Document, inventory: PieceInventory, ends: Sequence[int]) -> tuple[str, ...]:
     """Return the spellings of words without marks, (W,)."""
     return tuple(
-        document.lattice.spelling[low:high].strip(inventory.marker) for low, high in itertools.pairwise([0, *ends])
+        inventory.readable(document.lattice.spelling[low:high]).strip(inventory.marker)
+        for low, high in itertools.pairwise([0, *ends])
     )
 
 

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.batch import Batch, Distributions
+from truesource.grammar.inference.batch import Batch, Distributions, run
 from truesource.grammar.inference.causal import ExactCausal
 from truesource.grammar.inference.next_token import NextToken
 from truesource.grammar.pieces.batches import PieceBatch, piece_batches
+from truesource.grammar.pieces.masked import masked_rows
 from truesource.grammar.pieces.segmentation import Segmentation
 from truesource.grammar.pieces.tables import PieceTables
 from truesource.grammar.sentences import takes_sentence, takes_sentences
@@ -155,6 +156,44 @@ class PieceInference(ExactCausal):
             table = tables.table[t, columns]
             possible = np.asarray(table.any(axis=1))
             yield Distributions(t, batch.members, observed[t], table, possible, whole, logs[t], np.empty((width, 0)))
+
+    @takes_sentences
+    def masked_log_probs(
+        self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None
+    ) -> list[FloatArray]:
+        """Return ln P(piece | all other pieces and their number) of each sentence, (n,) nats; -inf if impossible.
+
+        Raises:
+            InputError: the language of words has no rules.
+        """
+        rows: list[FloatArray] = [np.empty(0)] * len(sentences)
+        filled = [i for i, sentence in enumerate(sentences) if len(sentence)]
+
+        def task(batch: Batch) -> FloatArray:
+            return np.stack([block.log_observed for block in self.masked_blocks(batch, lengths)])
+
+        work = self.causal_batches([sentences[i] for i in filled])
+        for batch, table in run(task, work, "exact masked-piece probabilities of sentences", len(filled)):
+            for column, members in enumerate(batch.members):
+                for member in members:
+                    rows[filled[member]] = table[:, column].copy()
+        return rows
+
+    def masked_blocks(self, batch: Batch, lengths: LengthRange | None = None) -> Iterator[Distributions]:
+        """Yield the masked distributions of one of `causal_batches`, positions 0 to n-1.
+
+        Raises:
+            InputError: the language of words has no rules.
+        """
+        n, width = batch.words.shape
+        observed = batch.words.astype(np.int64)
+        table = np.stack(masked_rows(self.truth, self.segmentation, observed.T.tolist(), lengths), axis=1)
+        there = np.take_along_axis(table, np.maximum(observed, 0)[:, :, None], axis=2)[:, :, 0]
+        logs = _log(np.where(observed >= 0, there, 0.0))
+        whole = np.asarray(np.isfinite(logs).all(axis=0))
+        for t in range(n):
+            possible = np.asarray(table[t].any(axis=1))
+            yield Distributions(t, batch.members, observed[t], table[t], possible, whole, logs[t], np.empty((width, 0)))
 
     def _tables(self, batch: PieceBatch, lengths: LengthRange | None, dtype: DTypeLike, *, full: bool) -> PieceTables:
         group = batch.group

@@ -19,7 +19,7 @@ from truesource.grammar.pieces.inference import PieceInference
 from truesource.grammar.pieces.reading import read_pieces
 from truesource.grammar.pieces.segmentation import SPACE, SPACE_BYTE, Cut, Segmentation, byte_cut, equal_words
 from truesource.grammar.sentences import takes_sentence
-from truesource.grammar.support.arrays import Int32Array, IntArray
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.truth import Truth
 from truesource.grammar.word_numbers import decoded
@@ -160,6 +160,21 @@ class TokenisedTruth:
             InputError: no sentence (in the range) starts with them.
         """
         return self.exact.next_token(prefix, lengths)
+
+    @takes_sentence
+    def masked_piece(self, pieces: Sequence[str], position: int, lengths: LengthRange | None = None) -> FloatArray:
+        """Return P(piece at ``position`` | all other pieces, and their number), (K,) probabilities.
+
+        Raises:
+            InputError: there is no such position, no piece fits there, or the language of words has no rules.
+        """
+        if not 0 <= position < len(pieces):
+            raise InputError(f"position {position} is outside a sentence of {len(pieces)} pieces")
+        (batch,) = self.exact.causal_batches([pieces])
+        row: FloatArray = [*self.exact.masked_blocks(batch, lengths)][position].probability[0]
+        if not row.any():
+            raise InputError(f"no piece fits position {position} of {list(pieces)!r}")
+        return row
 
     def next_words(self, sentences: Any, lengths: LengthRange | None = None) -> NextWords:
         """Return the distribution of the next piece at every position of some sentences of pieces, as one array.

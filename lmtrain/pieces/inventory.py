@@ -3,9 +3,10 @@
 What is read: tokenisers of ours; ``tokenizer.json`` files of Unigram, BPE (byte-level, with ``▁`` or with an
 end-of-word suffix) and WordPiece models; ``.model`` files of SentencePiece.
 
-- Special, unknown, unused and byte tokens are no pieces. Byte pieces never compete with pieces that spell the same
-  character, since the tokeniser falls back on them afterwards: sums over cuts exclude the probability of byte
-  spellings, and a text that needs them is unreadable.
+- Special, unknown and unused tokens are no pieces.
+- Byte tokens (``<0x41>``, byte fallback) are pieces of one byte, since a run of them decodes to the letters that it
+  spells. The tokeniser itself falls back on them only for characters without another piece. They are no pieces if they
+  are special, if the decoder does not read them as bytes, or if words are marked by ``##`` or ``</w>``.
 - Tokens that a user added, and that are not special, are pieces. The tokeniser looks for them before its model does, so
   its own cut always has them; other cuts may spell the same characters otherwise. In unigram models they score as in
   SentencePiece's own lattice, see `truesource.lmtrain.pieces.marking.added_score`.
@@ -18,14 +19,16 @@ A tokeniser in a folder is read by the `tokenizers` library alone where `transfo
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import compress
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Encoding, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from truesource.generator.piece_model import PieceInventory, PieceKind, PieceText, PieceTokenizer
 from truesource.grammar.support.arrays import IntArray
@@ -43,7 +46,7 @@ from truesource.lmtrain.pieces.marking import (
 )
 
 KINDS: dict[str, PieceKind] = {"Unigram": "unigram", "BPE": "bpe", "WordPiece": "wordpiece"}
-BYTE_TOKENS = frozenset(f"<0x{byte:02X}>" for byte in range(256))
+BYTE_TOKEN = re.compile("<0x([0-9A-Fa-f]{2})>")
 #: classes of `transformers` that take ``tokenizer.json`` as it is; others change parts of it
 PLAIN = {"TokenizersBackend", "PreTrainedTokenizerFast"}
 _NAMES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
@@ -138,13 +141,19 @@ class HuggingFacePieces:
             self._marking = Marking(MARKER, leads=not self._suffix, ends=bool(self._suffix))
         else:
             self._marking = Marking.of(self._spell(PROBE))
+        self._falls_back = bool(model.get("byte_fallback"))
+        self._reads_bytes = self._style == "joined" and not self._bytes and self._decodes_bytes()
         added = self._backend.get_added_tokens_decoder()
         self._added = {number: token.content for number, token in added.items() if not token.special}
         hidden = {number for number, token in added.items() if token.special} | {*special}
         self.inventory: PieceInventory = make_inventory(
-            KINDS[model["type"]], self._entries(model, hidden), self._marking, self._fallback(model)
+            KINDS[model["type"]], self._entries(model, hidden), self._marking
         )
-        self._characters = set().union(*self.inventory.pieces)
+        is_byte = self.inventory.byte_tokens
+        letters = self.inventory.pieces if is_byte is None else compress(self.inventory.names, ~is_byte)
+        self._characters = set().union(*letters)
+        self._single_bytes = set() if is_byte is None else set(compress(self.inventory.pieces, is_byte))
+        self._check_marker()
         size = max(self._backend.get_vocab(with_added_tokens=True).values()) + 1
         self._index: IntArray = np.full(size, -1, dtype=np.int64)
         self._index[self.inventory.ids] = np.arange(len(self.inventory.ids))
@@ -170,40 +179,71 @@ class HuggingFacePieces:
             unreadable = dict.fromkeys(self._foreign(spelling))
         if not self._bytes and marker in text and marker != " ":
             unreadable |= {marker: None}
+        spelled = self._marking.spelled(spelling, self.inventory)
         if not unreadable:
             joined = "".join(self.inventory.pieces[i] for i in cut.tolist())
-            if joined != spelling:
-                unreadable = dict.fromkeys(self._added[number] for number in encoding.ids if number in self._added)
-            if joined != spelling and not unreadable:
-                raise no_joining(spelling, joined)
+            if joined != spelled:
+                unreadable = dict.fromkeys(self._literal(text, encoding))
+            if joined != spelled and not unreadable:
+                raise no_joining(spelling, self.inventory.readable(joined))
         return PieceText(
             original=text,
-            spelling=spelling,
+            spelling=spelled,
             canonical=cut[:0] if unreadable else cut,
             altered=self._text(spelling) != text,
             unreadable=tuple(unreadable),
         )
 
+    def _literal(self, text: str, encoding: Encoding) -> Iterator[str]:
+        """Yield the added tokens of a text, and the byte tokens that it writes out, such as ``<0x41>``."""
+        for number, token, (a, b) in zip(encoding.ids, encoding.tokens, encoding.offsets, strict=True):
+            if number in self._added or (BYTE_TOKEN.fullmatch(token) and text[a:b] == token):
+                yield self._added.get(number, token)
+
+    def _decodes_bytes(self) -> bool:
+        """Return True if byte tokens are the bytes of a text."""
+        decoder = self._backend.decoder
+        return self._falls_back if decoder is None else bool(decoder.decode(["a", "<0x41>"]).endswith("A"))
+
+    def _check_marker(self) -> None:
+        """Refuse a decoder that reads the bytes of the marker, too, as white space."""
+        marker, decoder = self._marking.marker, self._backend.decoder
+        if marker == " " or decoder is None or not self._single_bytes.issuperset(marker.encode().decode("latin-1")):
+            return
+        in_bytes = (f"<0x{byte:02X}>" for byte in marker.encode())
+        if decoder.decode(["a", *in_bytes, "b"]) == decoder.decode(["a", marker, "b"]):
+            raise InputError(
+                f"the tokeniser's decoder reads the bytes of {marker!r} as a space, too, so that texts are not"
+                " concatenations of pieces; let it replace the marker before it joins the bytes"
+            )
+
     def _entries(self, model: dict[str, Any], hidden: set[int]) -> Iterator[Entry]:
-        """Yield the pieces, added tokens first, since the tokeniser looks for them first."""
+        """Yield the pieces, added tokens first."""
         for number, content in self._added.items():
-            if number not in hidden:
+            if number in hidden:
+                continue
+            if (byte := self._byte(content)) is not None:
+                yield Entry.of_byte(byte, number, self._marking)
+            else:
                 spelling = self._spell_added(content)
                 yield Entry(spelling, number, added_score(spelling))
         unigram = model["type"] == "Unigram"
         unknown = model["unk_id"] if unigram else model["vocab"].get(model["unk_token"])
         passed = {*hidden, *self._added, unknown}
         scored = model["vocab"] if unigram else [(piece, 0.0) for piece in model["vocab"]]
-        fallback = BYTE_TOKENS if model.get("byte_fallback") else frozenset()
         for piece, score in scored:
             number = self._backend.model.token_to_id(piece)
-            if number not in passed and piece not in fallback:
+            if number in passed:
+                continue
+            if (byte := self._byte(piece)) is not None:
+                yield Entry.of_byte(byte, number, self._marking)
+            elif not (self._falls_back and BYTE_TOKEN.fullmatch(piece)):
                 yield Entry(self._spell_piece(piece), number, score)
 
-    def _fallback(self, model: dict[str, Any]) -> int:
-        """Return the number of byte tokens that the tokeniser falls back on."""
-        present = (self._backend.token_to_id(token) is not None for token in BYTE_TOKENS)
-        return sum(present) if model.get("byte_fallback") else 0
+    def _byte(self, token: str) -> int | None:
+        """Return the byte of a byte token; None for other tokens."""
+        match = BYTE_TOKEN.fullmatch(token) if self._reads_bytes else None
+        return None if match is None else int(match[1], 16)
 
     def _spell_piece(self, piece: str) -> str:
         if self._style == "prefix":
@@ -236,7 +276,8 @@ class HuggingFacePieces:
     def _foreign(self, spelling: str) -> list[str]:
         """Return the characters that no piece holds; models without an unknown token drop them silently."""
         if not self._bytes:
-            return [c for c in dict.fromkeys(spelling) if c not in self._characters]
+            absent = [c for c in dict.fromkeys(spelling) if c not in self._characters]
+            return [c for c in absent if not self._single_bytes.issuperset(self._marking.in_bytes(c))]
         spaces = set() if self._style == "joined" else {" "}  # others write no byte for them
         read = [c for c in dict.fromkeys(self._text(spelling)) if c not in spaces]
         return [c for c in read if not self._characters.issuperset(_byte_symbols(c))]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
-from truesource.generator.piece_model import PieceInventory, PieceKind
+from truesource.generator.piece_model import SPACE, PieceInventory, PieceKind, byte_scores
+from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json
 
@@ -22,6 +23,12 @@ class Entry(NamedTuple):
     spelling: str
     number: int  #: the model's
     score: float = 0.0  #: nats; read only if the tokeniser is a unigram model
+    is_byte: bool = False  #: True for a token of one byte; then the score is not read
+
+    @classmethod
+    def of_byte(cls, byte: int, number: int, marking: Marking) -> Self:
+        """Return the entry of a token of one byte."""
+        return cls(marking.marker if byte == SPACE else chr(byte), number, is_byte=True)
 
 
 @dataclass(frozen=True)
@@ -56,31 +63,52 @@ class Marking:
             return spelling.removeprefix(self.marker)
         return spelling.removesuffix(self.marker) if self.ends else spelling
 
+    def spelled(self, spelling: str, inventory: PieceInventory) -> str:
+        """Return a spelling in the alphabet of an inventory."""
+        return spelling if inventory.byte_tokens is None else self.in_bytes(spelling)
 
-def make_inventory(kind: PieceKind, entries: Iterable[Entry], marking: Marking, byte_tokens: int = 0) -> PieceInventory:
-    """Return the pieces in order of their numbers; of equal spellings the first is kept, empty ones are excluded.
+    def in_bytes(self, spelling: str) -> str:
+        """Convert a spelling to the alphabet of bytes, see `PieceInventory`."""
+        parts = spelling.split(self.marker)
+        return self.marker.join(part.encode(errors="surrogatepass").decode("latin-1") for part in parts)
 
-    ``byte_tokens`` is the number of byte tokens that the tokeniser falls back on; they are not among the entries.
+
+def make_inventory(kind: PieceKind, entries: Iterable[Entry], marking: Marking) -> PieceInventory:
+    """Return the pieces in order of their numbers, without empty ones; in bytes if there are byte tokens.
 
     Raises:
         InputError: there are no pieces, or a unigram score is not finite.
     """
-    first: dict[str, Entry] = {}
+    first: dict[tuple[str, int], Entry] = {}  # a damaged vocabulary may list a piece twice
     for entry in entries:
         if entry.spelling:
-            first.setdefault(entry.spelling, entry)
-    if not first:
-        raise InputError("the tokeniser has no pieces but special tokens")
+            first.setdefault((entry.spelling, entry.number), entry)
     ordered = sorted(first.values(), key=lambda entry: entry.number)
+    if not ordered:
+        raise InputError("the tokeniser has no pieces but special tokens")
+    is_byte = np.array([entry.is_byte for entry in ordered], dtype=np.bool_)
     pieces = tuple(entry.spelling for entry in ordered)
+    if is_byte.any():
+        pieces = tuple(entry.spelling if entry.is_byte else marking.in_bytes(entry.spelling) for entry in ordered)
     ids = np.array([entry.number for entry in ordered], dtype=np.int64)
-    scores = np.array([entry.score for entry in ordered], dtype=np.float64) if kind == "unigram" else None
-    if scores is not None and not np.isfinite(scores).all():
-        wrong = pieces[int(np.flatnonzero(~np.isfinite(scores))[0])]
-        raise InputError(f"the score of the piece {wrong!r} is not a finite number; the tokeniser is damaged")
+    scores = _scores(ordered, is_byte) if kind == "unigram" else None
     listed = None if scores is None else scores.tolist()
-    digest = digest_json([kind, pieces, ids.tolist(), listed, marking.marker, marking.ends])
-    return PieceInventory(kind, pieces, ids, scores, marking.marker, marking.ends, digest, byte_tokens)
+    content = [kind, pieces, ids.tolist(), listed, marking.marker, marking.ends]
+    if not is_byte.any():
+        return PieceInventory(kind, pieces, ids, scores, marking.marker, marking.ends, digest_json(content))
+    digest = digest_json([*content, is_byte.tolist()])
+    return PieceInventory(kind, pieces, ids, scores, marking.marker, marking.ends, digest, is_byte)
+
+
+def _scores(entries: Sequence[Entry], is_byte: BoolArray) -> FloatArray:
+    """Return the scores of the pieces of a unigram model; for errors see `make_inventory`."""
+    scores = np.array([0.0 if entry.is_byte else entry.score for entry in entries], dtype=np.float64)
+    if not np.isfinite(scores).all():
+        wrong = entries[int(np.flatnonzero(~np.isfinite(scores))[0])].spelling
+        raise InputError(f"the score of the piece {wrong!r} is not a finite number; the tokeniser is damaged")
+    symbols = [entry.spelling for entry in entries if entry.is_byte]
+    scores[is_byte] = byte_scores(symbols, float(scores[~is_byte].min(initial=0.0)))
+    return scores
 
 
 def added_score(spelling: str) -> float:

@@ -142,19 +142,20 @@ class SentencePiecePieces:
                 " unigram or bpe"
             )
         self._marking = Marking.of(processor.normalize(PROBE))
-        self._types = [kind for _, _, kind in model.pieces]
         self.inventory: PieceInventory = make_inventory(
             "unigram" if model.algorithm == Algorithm.UNIGRAM else "bpe",
-            (
-                Entry(spelling, number, added_score(spelling) if kind == PieceType.USER_DEFINED else score)
-                for number, (spelling, score, kind) in enumerate(model.pieces)
-                if kind in (PieceType.NORMAL, PieceType.USER_DEFINED)
-            ),
+            self._entries(model),
             self._marking,
-            byte_tokens=self._types.count(PieceType.BYTE),
         )
         self._index: IntArray = np.full(len(model.pieces), -1, dtype=np.int64)
         self._index[self.inventory.ids] = np.arange(len(self.inventory.ids))
+
+    def _entries(self, model: SentencePieceModel) -> Iterator[Entry]:
+        for number, (spelling, score, kind) in enumerate(model.pieces):
+            if kind == PieceType.BYTE:
+                yield Entry.of_byte(int(spelling[1:-1], 16), number, self._marking)
+            elif kind in (PieceType.NORMAL, PieceType.USER_DEFINED):
+                yield Entry(spelling, number, added_score(spelling) if kind == PieceType.USER_DEFINED else score)
 
     @classmethod
     def load(cls, path: Path) -> SentencePiecePieces:
@@ -195,27 +196,19 @@ class SentencePiecePieces:
         unreadable = self._unreadable(text, ids) if (cut < 0).any() else {}
         if marker in text:
             unreadable |= {marker: None}
-        joined = "".join(self.inventory.pieces[i] for i in cut.tolist()) if not unreadable else spelling
-        if joined != spelling:
-            raise no_joining(spelling, joined)
+        spelled = self._marking.spelled(spelling, self.inventory)
+        joined = "".join(self.inventory.pieces[i] for i in cut.tolist()) if not unreadable else spelled
+        if joined != spelled:
+            raise no_joining(spelling, self.inventory.readable(joined))
         return PieceText(
             original=text,
-            spelling=spelling,
+            spelling=spelled,
             canonical=cut[:0] if unreadable else cut,
             altered=self._marking.bare(spelling).replace(marker, " ") != text,
             unreadable=tuple(unreadable),
         )
 
     def _unreadable(self, text: str, ids: IntArray) -> dict[str, None]:
-        """Return the stretches of the normalised text that the model reads as unknown, or spells in bytes."""
-        stretches, spelt = [], b""
-        for number, surface in zip(ids.tolist(), self._processor.encode(text, out_type=str), strict=True):
-            if self._types[number] == PieceType.BYTE:
-                spelt += bytes([int(surface[1:-1], 16)])
-                continue
-            stretches.append(spelt.decode(errors="replace"))
-            spelt = b""
-            if self._index[number] < 0:
-                stretches.append(surface)
-        stretches.append(spelt.decode(errors="replace"))
-        return dict.fromkeys(stretch for stretch in stretches if stretch)
+        """Return the stretches of the normalised text that the model reads as unknown."""
+        surfaces = zip(ids.tolist(), self._processor.encode(text, out_type=str), strict=True)
+        return dict.fromkeys(surface for number, surface in surfaces if self._index[number] < 0 and surface)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from byte_tokenizers import bpe, llama
 from saved_models import save_piece_model
 
 from truesource import evaluate
@@ -26,8 +27,11 @@ LENGTHS = LengthRange(1, 3)
 TEXT = [["cat"], ["cats", "at"], ["tacat", "cat", "cats"], ["at", "tacat"], ["cats"]] * 3
 
 
-@pytest.fixture(scope="module", params=["bpe", "unigram"])
+@pytest.fixture(scope="module", params=["bpe", "unigram", "byte fallback"])
 def model(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    if request.param == "byte fallback":
+        merges = [("a", "t"), ("▁", "c"), ("▁c", "at"), ("▁", "at")]
+        return llama(bpe(b" as", ["▁", *"cats", "at", "▁c", "▁cat", "▁at"], merges, prefix=True))
     folder = save_piece_model(tmp_path_factory.mktemp("m"), TEXT, request.param, 15)
     return load_model(folder, device="cpu")
 

@@ -70,6 +70,28 @@ def check(truth: TokenisedTruth, sentences: Counter[Cut], lengths: LengthRange |
         assert np.exp(whole) == pytest.approx(sentences[text], rel=1e-10)
 
 
+def check_masked(
+    truth: TokenisedTruth, sentences: Counter[Cut], lengths: LengthRange, texts: list[Cut]
+) -> tuple[int, float]:
+    """Every distribution of a masked piece is that of the language written out; return their number, and the sum."""
+    logs = truth.exact.masked_log_probs([list(text) for text in texts], lengths)
+    blocks = {
+        (text, block.position): block.probability[row]
+        for batch in truth.exact.causal_batches([list(text) for text in texts])
+        for block in truth.exact.masked_blocks(batch, lengths)
+        for row, members in enumerate(block.members)
+        for text in (texts[member] for member in members)
+    }
+    for row, text in enumerate(texts):
+        for at in range(len(text)):
+            joint = np.array([sentences[(*text[:at], piece, *text[at + 1 :])] for piece in truth.vocabulary])
+            expected = joint / joint.sum() if joint.any() else joint
+            np.testing.assert_allclose(blocks[text, at], expected, rtol=1e-10, atol=1e-14)
+            seen = sentences[text] / joint.sum() if joint.any() else 0.0
+            assert np.exp(logs[row][at]) == pytest.approx(seen, rel=1e-10, abs=0.0)
+    return len(blocks), float(sum(table.sum() for table in blocks.values()))
+
+
 @pytest.mark.long
 @given(
     small_pcfgs(),
@@ -95,7 +117,9 @@ def test_distributions_are_those_of_the_language_written_out(
     some = texts[:6]
     broken = [text[: len(text) // 2] for text in some if len(text) > 1]
     other = [(*text[:-1], truth.vocabulary[0]) for text in some[:2]]
-    check(truth, sentences, lengths, [*some, *broken, *other, (truth.vocabulary[-1], "no piece")])
+    texts = [*some, *broken, *other, (truth.vocabulary[-1], "no piece")]
+    check(truth, sentences, lengths, texts)
+    check_masked(truth, sentences, lengths, texts)
 
 
 @pytest.mark.parametrize("make", [by_characters, by_bytes])
@@ -107,7 +131,43 @@ def test_characters_and_bytes_are_exact(make: object, lengths: LengthRange) -> N
     )
     sentences = written_out(NESTED, of, lengths)
     texts = sorted(sentences, key=lambda text: (len(text), text))
-    check(truth, sentences, lengths, [*texts[:20], *texts[-20:], ("a", "c"), ("▁",)])
+    texts = [*texts[:20], *texts[-20:], ("a", "c"), ("▁",)]
+    check(truth, sentences, lengths, texts)
+    check_masked(truth, sentences, lengths, texts)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("lengths", [LengthRange(1, 3), LengthRange(2, 3)])
+def test_a_masked_piece_joins_its_neighbours_in_every_way(lengths: LengthRange) -> None:
+    """With marks at the beginning of words, or at their end, and words that are pieces of others."""
+    law = PCFG.from_text("S -> S S 0.3 | a 0.2 | ab 0.2 | abb 0.1 | b 0.1 | bab 0.1")
+    marked = {word: ("▁" + word[0], *word[1:]) for word in law.vocabulary}
+    ended = {word: (*word[:-1], word[-1] + "▁") for word in law.vocabulary}
+    for of in (marked, ended):
+        truth = tokenised(law, of.__getitem__)
+        both = {word: (cut, cut) for word, cut in of.items()}
+        sentences = written_out(law, both, lengths)
+        wrong = [(*text[:1], *reversed(text[1:])) for text in sentences]
+        number, total = check_masked(truth, sentences, lengths, [*sentences, *wrong])
+        assert 0 < total < number  # some of the wrong texts have a piece that fits, others none
+    pieces = ["▁a", "b", "▁b"]
+    row = tokenised(law, marked.__getitem__).masked_piece(pieces, 1, LengthRange(1, 3))
+    truth = tokenised(law, marked.__getitem__)
+    table = dict(zip(truth.vocabulary, row.tolist(), strict=True))
+    (two, three) = np.exp(law.exact.string_log_probs([["ab", "b"], ["a", "a", "b"]]))
+    assert table["b"] / table["▁a"] == pytest.approx(two / three, rel=1e-12)  # two words, or three
+    assert truth.masked_piece(pieces, 1, LengthRange(1, 2))[truth.word_ids["▁a"]] == 0.0
+
+
+def test_masked_pieces_are_refused_in_one_sentence() -> None:
+    truth = by_characters(NESTED)
+    with pytest.raises(InputError, match="position 2 is outside a sentence of 2 pieces"):
+        truth.masked_piece(["a", "b"], 2)
+    with pytest.raises(InputError, match=r"no piece fits position 1 of \['c', 'a'\]"):
+        truth.masked_piece(["c", "a"], 1)
+    with pytest.raises(InputError, match="this language is a process"):
+        by_characters(process("shuffle-dyck", k=2, depth=4)).masked_piece(["a"], 0)
+    assert truth.exact.masked_log_probs([[]])[0].shape == (0,)
 
 
 def test_bytes_of_a_text_are_its_utf8() -> None:

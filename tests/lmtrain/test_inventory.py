@@ -122,11 +122,26 @@ def test_texts_are_spelt_in_the_alphabet_of_the_pieces(
 
 
 @pytest.mark.parametrize("name", READ)
-def test_byte_tokens_that_no_cut_contains_are_told_in_signatures(name: str) -> None:
+def test_byte_tokens_are_pieces_of_one_byte(name: str) -> None:
     inventory = READ[name].inventory
-    assert inventory.byte_tokens == (256 if name == "byte fallback" else 0)
-    assert inventory.part == inventory.digest[:8] + ("/no-bytes" if name == "byte fallback" else "")
+    assert inventory.part == inventory.digest[:8]
     assert not any(piece.startswith("<0x") for piece in inventory.pieces)
+    if name != "byte fallback":
+        assert inventory.byte_tokens is None
+        assert inventory.names == inventory.pieces
+        assert len(set(inventory.pieces)) == len(inventory.pieces)
+        assert inventory.readable("▁Ã©") == "▁Ã©"
+        return
+    assert inventory.byte_tokens is not None
+    singles = [piece for piece, is_byte in zip(inventory.pieces, inventory.byte_tokens, strict=True) if is_byte]
+    assert singles == ["▁" if byte == 0x20 else chr(byte) for byte in range(256)]
+    vocab = BACKENDS[name].get_vocab()
+    assert dict(zip(inventory.names, inventory.ids.tolist(), strict=True)) == {
+        token: number for token, number in vocab.items() if token not in ("<unk>", "<s>")
+    }
+    assert READ[name].read("thé Ω").spelling == "▁thÃ©▁Î©"
+    assert inventory.readable("▁thÃ©▁Î©") == "▁thé▁Ω"
+    assert inventory.readable("▁Î") == "▁\ufffd"
 
 
 @settings(max_examples=60)
@@ -137,7 +152,7 @@ def test_the_cut_is_the_tokenisers_own_and_spells_the_text(name: str, words: lis
     found = pieces.read(text)
     ids = BACKENDS[name].encode(text, add_special_tokens=False).ids
     if found.unreadable:
-        assert name in ("byte fallback", "suffix", "wordpiece")
+        assert name in ("suffix", "wordpiece")
         assert not len(found.canonical)
         return
     assert pieces.inventory.ids[found.canonical].tolist() == ids
@@ -185,7 +200,7 @@ def test_unigram_scores_are_those_of_the_file() -> None:
 
 
 @pytest.mark.parametrize("name", READ)
-def test_special_unknown_and_byte_tokens_are_no_pieces(name: str) -> None:
+def test_special_and_unknown_tokens_are_no_pieces(name: str) -> None:
     inventory, vocab = READ[name].inventory, BACKENDS[name].get_vocab()
     numbers = {number: token for token, number in vocab.items()}
     left_out = {numbers[i] for i in set(numbers) - set(inventory.ids.tolist())}
@@ -193,7 +208,7 @@ def test_special_unknown_and_byte_tokens_are_no_pieces(name: str) -> None:
         "unigram": {"<s>", "<unk>"},
         "byte-level": {"<|endoftext|>"},
         "byte-level with a space first": {"<|endoftext|>"},
-        "byte fallback": {"<s>", "<unk>", *(f"<0x{byte:02X}>" for byte in range(256))},
+        "byte fallback": {"<s>", "<unk>"},
         "suffix": {"<unk>"},
         "wordpiece": {"[UNK]", "[CLS]"},
     }
@@ -213,7 +228,8 @@ def test_special_unknown_and_byte_tokens_are_no_pieces(name: str) -> None:
         ("byte-level", "Ω Ġ ▁", False, ()),
         ("byte-level", "a<|endoftext|>", False, ("<|endoftext|>",)),
         ("byte-level with a space first", " the cat", True, ()),
-        ("byte fallback", "the Ω\ncat", False, ("Ω", "\n")),
+        ("byte fallback", "the Ω\ncat", False, ()),
+        ("byte fallback", "the <s>cat▁", True, ("<s>", "▁")),
         ("suffix", "the  cat", True, ()),
         ("suffix", "cat, mat", True, ()),
         ("suffix", "cat , mat", False, ()),

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import Unigram
 
+from truesource.evaluation.tokenisation.lattice import LatticeBuilder, best_path, count_paths, uniform_scores
+from truesource.evaluation.tokenisation.paths import n_best
 from truesource.generator.piece_model import PieceTokenizer
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.pieces.inventory import read_pieces
@@ -75,17 +77,19 @@ def test_the_file_is_read_as_the_package_reads_it(
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_pieces_are_all_but_special_and_byte_ones(
+def test_pieces_are_all_but_special_ones(
     name: str, read: dict[str, PieceTokenizer], processors: dict[str, Any]
 ) -> None:
     inventory, processor = read[name].inventory, processors[name]
-    kinds = (processor.is_unknown, processor.is_control, processor.is_byte, processor.is_unused)
+    kinds = (processor.is_unknown, processor.is_control, processor.is_unused)
     kept = [i for i in range(len(processor)) if not any(kind(i) for kind in kinds)]
     assert inventory.ids.tolist() == kept
-    assert [*inventory.pieces] == [processor.id_to_piece(i) for i in kept]
+    assert [*inventory.names] == [processor.id_to_piece(i) for i in kept]
     assert (inventory.kind, inventory.marker) == ("bpe" if name == "bpe" else "unigram", "▁")
     assert inventory.marker_ends == (name == "suffix")
-    assert inventory.byte_tokens == (256 if name == "bpe" else 0) == sum(map(processor.is_byte, range(len(processor))))
+    is_byte = [processor.is_byte(i) for i in kept]
+    assert sum(is_byte) == (256 if name == "bpe" else 0)
+    assert inventory.byte_tokens is None if name != "bpe" else inventory.byte_tokens.tolist() == is_byte
     if inventory.scores is None:
         assert name == "bpe"
         return
@@ -147,7 +151,8 @@ def test_the_lattice_is_the_packages_own(
         ("unigram", "cat ΩΩ Ω", False, ("ΩΩ", "Ω")),
         ("unigram", "cat▁the", True, ("▁",)),
         ("unigram", "<s> cat", False, ("<s>",)),
-        ("bpe", "cat Ω😀a", False, ("Ω😀",)),
+        ("bpe", "cat Ω😀a", False, ()),
+        ("bpe", "cat Ω▁a", True, ("▁",)),
         ("suffix", "the cat ", True, ()),
         ("suffix", "cat Ω", False, ("Ω",)),
         ("no prefix", "the cat", False, ()),
@@ -162,6 +167,45 @@ def test_what_is_altered_and_what_cannot_be_read(
     assert bool(found.unreadable) == bool(unreadable)
     assert bool(len(found.canonical)) != bool(unreadable)
     assert found.original == text
+    if not unreadable:
+        inventory = read[name].inventory
+        assert "".join(inventory.pieces[i] for i in found.canonical) == found.spelling
+
+
+@pytest.mark.parametrize("text", ["cat", "é", "a Ω", "😀"])
+def test_every_path_in_bytes_decodes_to_the_text(
+    text: str, read: dict[str, PieceTokenizer], processors: dict[str, Any]
+) -> None:
+    """The package keeps a first space only if a byte token writes it."""
+    inventory, found = read["bpe"].inventory, read["bpe"].read(text)
+    lattice = LatticeBuilder(inventory, uniform_scores(inventory)).build(found.spelling)
+    rows = [inventory.ids[lattice.piece[arcs]].tolist() for arcs in n_best(lattice, 10_000).each()]
+    assert processors["bpe"].encode(text) in rows
+    for row in rows:
+        space = " " if inventory.names[int(np.flatnonzero(inventory.ids == row[0])[0])] == "<0x20>" else ""
+        assert processors["bpe"].decode(row) == space + text
+    assert len(rows) == len({tuple(row) for row in rows}) == count_paths(lattice)
+
+
+def test_the_best_path_of_a_unigram_model_with_byte_tokens_is_its_own(models: dict[str, Path]) -> None:
+    """Letters without a piece, and letters that only longer pieces have, are spelt in bytes as the package does."""
+    folder = models["unigram"].parent
+    text = folder / "bytes.txt"
+    text.write_text("\n".join(LINES), encoding="utf-8")
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(text), model_prefix=str(folder / "bytes"), model_type="unigram", byte_fallback=True, vocab_size=330,
+        character_coverage=0.98, hard_vocab_limit=False, minloglevel=2,
+    )  # fmt: skip
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / "bytes.model"))
+    pieces = read_pieces(folder / "bytes.model")
+    inventory, builder = pieces.inventory, LatticeBuilder(pieces.inventory)
+    for line in ("the Ω cat", "naïve 日本 mats", "don't sit, zz", "😀", "theatré"):
+        found = pieces.read(line)
+        lattice = builder.build(found.spelling)
+        assert found.unreadable == ()
+        assert inventory.ids[lattice.piece[best_path(lattice)]].tolist() == processor.encode(line)
+        assert inventory.ids[found.canonical].tolist() == processor.encode(line)
+        assert inventory.byte_tokens is not None and inventory.byte_tokens[found.canonical].any()
 
 
 def test_a_tokeniser_made_from_the_model_reads_alike(models: dict[str, Path], read: dict[str, PieceTokenizer]) -> None:

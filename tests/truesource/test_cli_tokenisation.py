@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from byte_tokenizers import bpe, llama, sequences
 from command_line import Command
 from piece_models import cuts_of
 from pyarrow import parquet
@@ -98,6 +99,26 @@ def corpus_texts() -> list[str]:
     from truesource.generator.corpus import Corpus
 
     return [" ".join(sentence) for sentence in Corpus.load("corpus").sentences("eval")]
+
+
+def test_byte_tokens_are_in_the_sum(here: Path, command: Command) -> None:
+    """The sum over all token sequences that the tokeniser decodes to a text, among them those of a letter in bytes."""
+    backend = bpe(b" a" + "é".encode(), ("▁", "a", "▁a"))
+    model = llama(backend)
+    model.model.save_pretrained(here / "llama")
+    model.tokenizer.save_pretrained(here / "llama")
+    (here / "two.txt").write_text("aé\né a\n", encoding="utf-8")
+    call = ("llama", "two.txt", "--estimators", "exact", "--json", "t.json", "--word-table", "w.parquet", "--canonical")
+    found = command(*CALL, *call)
+    assert found.code == 0 and "bytes" not in found.err
+    rows = [[np.array(row) for row in sequences(backend, text, 4)] for text in ("aé", "é a")]
+    total = sum(float(np.logaddexp.reduce(model.log_probs(of_text))) for of_text in rows)
+    record = records_of(here / "t.json", run="exact")["log_p"]
+    assert (record["bound"], record["value"]) == ("exact", pytest.approx(total, abs=1e-4))
+    assert "no-bytes" not in (here / "t.json").read_text(encoding="utf-8")
+    assert parquet.read_table(here / "w.parquet").to_pandas()["word"].tolist() == ["aé", "é", "a"]
+    found = command(*CALL, "llama", "two.txt", "--lattice", "--proposal", "uniform")
+    assert found.code == 0 and "<0xC3> <0xA9>" in found.out
 
 
 def test_the_sum_is_that_of_all_cuts_by_hand(here: Path, command: Command) -> None:

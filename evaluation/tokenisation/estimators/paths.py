@@ -62,7 +62,7 @@ class ConsistentPaths:
         ends = arc_ends(lattice)
         within = np.searchsorted(bounds, lattice.source, side="right") == np.searchsorted(bounds, ends, side="left")
         if not within.all():
-            piece = inventory.pieces[int(lattice.piece[int(np.argmin(within))])]
+            piece = inventory.names[int(lattice.piece[int(np.argmin(within))])]
             raise InputError(f"the piece {piece!r} joins two words, so that words are not segmented one by one")
         spelling = lattice.spelling
         spelt = [spelling[a:b] for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]

@@ -18,6 +18,7 @@ from truesource.evaluation.tokenisation._kernels.sums import _decay
 from truesource.evaluation.tokenisation.lattice import (
     Lattice,
     LatticeBuilder,
+    arc_ends,
     arc_marginals,
     best_path,
     count_paths,
@@ -209,14 +210,31 @@ def test_what_is_refused() -> None:
             LatticeBuilder(bare, np.array([0.0, wrong]))
     with pytest.raises(ValueError, match="one score for each of 2"):
         LatticeBuilder(bare, np.zeros(3))
-    for pieces in (("a", "a"), ("a", ""), ()):
-        with pytest.raises(InputError, match="no duplicates"):
+    for pieces in (("a", ""), ()):
+        with pytest.raises(InputError, match="at least one piece, and no empty piece"):
             LatticeBuilder(PieceInventory("bpe", pieces, np.arange(len(pieces)), np.zeros(len(pieces)), "▁"))
     builder = LatticeBuilder(truth.inventory({"a": -1.0, "aa": -1.0, "b": -1.0}))
     lattice = builder.build("aab")
     for cut in ([1], [1, 1], [0, 0, 0, 2], [0, 1], [1, 0], []):
         with pytest.raises(InputError, match="do not spell 'aab'"):
             builder.path(lattice, np.array(cut, dtype=np.int64))
+
+
+def test_tokens_of_one_spelling_are_arcs_of_their_own() -> None:
+    pieces, scores = ("a", "ab", "a", "b", "ab", "a"), np.log([0.1, 0.2, 0.3, 0.15, 0.05, 0.2])
+    is_byte = np.array([True, False, False, False, False, False])
+    builder = LatticeBuilder(PieceInventory("unigram", pieces, np.arange(6), scores, "▁", byte_tokens=is_byte))
+    lattice = builder.build("ab")
+    assert list(zip(arc_ends(lattice).tolist(), lattice.source.tolist(), lattice.piece.tolist(), strict=True)) == [
+        (1, 0, 2), (1, 0, 5), (1, 0, 0), (2, 0, 1), (2, 0, 4), (2, 1, 3),
+    ]  # fmt: skip
+    assert lattice.score.tolist() == scores[lattice.piece].tolist()
+    assert log_partition(lattice) == pytest.approx(math.log(0.6 * 0.15 + 0.25), abs=1e-14)
+    assert count_paths(lattice) == 5
+    for cut in ([0, 3], [2, 3], [5, 3], [1], [4]):
+        assert lattice.piece[builder.path(lattice, np.array(cut))].tolist() == cut
+    with pytest.raises(InputError, match="do not spell 'ab'"):
+        builder.path(lattice, np.array([0, 2]))
 
 
 def test_a_long_text_has_edges_in_proportion() -> None:
