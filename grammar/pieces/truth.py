@@ -36,6 +36,7 @@ class TokenisedTruth:
     Args:
         truth: grammar, process or other truth of words.
         segmentation: the pieces of each of its words, in its order.
+        merged: further words, each with the word of the truth that has the same pieces.
 
     Raises:
         InputError: the segmentation is of other words.
@@ -46,10 +47,10 @@ class TokenisedTruth:
     #: what it is, and what to do, in messages about abilities that need rules
     without_rules = "a language of pieces", "use a model of whole words"
 
-    def __init__(self, truth: Truth, segmentation: Segmentation) -> None:
+    def __init__(self, truth: Truth, segmentation: Segmentation, merged: Mapping[str, str] | None = None) -> None:
         if segmentation.words != tuple(truth.vocabulary):
             raise InputError("the segmentation is of other words than the truth has; make it from its vocabulary")
-        self.truth, self.segmentation = truth, segmentation
+        self.truth, self.segmentation, self.merged = truth, segmentation, merged or {}
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -101,7 +102,7 @@ class TokenisedTruth:
         Raises:
             InputError: the language does not have a word.
         """
-        numbers = self.truth.encode(sentence).tolist()
+        numbers = self.truth.encode([self.merged.get(word, word) for word in sentence]).tolist()
         if -1 in numbers:
             raise InputError(f"the language does not have the word {sentence[numbers.index(-1)]!r}")
         cuts = [self.segmentation.cuts if at else self.segmentation.first for at in range(len(numbers))]
@@ -213,6 +214,7 @@ def tokenised(truth: Truth, cut: Callable[[str], Cut], first: Callable[[str], Cu
             "the tokens of this language are pieces already; cut its language of words, the attribute truth"
         )
     cuts = {word: (cut(word), (first or cut)(word)) for word in truth.vocabulary}
+    merged: dict[str, str] = {}
     groups = equal_words(truth.vocabulary, [(*inner, SEPARATOR, *start) for inner, start in cuts.values()])
     if groups:
         if not isinstance(truth, PCFG):
@@ -221,9 +223,10 @@ def tokenised(truth: Truth, cut: Callable[[str], Cut], first: Callable[[str], Cu
                 " be merged; choose a tokeniser that keeps them apart",
                 "equal-pieces",
             )
-        truth = truth.merge_words({word: group[0] for group in groups for word in group})
+        merged = {word: group[0] for group in groups for word in group}
+        truth = truth.merge_words(merged)
     inner, start = zip(*(cuts[word] for word in truth.vocabulary), strict=True)
-    return TokenisedTruth(truth, Segmentation(tuple(truth.vocabulary), inner, start))
+    return TokenisedTruth(truth, Segmentation(tuple(truth.vocabulary), inner, start), merged)
 
 
 def by_characters(truth: Truth) -> TokenisedTruth:

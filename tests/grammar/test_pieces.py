@@ -249,3 +249,14 @@ def test_the_mean_number_of_pieces_is_exact() -> None:
     sentences = written_out(language, {w: (("▁", *w), tuple(w)) for w in ("a", "ab", "abc")}, lengths)
     expected = [sum(p * pieces.count(piece) for pieces, p in sentences.items()) for piece in truth.vocabulary]
     np.testing.assert_allclose(word_counts(truth, lengths), expected, rtol=1e-10)
+
+
+def test_words_with_the_same_pieces_are_cut_although_they_are_one() -> None:
+    grammar = PCFG.from_text("S -> S S 0.2 | cat 0.3 | 1945 0.3 | 1946 0.2")
+    truth = tokenised(grammar, lambda word: ("▁", "<unk>") if word[0] == "1" else ("▁", *word))
+    assert len(truth.truth.vocabulary) == 2
+    assert truth.pieces_of(["1946", "cat", "1945"]) == ["▁", "<unk>", "▁", "c", "a", "t", "▁", "<unk>"]
+    with pytest.raises(InputError, match="does not have the word '1947'"):
+        truth.pieces_of(["cat", "1947"])
+    p = truth.exact.string_log_probs([["▁", "<unk>"]])[0]
+    assert np.exp(p) == pytest.approx(0.5 / (0.5 + 0.3) * grammar.exact.length_pmf(1)[1], rel=1e-12)
