@@ -1,4 +1,7 @@
-"""What all tests share: a deterministic hypothesis profile, a Ctrl-C that works in background jobs, and one thread."""
+"""What all tests share: a deterministic hypothesis profile, a Ctrl-C that works in background jobs, and one thread.
+
+The processes of a session compile each kernel once: the others wait for the first one, and load what it has cached.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,13 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from filelock import FileLock
 from hypothesis import HealthCheck, settings
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
 
 settings.register_profile(
     "suite",
@@ -37,6 +44,31 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if collection_path.suffix != ".py" or "not long" not in config.option.markexpr:
         return None
     return True if ALL_LONG.search(collection_path.read_text("utf-8")) else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _kernels_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A kernel has a lock, which a process holds while it looks for the kernel in the cache, or compiles it.
+
+    Kernels call kernels, but never in a circle, so no two processes wait for each other; threads have the lock of
+    numba first.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        yield
+        return
+    folder = tmp_path_factory.getbasetemp().parent
+    compile_alone = Dispatcher.compile
+
+    def compile_once(kernel: Any, signature: Any) -> Any:
+        if "_kernels" not in kernel.py_func.__module__:
+            return compile_alone(kernel, signature)
+        name = f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
+        with global_compiler_lock, FileLock(folder / f"{name}.lock"):
+            return compile_alone(kernel, signature)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Dispatcher, "compile", compile_once)
+        yield
 
 
 def pytest_runtest_setup() -> None:
