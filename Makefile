@@ -88,8 +88,10 @@ release:
 		$(CURDIR)/$(BIN)/python -m compileall -q -j 0 -x '^[^/].*/tests?/' $(COMMON) $(addprefix $(CURDIR)/,grammar generator lmtrain evaluation truesource)
 	touch $@
 
+# The bytecode of torch, transformers and what they import, which each process of the tests would write for itself, is
+# written while the tools are installed.
 .venv/developed: .venv/installed
-	$(BIN)/python $(PIP) --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -c 'import truesource.lmtrain.training' & $(BIN)/python $(PIP) --constraint constraints.txt --editable '.[dev]' && wait
 	touch $@
 
 clean:
