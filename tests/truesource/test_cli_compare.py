@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from command_line import Command
-from tiny_run import BANK, prepare, run
+from tiny_run import BANK, RunCopies, prepare, run
 
 from truesource import PCFG, Corpus, LengthRange, ParallelText, compare_parallel
 from truesource.evaluation.core.oracle import Oracle
@@ -70,10 +70,9 @@ masked = Masked("masked", {})
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(finished_run: RunCopies) -> Path:
     """A run of three seeds of a network and one model of counts, and models in code."""
-    folder = prepare(tmp_path_factory.mktemp("compare"), CONFIG, GRAMMAR)
-    run(folder)
+    folder = finished_run("compare", lambda folder: run(prepare(folder, CONFIG, GRAMMAR)))
     (folder / "own.py").write_text(CODE, encoding="utf-8")
     return folder
 
