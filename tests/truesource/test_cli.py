@@ -537,17 +537,15 @@ def test_one_seed_gives_the_same_bytes(here: Path, command: Command) -> None:
     assert snapshot(here / "a" / "data") != snapshot(here / "c" / "data")
 
 
-@pytest.mark.parametrize("cycles", [0, 1])
-def test_induce(cycles: int, here: Path, command: Command) -> None:
-    code, out, _ = command("induce", "bank.mrg", "-o", "new.npz", "--cycles", cycles)
+def test_induce(here: Path, command: Command) -> None:
+    code, out, _ = command("induce", "bank.mrg", "-o", "new.npz", "--cycles", 0)
     assert code == 0
     assert out.splitlines()[-1].startswith("Wrote new.npz: PCFG(")
     assert out.splitlines()[-1].endswith("Next: truesource sample new.npz -n 100000 -o corpus/")
     grammar = PCFG.load("new.npz")
     sentences = [tree.leaves() for tree in Treebank.read("bank.mrg")]
     assert (grammar.exact.string_log_probs(sentences) > -20.0).all()
-    if cycles == 0:
-        assert grammar.log_prob(["man", "walks"]) == pytest.approx(math.log(1 / 5 * 1 / 5 * 1 / 3 * 2 / 3))
+    assert grammar.log_prob(["man", "walks"]) == pytest.approx(math.log(1 / 5 * 1 / 5 * 1 / 3 * 2 / 3))
 
 
 @pytest.mark.long
@@ -637,14 +635,6 @@ def test_the_version(command: Command) -> None:
 # -- help -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_explains_itself(verb: str, command: Command) -> None:
-    code, out, err = command(verb, "--help")
-    assert (code, err) == (0, "")
-    assert f"truesource {verb}" in out
-    assert len(out.splitlines()) > 8
-
-
 def test_the_help_lists_all_verbs_and_starts_with_the_demo(command: Command) -> None:
     code, out, _ = command("--help")
     assert code == 0
@@ -663,17 +653,6 @@ def test_the_help_of_train_lists_the_architectures_and_presets(
     assert ", ".join(names()) in out
     assert "Architecture, or custom code; bert, deberta, diffusion, roberta are masked." in out
     assert all(preset in out for preset in PRESETS)
-
-
-def test_a_model_of_another_architecture_is_trained_and_scored(here: Path, command: Command) -> None:
-    command("sample", "toy.npz", "-n", 60, "-o", "corpus", *SPLIT)
-    small = ("--set", "model.dim=8", "--set", "model.layers=1", "--set", "training.max_steps=3")
-    made = command("train", "corpus", "-o", "cnn", "--model", "gated_cnn", "--preset", "paper", *small)
-    assert made.last.startswith("Wrote cnn: cnn. Next: truesource score cnn corpus")
-    record = json.loads((here / "cnn" / "training.json").read_text())
-    assert (record["model"]["architecture"], record["model"]["kernel_size"]) == ("gated_cnn", 4)
-    assert (record["training"]["batch_sentences"], record["steps"]) == (512, 3)
-    assert command("score", "cnn", "corpus", "--oracle", "toy.npz").code == 0
 
 
 HELP = """

@@ -173,11 +173,6 @@ def test_a_call_opens_its_corpus_once(
     assert opened == [Path("corpus")] * 2
 
 
-def test_only_the_first_sentences(here: Path, command: Command) -> None:
-    assert command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--sentences", 7, "--json", "d.json").code == 0
-    assert "sentences:7" in str(records_of(here / "d.json")["kl"]["signature"]).split("|")
-
-
 def test_text_with_impossible_sentences(here: Path, command: Command) -> None:
     (here / "text.txt").write_text("the dog sees a cat\nzebra\n", encoding="utf-8")
     found = command(*CALL, "gpt2", "text.txt", "--oracle", "toy.npz", "--json", "d.json")

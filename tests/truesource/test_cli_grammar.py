@@ -49,21 +49,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("verb", ["convert", "inspect"])
-def test_help_reads_well(verb: str, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    code, out, _ = command(verb, "--help")
-    assert code == 0
-    text = " ".join(out.replace("│", " ").split())
-    wanted = {
-        "convert": ["--from", "--to", "--start", "--normalise", "berkeley, earleyx, nltk, npz, text", "NAME.lexicon"],
-        "inspect": ["[TEXT]", "--lengths", "--split", "unknown words, impossible sentences", "is a problem"],
-    }[verb]
-    for part in wanted:
-        assert part in text
-    assert max(map(len, out.splitlines())) <= 100
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("target", ["npz", "text", "nltk", "berkeley", "earleyx"])
 @pytest.mark.parametrize("source", ["toy.npz", "toy.txt", "nltk.txt", "earleyx.txt", "dump"])

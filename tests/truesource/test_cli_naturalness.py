@@ -167,17 +167,6 @@ def test_bad_input_is_one_sentence(line: str, part: str, here: Path, command: Co
     assert part in err
 
 
-@pytest.mark.parametrize("line", ["evaluate --help", "evaluate naturalness --help"])
-def test_the_help(line: str, command: Command) -> None:
-    code, out, err = command(*line.split())
-    assert (code, err) == (0, "")
-    assert "naturalness" in out
-
-
-def test_the_help_lists_the_verb(command: Command) -> None:
-    assert " evaluate " in command("--help").out
-
-
 @pytest.mark.long
 def test_a_folder_of_files_is_halved_by_file(here: Path, command: Command) -> None:
     folder = here / "files"
