@@ -60,6 +60,7 @@ def test_all_patterns_are_those_of_enumeration(pcfg: PCFG, low: int, more: int) 
         np.testing.assert_allclose(table, wanted, rtol=0.0, atol=1e-10)
 
 
+@pytest.mark.long
 def test_every_order_gives_the_probability_of_the_canvas() -> None:
     lengths = LengthRange(1, 5)
     canvas, sentence = Canvas(BRANCHING, lengths, END), ["a", "b", "a", END, END]
@@ -74,6 +75,7 @@ def test_every_order_gives_the_probability_of_the_canvas() -> None:
         assert total == pytest.approx(whole, abs=1e-10)
 
 
+@pytest.mark.long
 def test_samples_follow_the_exact_distribution() -> None:
     lengths, pattern = LengthRange(1, 3), ["a", None, None]
     law = {each: p for each, p in canvases(BRANCHING, lengths).items() if fits(pattern, each)}

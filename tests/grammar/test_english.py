@@ -42,6 +42,7 @@ def test_size(english: PCFG) -> None:
     assert english.symbols[english.start] == "ROOT"
 
 
+@pytest.mark.long
 def test_rows_sum_to_one(english: PCFG) -> None:
     sums = np.zeros(len(english.symbols))
     for rules, logp in (
@@ -53,6 +54,7 @@ def test_rows_sum_to_one(english: PCFG) -> None:
     np.testing.assert_allclose(sums, 1.0, atol=1e-9)
 
 
+@pytest.mark.long
 def test_it_is_consistent_with_total_mass_one(english: PCFG, mean_matrix: NDArray[np.float64]) -> None:
     radius = np.abs(np.linalg.eigvals(mean_matrix)).max()
     assert 0.6 <= radius <= 0.85

@@ -178,6 +178,7 @@ def test_a_grammar_is_a_fixed_point_on_its_own_language() -> None:
         assert logp_after == pytest.approx(logp, abs=1e-10)
 
 
+@pytest.mark.long
 def test_full_brackets_of_unambiguous_labels_give_relative_frequencies() -> None:
     """Words tell their symbols, brackets tell the tree: what is expected is what stands there."""
     trees = [
@@ -199,6 +200,7 @@ def test_full_brackets_of_unambiguous_labels_give_relative_frequencies() -> None
     assert free.log_probs[0] > found.log_probs[0]  # without brackets both trees of "a b a" count
 
 
+@pytest.mark.long
 @given(cases(max_size=4))
 @settings(max_examples=15)
 def test_all_brackets_of_the_sentence_itself_change_nothing(case: Case) -> None:
@@ -246,6 +248,7 @@ def test_symbols_of_very_different_weight_over_one_span() -> None:
     assert named["B"] == pytest.approx(39.0)
 
 
+@pytest.mark.long
 def test_one_step_by_hand() -> None:
     """S -> S S | a: a sentence of n words has n - 1 branchings, so one step finds the share of branchings."""
     pcfg = PCFG.from_text("S -> S S 0.3 | a 0.7")
@@ -335,6 +338,7 @@ BAD_STATES = [
 ]
 
 
+@pytest.mark.long
 def test_interrupted_and_resumed_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = inside_outside(CYCLES, TEXT, iterations=6, held_out=TEXT[:2])
     whole.pcfg.save(tmp_path / "whole.npz")
@@ -458,6 +462,7 @@ def test_a_sentence_whose_weights_are_too_far_apart_is_refused_not_called_imposs
     np.testing.assert_allclose(np.sort(used), [1.0, 298.0], rtol=1e-12)
 
 
+@pytest.mark.long
 def test_products_of_two_kept_weights_that_no_float_holds_are_not_zero() -> None:
     """P over a^k, Q over b^k are less probable than B, D by 8.3e-37 a word: 1e-288 for 8 words, below 1e-324 for 9."""
     p = 8.3e-37

@@ -97,6 +97,7 @@ def test_unusable_treebanks_are_refused() -> None:
         RareWordClasses.of(occurrences([*bank(), clause("<unk>", "sees")]), 1, 2)
 
 
+@pytest.mark.long
 def test_one_substate_by_hand() -> None:
     """N: dog 4, Rex and Max 1 each, two years 1 each, keys 1 of 9; V: three in -ing, sees 4, two in -ps of 9."""
     found = lexicon(split_merge(bank(), replace(QUICK, cycles=0, tag_prior=0.0), seed=0).pcfg)
@@ -232,6 +233,7 @@ def test_rare_words_may_have_other_tags_of_their_class() -> None:
     assert plain["N-0", "talking"] > found["N-0", "talking"]
 
 
+@pytest.mark.long
 def test_unseen_words_are_read_as_classes_and_known_ones_stay() -> None:
     held_out = [clause("dog", "blinking"), clause("Bob", "sees"), clause("dog", "walking")]
     pcfg = split_merge(bank(), QUICK, seed=1, held_out=held_out).pcfg

@@ -120,6 +120,7 @@ def test_the_start_label_of_one_word_counts_above_a_tag_of_its_own_label() -> No
     assert score == pytest.approx(1.0 + 0.72 + 0.28 + 0.72 * 0.9, rel=1e-12)
 
 
+@pytest.mark.long
 def test_symbols_of_one_label_add_up() -> None:
     """Viterbi follows the one best symbol; the coarse rules of the three others outweigh it."""
     found = posterior(SPLIT, ["a", "a"])

@@ -125,6 +125,7 @@ def substates_of(table: RuleTable, n: int) -> tuple[int, ...]:
     return (1, *(n + i % 2 for i in range(len(table.symbols) - 1)))
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(treebanks, st.integers(1, 2), st.integers(0, 99))
 def test_expected_counts_are_those_of_enumeration(trees: list[Tree], n: int, seed: int) -> None:
@@ -140,6 +141,7 @@ def test_expected_counts_are_those_of_enumeration(trees: list[Tree], n: int, see
     np.testing.assert_allclose(counts, expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.long
 def test_expected_counts_are_the_derivative_by_log_probability() -> None:
     trees = pronouns(6)
     table = table_of(trees)
@@ -168,6 +170,7 @@ def test_equal_subtrees_are_one_node_and_counted_as_often_as_they_stand() -> Non
     np.testing.assert_allclose(counts, table.counts, rtol=1e-12)
 
 
+@pytest.mark.long
 @settings(max_examples=50, deadline=None)
 @given(treebanks, st.integers(1, 9))
 def test_one_walk_finds_the_rules_and_the_forests(trees: list[Tree], chunk: int) -> None:
@@ -184,6 +187,7 @@ def test_one_walk_finds_the_rules_and_the_forests(trees: list[Tree], chunk: int)
                 np.testing.assert_array_equal(getattr(other, name), value)
 
 
+@pytest.mark.long
 @settings(max_examples=50, deadline=None)
 @given(treebanks, st.integers(1, 9), st.dictionaries(st.sampled_from("xyz"), st.sampled_from("xyw")))
 def test_subtrees_with_other_words_are_those_of_the_changed_trees(
@@ -225,6 +229,7 @@ def test_forests_in_chunks_give_the_same_counts(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(counts_in_parts, counts, rtol=1e-12)
 
 
+@pytest.mark.long
 @settings(max_examples=30, deadline=None)
 @given(treebanks)
 def test_batches_have_one_base_rule_and_follow_their_children(trees: list[Tree]) -> None:
@@ -337,6 +342,7 @@ def half_asleep() -> tuple[tuple[estep.Forest, ...], SparseRules]:
     return forests, rules.maximised(counts, 1e-40)
 
 
+@pytest.mark.long
 def test_dormant_rules_keep_their_expected_counts() -> None:
     forests, asleep = half_asleep()
     awake = asleep.awake()
@@ -348,6 +354,7 @@ def test_dormant_rules_keep_their_expected_counts() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+@pytest.mark.long
 def test_dormant_rules_sleep_and_fall_by_as_much_as_if_awake() -> None:
     forests, rules = half_asleep()
     asleep = rules.prob < 1e-15
@@ -367,6 +374,7 @@ def test_dormant_rules_sleep_and_fall_by_as_much_as_if_awake() -> None:
     np.testing.assert_allclose(after[there], before[there] * np.where(factor < 1.0, factor**4, factor), rtol=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_float32_agrees_with_float64(seed: int) -> None:
     trees = varied(300)
@@ -395,6 +403,7 @@ def test_beyond_the_range_of_float32_float64_takes_over() -> None:
         np.testing.assert_allclose(flat(rules, counts), [0, 0, 0, 2, 0, 2, 0, 2], rtol=1e-5)
 
 
+@pytest.mark.long
 def test_dirichlet_smoothing_weighs_the_mean_by_uses() -> None:
     trees = pronouns()
     table = table_of(trees)
@@ -420,6 +429,7 @@ def test_dirichlet_smoothing_weighs_the_mean_by_uses() -> None:
     np.testing.assert_allclose(found.row_sums(), 1.0, rtol=1e-12)
 
 
+@pytest.mark.long
 def test_sparse_smoothing_knows_the_top_branches() -> None:
     trees = [node("ROOT", leaf("A", "x")), node("ROOT", leaf("A", "y"))]
     words = [0.1, 0.3, 0.0, 0.9, 0.0]
@@ -429,6 +439,7 @@ def test_sparse_smoothing_knows_the_top_branches() -> None:
     np.testing.assert_allclose(found, smooth(parameters, 0.01, 0.1).prob, rtol=1e-14)
 
 
+@pytest.mark.long
 def test_sentences_of_600_words_stay_in_range() -> None:
     tree = node("S", leaf("A", "w0"))
     for i in range(1, 600):
@@ -445,6 +456,7 @@ def test_sentences_of_600_words_stay_in_range() -> None:
     assert counts.sum() == pytest.approx(1 + 600 + 600, rel=1e-10)
 
 
+@pytest.mark.long
 @settings(max_examples=20, deadline=None)
 @given(treebanks)
 def test_a_split_without_noise_merged_again_changes_nothing(trees: list[Tree]) -> None:
@@ -519,6 +531,7 @@ def slow_losses(trees: list[Tree], parameters: DenseRules, share: dict[State, fl
     return losses
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(treebanks, st.integers(0, 99), st.sampled_from([10, estep.MOST_APART]))
 def test_merge_losses_are_those_of_the_formula_at_every_node(trees: list[Tree], seed: int, at_a_time: int) -> None:
@@ -608,6 +621,7 @@ def test_over_relaxed_em_never_falls_twice_in_a_row(trees: list[Tree], seed: int
     np.testing.assert_allclose(induced.pcfg.row_sums, 1.0, rtol=0, atol=1e-12)
 
 
+@pytest.mark.long
 def test_over_relaxed_em_is_ahead_of_em() -> None:
     """Two substates of the pronouns are found in 12 iterations, not 20."""
 
@@ -640,6 +654,7 @@ def test_training_is_monotone_and_its_grammar_is_proper(trees: list[Tree], seed:
     json.dumps(pcfg.meta, allow_nan=False)
 
 
+@pytest.mark.long
 def test_training_in_float32_is_monotone_up_to_rounding() -> None:
     trees = varied(150)
     single, double = (
@@ -683,6 +698,7 @@ def tree_prob(pcfg: PCFG, tree: Tree) -> float:
     return up(tree)["ROOT"]
 
 
+@pytest.mark.long
 def test_the_pcfg_gives_the_trees_the_likelihood_reported() -> None:
     trees = [*pronouns(20), clause("she", "sees", node("NP", leaf("N", "him"))), node("ROOT", leaf("N", "he"))]
     pcfg = split_merge(trees, QUICK, seed=2).pcfg
@@ -704,6 +720,7 @@ def test_a_hidden_distinction_is_found() -> None:
     assert tree_prob(pcfg, clause("him", "sleeps")) < 1e-3
 
 
+@pytest.mark.long
 def test_the_split_tree_names_every_substate_once_and_half_the_pairs_are_merged() -> None:
     induced = split_merge(pronouns(), QUICK, seed=0)
 

@@ -58,6 +58,7 @@ def test_joint_and_shares_are_those_of_all_strings(
     assert found.mean_share == pytest.approx(math.fsum(float(s) * p for s, p in shares.items()), rel=1e-10)
 
 
+@pytest.mark.long
 def test_longer_sentences_follow_the_binomial_where_words_are_drawn_alone() -> None:
     pcfg = PCFG.from_text("S -> S A 0.8 | A 0.2\nA -> the 0.3 | , 0.1 | w 0.6")
     found = token_class(pcfg, ["the", ","], LengthRange(20, 30))
@@ -70,6 +71,7 @@ def test_longer_sentences_follow_the_binomial_where_words_are_drawn_alone() -> N
     assert found.pooled == pytest.approx(0.4, rel=1e-12)
 
 
+@pytest.mark.long
 def test_a_grammar_that_leaks_is_welcome_given_a_range() -> None:
     pcfg = PCFG.from_text("S -> S S 0.6 | a 0.3 | b 0.1")
     found = token_class(pcfg, ["b"], LengthRange(1, 6))

@@ -163,6 +163,7 @@ def test_distributions_are_those_of_the_scores(kind: type[WindowPredictor], pcfg
                 np.testing.assert_allclose(words, block.probability[:, :-1], rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lengths", [None, LengthRange(3, 9)], ids=str)
 def test_no_word_is_the_unigram_and_one_word_the_bigram(lengths: LengthRange | None) -> None:
     pcfg = PCFG.load("english:size=small")
@@ -184,6 +185,7 @@ def test_no_word_is_the_unigram_and_one_word_the_bigram(lengths: LengthRange | N
         assert after.end[w] / total == pytest.approx(end, rel=1e-10)
 
 
+@pytest.mark.long
 def test_any_word_may_stand_for_one() -> None:
     pcfg = PCFG.load("english:size=small")
     lengths = LengthRange(2, 7)
@@ -199,6 +201,7 @@ def test_any_word_may_stand_for_one() -> None:
     np.testing.assert_allclose(apart, tags.weight.sum(axis=0), rtol=1e-10, atol=1e-14)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lengths", [None, LengthRange(1, 12)], ids=str)
 def test_an_ngram_language_is_known_from_order_less_one_words_on(lengths: LengthRange | None) -> None:
     pcfg = PCFG.load("ngram:order=3,vocabulary=5,mean_length=6")

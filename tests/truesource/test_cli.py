@@ -258,6 +258,7 @@ def test_a_folder_that_is_no_corpus_survives_force(here: Path, command: Command)
     assert (here / "folder" / "note").read_text(encoding="utf-8") == "precious"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("line", "what"),
     [
@@ -312,6 +313,7 @@ def test_the_old_file_survives_a_full_disk(
     assert snapshot(here) == before
 
 
+@pytest.mark.long
 def test_the_old_corpus_survives_a_full_disk(here: Path, command: Command, full_disk: Callable[[int], None]) -> None:
     assert command("sample", "toy.npz", "-n", 60, "-o", "corpus", *SPLIT).code == 0
     before = snapshot(here / "corpus")
@@ -325,6 +327,7 @@ def test_the_old_corpus_survives_a_full_disk(here: Path, command: Command, full_
     assert not list(here.glob(".corpus*"))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_thread")
 def test_training_goes_on_after_a_full_disk(here: Path, command: Command, full_disk: Callable[[int], None]) -> None:
     line = ("train", "text.txt", "-o", "model", *TINY, "--set", "training.checkpoint_every=2")
@@ -378,6 +381,7 @@ def test_induction_goes_on_after_an_interrupt_and_other_settings_start_anew(
 # -- what the verbs do ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_inspect_names_symbols_of_no_use_and_sample_takes_them(here: Path, command: Command) -> None:
     found = command("inspect", "unreachable.txt")
     assert found.code == 0
@@ -468,6 +472,7 @@ def test_bound_of_text(here: Path, command: Command) -> None:
     assert "NaN" not in (here / "bound.json").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_bound_with_distributions_and_in_parts(here: Path, command: Command) -> None:
     code, out, _ = command("bound", "toy.npz", "text.txt", "--json", "next.json", "--next")
     assert code == 0
@@ -488,6 +493,7 @@ def test_bound_with_distributions_and_in_parts(here: Path, command: Command) -> 
     assert many.out == out.replace("scores", "many")
 
 
+@pytest.mark.long
 def test_bounds_of_models_that_see_few_words(here: Path, command: Command) -> None:
     command("sample", "toy.npz", "-n", 100, "-o", "corpus", *SPLIT)
     called = command("bound", "toy.npz", "corpus", "--no-masked", "--lines", 3, "--json", "lines.json")
@@ -506,6 +512,7 @@ def test_bounds_of_models_that_see_few_words(here: Path, command: Command) -> No
     assert values == sorted(values, reverse=True)
 
 
+@pytest.mark.long
 def test_bound_of_a_corpus_is_conditioned_like_it(here: Path, command: Command) -> None:
     assert command("sample", "toy.npz", "-n", 100, "-o", "corpus", *SPLIT).last == (
         f"Wrote corpus: 100 sentences, {(tokens := _tokens(here / 'corpus'))} tokens, mean length {tokens / 100:.2f},"
@@ -530,6 +537,7 @@ def _tokens(corpus: Path) -> int:
     return sum(split["tokens"] for split in record["splits"].values())
 
 
+@pytest.mark.long
 def test_one_seed_gives_the_same_bytes(here: Path, command: Command) -> None:
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
         assert command("sample", "toy.npz", "-n", 60, "-o", name, *SPLIT, "--seed", seed).code == 0
@@ -537,6 +545,7 @@ def test_one_seed_gives_the_same_bytes(here: Path, command: Command) -> None:
     assert snapshot(here / "a" / "data") != snapshot(here / "c" / "data")
 
 
+@pytest.mark.long
 def test_induce(here: Path, command: Command) -> None:
     code, out, _ = command("induce", "bank.mrg", "-o", "new.npz", "--cycles", 0)
     assert code == 0
@@ -621,6 +630,7 @@ def test_cite_lists_what_was_used(command: Command, here: Path) -> None:
     assert {"petrov-etal-2006", "salakhutdinov-roweis-2003"} <= set(re.findall(r"^@[a-z]+\{([a-z0-9-]+),", found, re.M))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("long", ["x" * 10_000, "x y " * 3_000])
 def test_refusals_quote_little_of_what_is_long(long: str, command: Command, here: Path) -> None:
     for call in (("run", long), ("run", "demo", long), ("run", "demo", f"--{long}"), ("evaluate", long)):
@@ -737,6 +747,7 @@ def test_parse_by_every_method_and_scores_it(method: str, here: Path, command: C
     assert (here / "trees.mrg").read_text(encoding="utf-8").splitlines() == [first[2:-2], "()", second[2:-2]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["viterbi", "max-rule", "max-span"])
 def test_parse_unbinarises_and_projects(method: str, here: Path, command: Command) -> None:
     for share, tree in ((0.4, "(S (NP x) (V y) (NP x))"), (0.6, "(S (NP x) (VP (V y) (NP x)))")):

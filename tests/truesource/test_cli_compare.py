@@ -127,6 +127,7 @@ def test_a_model_has_the_numbers_that_score_gives_it(here: Path, command: Comman
         assert {key: compared[key] for key in alone["counts_2", name]} == alone["counts_2", name]
 
 
+@pytest.mark.long
 def test_the_first_sentences_are_the_same_for_score_bound_and_compare(here: Path, command: Command) -> None:
     few = ("--sentences", "12", "--json")
     assert command("score", "toy/models/counts_2", *ON, *few, "score.json").code == 0
@@ -145,6 +146,7 @@ def test_the_first_sentences_are_the_same_for_score_bound_and_compare(here: Path
     assert refused.code == 2 and "--sentences applies to models" in refused.err
 
 
+@pytest.mark.long
 def test_a_model_below_the_truth_is_warned_of(here: Path, command: Command) -> None:
     below = "is significantly below the bound"
     for call in (("score",), ("compare", "own.py:table")):
@@ -208,6 +210,7 @@ def test_one_number_has_one_interval_in_run_score_bound_and_compare(here: Path, 
     assert signed.replace("|unit:ratio|", "|unit:nats/token|") in page  # one signature for the measures of a row
 
 
+@pytest.mark.long
 def test_without_a_seed_the_default_is_in_the_signature(here: Path, command: Command) -> None:
     said = f"|ci:sentence-bootstrap-t95/seed{DEFAULT_SEED}|"
     assert said in command("score", "toy/models/counts_2", *ON).out
@@ -215,6 +218,7 @@ def test_without_a_seed_the_default_is_in_the_signature(here: Path, command: Com
     assert said in command("bound", "toy/grammar/grammar.npz", "toy/corpus").out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sentences", [1, 9, 10])
 def test_few_sentences_have_no_interval_and_a_sentence_says_why(sentences: int, here: Path, command: Command) -> None:
     Path("few").write_text("".join(f"{line}\n" for line in (["b a", "a c", "a a", "a", "c"] * 2)[:sentences]), "utf-8")
@@ -240,6 +244,7 @@ def test_few_sentences_have_no_interval_and_a_sentence_says_why(sentences: int, 
                 assert record.get("no_interval") == ("fewer-than-10-sentences" if few else None)
 
 
+@pytest.mark.long
 def test_runs_and_models_give_the_same_differences(here: Path, command: Command) -> None:
     assert command("compare", "toy", "--baseline", "counts_2", "--json", "run.json").code == 0
     drawn_as_in_the_run = ("--seed", json.loads(Path("toy/config.json").read_text("utf-8"))["seed"])
@@ -259,6 +264,7 @@ def test_a_run_has_the_numbers_of_its_report(here: Path, command: Command) -> No
     assert {record["model"] for record in printed if record not in reported} == {"oracle"}
 
 
+@pytest.mark.long
 def test_exact_divergences_stand_beside(here: Path, command: Command) -> None:
     kept = json.loads(Path("toy/divergence/net-seed4.json").read_text("utf-8"))["records"]
     (kl,) = (record["value"] for record in kept if record["name"] == "kl")

@@ -59,6 +59,7 @@ def ppl(*probabilities: float) -> float:
     return math.exp(-sum(map(math.log, probabilities)) / len(probabilities))
 
 
+@pytest.mark.long
 def test_common_and_all_sentences() -> None:
     found = score_on_text({"one": MODEL, "two": OTHER}, Setting(GRAMMAR_OF_TEXT, TEXT, lengths=None), kind="real")
     assert found.impossible == {"one": 0, "two": 1, GRAMMAR: 0} and found.common == 4 and found.lacking == 1

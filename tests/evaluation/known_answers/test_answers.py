@@ -82,6 +82,7 @@ def test_the_kit_has_the_same_bytes_twice_and_is_small(kit: Path, tmp_path: Path
     assert len([path for path in files if path.suffix == ".safetensors"]) == 7
 
 
+@pytest.mark.long
 def test_texts_and_grammars_of_a_kit_give_its_log_probs(kit: Path, record: KitAnswers) -> None:
     for name, text in record.texts.items():
         lines = (kit / text.file).read_text("utf-8").splitlines()
@@ -150,6 +151,7 @@ def test_summed_segmentations_are_those_of_enumeration() -> None:
     assert several >= 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_answer_is_recognised(name: str, record: KitAnswers) -> None:
     text = record.texts[name]
@@ -194,6 +196,7 @@ def test_a_combination_has_the_meaning_of_its_parts() -> None:
     assert "10.2594 matches the combination perplexity per token; end" in str(ts.diagnose("10.25943", "words-1"))
 
 
+@pytest.mark.long
 def test_every_combination_has_a_meaning(record: KitAnswers) -> None:
     for text in record.texts.values():
         for name, value in text.combinations.items():

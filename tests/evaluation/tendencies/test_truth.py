@@ -37,6 +37,7 @@ def language() -> dict[tuple[str, ...], float]:
     return {s: p / total for s, p in found.items()}
 
 
+@pytest.mark.long
 def test_every_exact_quantity_by_enumeration(truth: TrueText, language: dict[tuple[str, ...], float]) -> None:
     length, share, types, unigram, occurs = (defaultdict(float) for _ in range(5))
     for s, p in language.items():
@@ -60,6 +61,7 @@ def test_every_exact_quantity_by_enumeration(truth: TrueText, language: dict[tup
     )
 
 
+@pytest.mark.long
 def test_samples_are_of_that_language(truth: TrueText, language: dict[tuple[str, ...], float]) -> None:
     first, second = truth.samples(20_000, 2, seed=4)
     again = next(iter(truth.samples(20_000, 1, seed=4)))
@@ -101,6 +103,7 @@ def test_words_outside_the_vocabulary_are_unknown_on_both_sides() -> None:
     assert whole.read([["zebra"]]) == [["zebra"]]
 
 
+@pytest.mark.long
 def test_unknown_words_have_no_rank_and_are_no_types(language: dict[tuple[str, ...], float]) -> None:
     """By enumeration: types of known words only; the law is that of the known words' frequencies."""
     told = {"the", "a", "dog", "walks"}

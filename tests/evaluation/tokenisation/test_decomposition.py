@@ -145,6 +145,7 @@ def test_a_model_that_is_the_grammar_has_no_gap(lengths: LengthRange | None, end
     assert f"given:{lengths or 'none'}" in scores["distance"].signature.split("|")
 
 
+@pytest.mark.long
 def test_both_gaps_in_closed_form() -> None:
     """A word is cut whole with s and in two with t: gaps of ln (s+t)/s and -ln (s+t) a word."""
     whole = {"ab": 0.5, "cd": 0.75, "ef": 0.25, "gh": 0.5}
@@ -304,6 +305,7 @@ def test_gaps_of_a_disjoint_split_are_those_of_its_own_law() -> None:
 # -- tables -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_gaps_are_divided_by_length() -> None:
     whole, halves = dict.fromkeys(WORDS, 0.5), {"ab": 0.5, "cd": 0.25, "ef": 0.125, "gh": 0.0}
     parts = decomposed(GrammarModel(whole, halves))

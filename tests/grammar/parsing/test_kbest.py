@@ -104,6 +104,7 @@ def test_chains_that_go_round_are_left_out_and_all_others_are_there(sentence: st
     check(by_rules, {str(tree): p for tree, p in Brute(CYCLES, words).trees(0, len(words), "S")}, 0.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("window", "smallest"), [(0.0, 0.999), (0.5, 1e-6), (3.0, 0.1), (math.inf, 1e-2)])
 def test_where_trees_are_looked_for_first_changes_nothing(
     window: float, smallest: float, monkeypatch: pytest.MonkeyPatch

@@ -54,6 +54,7 @@ def test_at_low_thresholds_trees_are_the_exact_ones(
         assert (ours.search, wanted.search) == (Search.PRUNED, Search.EXACT)
 
 
+@pytest.mark.long
 def test_the_exact_trees_are_those_of_the_engines(split: PCFG) -> None:
     parse = {method: Parser(split, method, exact=True).parse(AMBIGUOUS) for method in ParseMethod}
     found = posterior(split, AMBIGUOUS)
@@ -64,6 +65,7 @@ def test_the_exact_trees_are_those_of_the_engines(split: PCFG) -> None:
         assert parse[method] == Parse(splice(tree), score)
 
 
+@pytest.mark.long
 def test_a_sentence_alone_has_the_tree_that_it_has_among_others(split: PCFG, sentences: list[list[str]]) -> None:
     parser = Parser(split, ParseMethod.MAX_RULE)
     assert parser.prunes
@@ -100,6 +102,7 @@ def test_what_has_no_tree_is_an_error_in_its_place(split: PCFG, exact: bool, mon
     assert Parser(split, exact=exact).parse_all([]) == []
 
 
+@pytest.mark.long
 def test_k_best_trees_begin_with_the_best_one(split: PCFG) -> None:
     for method in (ParseMethod.VITERBI, ParseMethod.MAX_RULE):
         parser = Parser(split, method, thresholds=[1e-7])
@@ -114,6 +117,7 @@ def test_k_best_trees_begin_with_the_best_one(split: PCFG) -> None:
         Parser(split, ParseMethod.MAX_SPAN).best(AMBIGUOUS, 4)
 
 
+@pytest.mark.long
 def test_samples_are_of_the_exact_posterior(split: PCFG) -> None:
     parser = Parser(split, ParseMethod.MAX_RULE, thresholds=[0.3])
     found = parser.samples(AMBIGUOUS, 500, np.random.default_rng(1))

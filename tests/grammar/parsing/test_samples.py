@@ -191,6 +191,7 @@ def test_no_samples_are_too_few() -> None:
         posterior_samples(posterior(HIDDEN, ["a"]), 0, np.random.default_rng(0))
 
 
+@pytest.mark.long
 def test_records_hold_the_words_of_the_sentence_escaped() -> None:
     sentence = ["(", "b c", "-LRB-"]
     known = ["a", "b", "a"]

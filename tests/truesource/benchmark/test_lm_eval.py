@@ -81,6 +81,7 @@ def reader(exported: HarnessExport) -> Any:
     return module
 
 
+@pytest.mark.long
 def test_tasks_include_the_template_and_the_group_has_them_all(exported: HarnessExport) -> None:
     folder = folder_of(exported)
     assert sorted(folder.iterdir()) == sorted(exported.files)
@@ -177,6 +178,7 @@ def test_one_seed_writes_the_same_bytes(exported: HarnessExport, tmp_path: Path)
     assert lines(other, "counting") != lines(one, "counting")
 
 
+@pytest.mark.long
 def test_files_that_exist_are_refused_without_force(tmp_path: Path) -> None:
     suite = made_suite()
     first = export_lm_eval(suite, tmp_path, pairs=4, languages=["counting"])
@@ -215,6 +217,7 @@ def test_languages_that_the_suite_lacks_and_those_without_pairs_are_refused(tmp_
     assert without.value.code == "no-pairs" and not (tmp_path / "tasks").exists()
 
 
+@pytest.mark.long
 def test_grammars_with_english_tags_have_english_phenomena_too(tmp_path: Path) -> None:
     path = tmp_path / "toy.npz"
     agreement_grammar().save(path)
@@ -227,6 +230,7 @@ def test_grammars_with_english_tags_have_english_phenomena_too(tmp_path: Path) -
     assert all("decided" in pair.strata for pair in pairs)
 
 
+@pytest.mark.long
 def test_words_that_models_may_not_know_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "toy.npz"
     agreement_grammar().save(path)
