@@ -17,8 +17,6 @@ from typing import Any
 import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.dispatcher import Dispatcher
 
 settings.register_profile(
     "suite",
@@ -46,17 +44,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if ALL_LONG.search(collection_path.read_text("utf-8")) else None
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _kernels_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A kernel has a lock, which a process holds while it looks for the kernel in the cache, or compiles it.
+def pytest_configure(config: pytest.Config) -> None:
+    """In each of several processes: a kernel has a lock, held while it is looked for in the cache, or compiled.
 
     Kernels call kernels, but never in a circle, so no two processes wait for each other; threads have the lock of
     numba first.
     """
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        yield
+    if not hasattr(config, "workerinput"):
         return
-    folder = tmp_path_factory.getbasetemp().parent
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.dispatcher import Dispatcher
+
+    folder = config.rootpath / ".pytest_cache" / "kernels"
+    folder.mkdir(parents=True, exist_ok=True)
     compile_alone = Dispatcher.compile
 
     def compile_once(kernel: Any, signature: Any) -> Any:
@@ -66,9 +66,7 @@ def _kernels_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator
         with global_compiler_lock, FileLock(folder / f"{name}.lock"):
             return compile_alone(kernel, signature)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Dispatcher, "compile", compile_once)
-        yield
+    Dispatcher.compile = compile_once
 
 
 def pytest_runtest_setup() -> None:

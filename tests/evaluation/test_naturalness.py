@@ -399,6 +399,7 @@ def test_no_ngram_crosses_the_end_of_a_sentence() -> None:
     assert tables[3].counts(0, np.arange(3)).tolist() == []
 
 
+@pytest.mark.long
 @given(SENTENCES)
 def test_a_corpus_agrees_with_itself(sentences: list[list[str]]) -> None:
     rows = np.arange(len(sentences))

@@ -37,11 +37,13 @@ def test_distances_by_counting(a: list[list[str]], b: list[list[str]], ranks: in
     assert tuple(found.values()) == pytest.approx(slow(a, b, ranks), abs=1e-12)
 
 
+@pytest.mark.long
 def test_large_counts_are_ranked_as_small_ones() -> None:
     counts = np.array([3, 70_000, 0, 5000, 4096, 4095, 3])
     assert kernels._ranked(counts).tolist() == sorted(counts.tolist(), reverse=True)
 
 
+@pytest.mark.long
 def test_every_set_of_sentences_is_as_likely() -> None:
     """All C(5, 2) choices; sentences of one word each, so that counts tell which were chosen."""
     tokens, offsets = np.arange(5, dtype=np.int32), np.arange(6, dtype=np.int64)

@@ -145,6 +145,7 @@ def test_without_trees_and_range(pcfg, tmp_path):
             method("only")
 
 
+@pytest.mark.long
 def test_words_and_symbols_that_files_cannot_hold(tmp_path):
     names = [
         "New\N{NO-BREAK SPACE}York",

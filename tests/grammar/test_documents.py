@@ -341,6 +341,7 @@ def test_the_mean_posterior_is_the_prior(names: tuple[str, ...], switch: float) 
     np.testing.assert_allclose(np.average(posterior, axis=0, weights=weights), prior, atol=1e-12)
 
 
+@pytest.mark.long
 def test_a_posterior_is_bayes_rule_after_every_word() -> None:
     names = POOLS[0]
     members = [PCFG.load(name) for name in names]

@@ -69,6 +69,7 @@ def test_it_is_consistent_with_total_mass_one(english: PCFG, mean_matrix: NDArra
     assert mass[english.start] == pytest.approx(1.0, abs=1e-9)
 
 
+@pytest.mark.long
 def test_mean_length(english: PCFG, mean_matrix: NDArray[np.float64]) -> None:
     lexical = np.zeros(len(english.symbols))
     np.add.at(lexical, english.lexical[:, 0], np.exp(english.lexical_logp))

@@ -211,6 +211,7 @@ def test_all_brackets_of_the_sentence_itself_change_nothing(case: Case) -> None:
     assert flat(trivial) == flat(free)
 
 
+@pytest.mark.long
 def test_equal_sentences_count_as_often_as_they_occur() -> None:
     once = [expected_rule_counts(CYCLES, [s]) for s in TEXT]
     together = expected_rule_counts(CYCLES, TEXT)
@@ -220,6 +221,7 @@ def test_equal_sentences_count_as_often_as_they_occur() -> None:
     assert apart.log_probs[0] != pytest.approx(apart.log_probs[1])  # equal words with other brackets do not
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("word", [0.7, 0.7e-12], ids=["frequent", "rare"])
 @pytest.mark.parametrize("bracketed", [False, True], ids=["free", "bracketed"])
 def test_long_sentences_neither_under_nor_overflow(word: float, bracketed: bool) -> None:
@@ -236,6 +238,7 @@ def test_long_sentences_neither_under_nor_overflow(word: float, bracketed: bool)
     assert max(found.lexical) == pytest.approx(n, rel=1e-10)
 
 
+@pytest.mark.long
 def test_symbols_of_very_different_weight_over_one_span() -> None:
     """The context asks for the symbol that is 1e-100 times as probable as its rival."""
     pcfg = PCFG.from_text(
@@ -259,6 +262,7 @@ def test_one_step_by_hand() -> None:
     assert math.exp(smoothed.pcfg.binary_logp[0]) == pytest.approx(11 / 26)
 
 
+@pytest.mark.long
 def test_rules_without_use_go_and_symbols_without_use_stay() -> None:
     pcfg = PCFG.from_text("S -> A 0.5 | B 0.5\nA -> a 0.5 | b 0.5\nB -> c 0.3 | d 0.7")
     after = inside_outside(pcfg, [["a"]], iterations=1).pcfg
@@ -270,6 +274,7 @@ def test_rules_without_use_go_and_symbols_without_use_stay() -> None:
     assert sorted(np.exp(kept.lexical_logp)) == pytest.approx([1 / 3, 0.5, 0.5, 2 / 3])
 
 
+@pytest.mark.long
 def test_rules_of_rare_symbols_are_estimated_like_others() -> None:
     pcfg = PCFG.from_text("S -> A 0.999999999 | B 1e-9\nA -> a 0.5 | b 0.5\nB -> a 0.5 | b 0.5")
     after = inside_outside(pcfg, [["a"]], iterations=1).pcfg
@@ -277,6 +282,7 @@ def test_rules_of_rare_symbols_are_estimated_like_others() -> None:
     assert np.exp(after.unary_logp.min()) == pytest.approx(1e-9)
 
 
+@pytest.mark.long
 def test_impossible_sentences_are_counted_and_teach_nothing() -> None:
     text = [["a"], ["a", "unseen"], ["b", "b"], ["unseen"]]
     found = expected_rule_counts(CYCLES, text)
@@ -294,6 +300,7 @@ def test_impossible_sentences_are_counted_and_teach_nothing() -> None:
     assert fitted.trace[0]["held_out"] == pytest.approx(expected_rule_counts(CYCLES, [["b"]]).log_probs[0])
 
 
+@pytest.mark.long
 def test_a_grammar_that_leaks_mass_is_welcome() -> None:
     leaky = PCFG.from_text("S -> S S 0.6 | a 0.3 | D 0.1\nD -> D 1.0")  # D never ends
     fitted = inside_outside(leaky, [["a"] * 3], iterations=1).pcfg
@@ -301,6 +308,7 @@ def test_a_grammar_that_leaks_mass_is_welcome() -> None:
     assert np.exp(fitted.lexical_logp) == pytest.approx([0.6])
 
 
+@pytest.mark.long
 def test_the_tolerance_stops() -> None:
     found = inside_outside(CYCLES, TEXT, iterations=500, tolerance=1e-3)
     gains = np.diff([record["log_likelihood"] for record in found.trace])
@@ -309,6 +317,7 @@ def test_the_tolerance_stops() -> None:
     assert not inside_outside(CYCLES, TEXT, iterations=2, tolerance=1e-3).converged
 
 
+@pytest.mark.long
 def test_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     text = [list(rng.choice(["a", "b"], size=n)) for n in rng.integers(1, 9, size=300)]
@@ -419,6 +428,7 @@ def run_induce(monkeypatch: pytest.MonkeyPatch, *args: object) -> int | str | No
     return 0
 
 
+@pytest.mark.long
 def test_the_verb_fits_a_grammar_to_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,6 +90,7 @@ def test_the_state_reaches_each_worker_once(workers: Workers) -> None:
         assert sorted(numbers) == list(range(first, first + len(numbers)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", KINDS, indirect=True)
 def test_loops_inside_stay_with_their_worker(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRUESOURCE_THREADS", "1")
@@ -114,6 +115,7 @@ def test_other_errors_say_where_they_were_raised(workers: Workers) -> None:
     assert "return 1 / x" in str(caught.value.__cause__)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", KINDS, indirect=True)
 def test_items_are_taken_as_they_are(workers: Workers) -> None:
     """Dask takes a tuple that begins with a function for a task, and texts for names of tasks."""
@@ -224,6 +226,7 @@ def test_a_machine_that_stood_still_is_waited_for(scheduler: Path, monkeypatch: 
     assert begin.call_count == 3
 
 
+@pytest.mark.long
 def test_workers_of_another_version_are_refused(scheduler: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "version", lambda _: "0.0.1")
     with pytest.raises(InputError, match=r"has truesource .*, here is 0.0.1; install the same"):

@@ -158,6 +158,7 @@ def test_expected_counts_are_the_derivative_by_log_probability() -> None:
         assert (values[0] - values[1]) / (2 * step) == pytest.approx(counts[i], rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.long
 def test_equal_subtrees_are_one_node_and_counted_as_often_as_they_stand() -> None:
     trees = pronouns(40)
     table = table_of(trees)
@@ -204,6 +205,7 @@ def test_subtrees_with_other_words_are_those_of_the_changed_trees(
         np.testing.assert_array_equal(getattr(found.table, name), value)
 
 
+@pytest.mark.long
 def test_forests_are_larger_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estep, "CHUNK_TOKENS", 8)
     trees = pronouns(200)  # of 3 and 2 words
@@ -214,6 +216,7 @@ def test_forests_are_larger_where_there_are_many(monkeypatch: pytest.MonkeyPatch
     assert (sizes[0], sizes[-2]) == (8, 25)
 
 
+@pytest.mark.long
 def test_forests_in_chunks_give_the_same_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     trees = pronouns(30)
     table = table_of(trees)
@@ -273,6 +276,7 @@ def test_large_batches_count_as_their_trees_one_by_one() -> None:
     np.testing.assert_allclose(counts, expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.long
 def test_impossible_trees_are_told_and_count_nothing() -> None:
     trees = pronouns(4)
     table = table_of(trees)
@@ -294,6 +298,7 @@ def test_impossible_trees_are_told_and_count_nothing() -> None:
     assert losses.any() and not pair_losses(estep.encode(trees[1::2], table)[0], rules, half).any()
 
 
+@pytest.mark.long
 def test_two_threads_count_the_same_to_the_last_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     trees = varied(200)
     table = table_of(trees)
@@ -388,6 +393,7 @@ def test_float32_agrees_with_float64(seed: int) -> None:
     np.testing.assert_allclose(found, counts, rtol=2e-5)
 
 
+@pytest.mark.long
 def test_beyond_the_range_of_float32_float64_takes_over() -> None:
     """A substate that is 1e-30 times as likely as its sibling below, but the only one that fits above, twice."""
     trees = [node("ROOT", leaf("A", "x"), leaf("A", "x")), node("ROOT", leaf("A", "y"), leaf("A", "y"))]
@@ -568,6 +574,7 @@ def test_merging_mixes_parents_and_adds_children() -> None:
     assert merged.trees == (0, 0)
 
 
+@pytest.mark.long
 def test_smoothing_draws_towards_the_siblings_under_the_top_branch() -> None:
     trees = [node("ROOT", leaf("A", "x")), node("ROOT", leaf("A", "y"))]
     layout = Layout(table_of(trees), (1, 4))
@@ -580,6 +587,7 @@ def test_smoothing_draws_towards_the_siblings_under_the_top_branch() -> None:
     np.testing.assert_allclose(smoothed[4:8], [0.9 * p + 0.1 * m for p, m in zip(words, mean, strict=True)])
 
 
+@pytest.mark.long
 def test_the_filter_drops_and_normalises_again() -> None:
     trees = [node("ROOT", leaf("A", "x")), node("ROOT", leaf("A", "y"))]
     layout = Layout(table_of(trees), (1, 2))
@@ -589,6 +597,7 @@ def test_the_filter_drops_and_normalises_again() -> None:
     assert alone == [0.0, 1.0, 0.0, 0.6, 1.0, 0.4]  # of the last row nothing is kept: it stays
 
 
+@pytest.mark.long
 def test_an_over_relaxed_step_is_a_power_of_that_of_em(monkeypatch: pytest.MonkeyPatch) -> None:
     trees = [node("ROOT", leaf("A", "x")), node("ROOT", leaf("A", "y"))]
     old = np.array([0.25, 0.75, 0.2, 0.6, 0.8, 0.4])  # ROOT -> A-0, A-1; A -> x; A -> y
@@ -739,6 +748,7 @@ def test_the_split_tree_names_every_substate_once_and_half_the_pairs_are_merged(
     assert counts[2, "merge"] == 1 + 2 * (once - 1) - (once - 1) // 2
 
 
+@pytest.mark.long
 def test_trace_has_every_iteration_and_both_objectives_when_smoothing() -> None:
     trace = split_merge(pronouns(), replace(QUICK, noise=0.5), seed=0, held_out=pronouns(2)).trace
     seen = Counter((record["cycle"], record["phase"]) for record in trace)
@@ -753,6 +763,7 @@ def test_trace_has_every_iteration_and_both_objectives_when_smoothing() -> None:
     assert all(r["held_out"] == pytest.approx(r["log_likelihood"], rel=1e-9) for r in trace)
 
 
+@pytest.mark.long
 def test_held_out_trees_the_grammar_cannot_make_are_counted() -> None:
     held_out = [clause("he", "sleeps"), clause("it", "sleeps"), node("ROOT", node("NP", leaf("N", "he")))]
     induced = split_merge(pronouns(), QUICK, seed=0, held_out=held_out)
@@ -782,6 +793,7 @@ def test_same_seed_same_grammar_on_any_number_of_threads() -> None:
     assert split_merge(pronouns(), QUICK, seed=4).pcfg.digest != here.digest
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("after", range(6))
 def test_an_interrupted_run_goes_on_to_the_same_grammar(
     after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -818,6 +830,7 @@ def test_an_interrupted_run_goes_on_to_the_same_grammar(
         split_merge(pronouns(), QUICK, seed=5, checkpoint=tmp_path)
 
 
+@pytest.mark.long
 def test_no_cycle_is_the_relative_frequency_grammar() -> None:
     induced = split_merge(pronouns(), SplitMerge(cycles=0), seed=0)
     plain = relative_frequency(pronouns())
@@ -826,6 +839,7 @@ def test_no_cycle_is_the_relative_frequency_grammar() -> None:
     assert len(induced.trace) == 1
 
 
+@pytest.mark.long
 def test_one_tree_and_wide_nodes_train() -> None:
     wide = node("ROOT", node("S", leaf("A", "x"), leaf("B", "y"), leaf("C", "z")))
     induced = split_merge([wide], QUICK, seed=0)

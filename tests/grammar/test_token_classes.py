@@ -18,10 +18,11 @@ from truesource.grammar.inference.expected import token_class
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 
+pytestmark = pytest.mark.long
+
 CLASSES = st.sets(st.sampled_from([*WORDS, "nothing"]))
 
 
-@pytest.mark.long
 @given(small_pcfgs(), CLASSES, length_ranges(4), st.booleans())
 def test_joint_and_shares_are_those_of_all_strings(
     pcfg: PCFG, members: set[str], lengths: LengthRange, conditioned: bool
@@ -58,7 +59,6 @@ def test_joint_and_shares_are_those_of_all_strings(
     assert found.mean_share == pytest.approx(math.fsum(float(s) * p for s, p in shares.items()), rel=1e-10)
 
 
-@pytest.mark.long
 def test_longer_sentences_follow_the_binomial_where_words_are_drawn_alone() -> None:
     pcfg = PCFG.from_text("S -> S A 0.8 | A 0.2\nA -> the 0.3 | , 0.1 | w 0.6")
     found = token_class(pcfg, ["the", ","], LengthRange(20, 30))
@@ -71,7 +71,6 @@ def test_longer_sentences_follow_the_binomial_where_words_are_drawn_alone() -> N
     assert found.pooled == pytest.approx(0.4, rel=1e-12)
 
 
-@pytest.mark.long
 def test_a_grammar_that_leaks_is_welcome_given_a_range() -> None:
     pcfg = PCFG.from_text("S -> S S 0.6 | a 0.3 | b 0.1")
     found = token_class(pcfg, ["b"], LengthRange(1, 6))

@@ -72,6 +72,7 @@ def test_a_certain_sentence_scores_zero() -> None:
     assert score == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.long
 def test_a_long_sentence_neither_underflows_nor_recurses_too_deep() -> None:
     grammar = PCFG.from_text("S -> A S 0.9 | a 0.1\nA -> a 1.0")
     n = 400

@@ -66,6 +66,7 @@ def test_the_record_says_it_all(samples: SampleFolder, model: Path) -> None:
     samples.verify()
 
 
+@pytest.mark.long
 def test_log_probabilities_and_sentences_belong_together(samples: SampleFolder, model: Path) -> None:
     sentences = samples.sentences(cut=False)
     scores = CausalModel.load(model, device="cpu").score(sentences, ScoringFrame())

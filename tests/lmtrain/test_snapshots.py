@@ -187,6 +187,7 @@ def test_damaged_snapshots_are_named(tmp_path: Path) -> None:
             snapshots(tmp_path)
 
 
+@pytest.mark.long
 def test_checkpoints_laid_out_by_hand(finished: Path, tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"snapshots/step-000010, .*, each with config.json, weights and tokenizer.json"

@@ -184,6 +184,7 @@ def test_padding_on_the_left_changes_nothing(name: str, trained: Callable[[str],
         assert together[1, 2:].numpy() == pytest.approx(single[0].numpy(), abs=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name != "posix", reason="rights are those of POSIX")
 def test_colleagues_can_read_the_weights(trained: Callable[[str], tuple[Path, Any]]) -> None:
     folder = trained("lstm")[0]

@@ -312,6 +312,7 @@ def test_files_for_papers(here: Path, command: Command, caplog: pytest.LogCaptur
     assert Path("t.tex").read_text("utf-8") == latex
 
 
+@pytest.mark.long
 def test_each_objective_has_a_table_of_its_own(here: Path, command: Command) -> None:
     """One causal and one masked model: both beside the truth, and no difference between them."""
     files = ("--table", "t.csv", "--table", "t.tex", "--json", "out.json", "--figure", "t.svg")
@@ -459,6 +460,7 @@ def variants(here: Path, command: Command) -> Path:
     return here / "variants"
 
 
+@pytest.mark.long
 def test_models_of_variants_are_compared_sentence_by_sentence_as_in_python(variants: Path, command: Command) -> None:
     models = ("original=own.py:table", "mirror-all=own.py:table", "mirror-all=own.py:no_b")
     found = command("compare", *models, variants, "--json", "out.json")

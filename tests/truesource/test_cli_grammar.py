@@ -180,6 +180,7 @@ def test_inspect_conditions_on_lengths(here: Path, command: Command) -> None:
     assert f"mean log probability of the others: {math.log(0.5**2 / 0.7**2):.4f} nats per sentence" in rows
 
 
+@pytest.mark.long
 def test_inspect_shows_how_far_words_depend_on_each_other(here: Path, command: Command) -> None:
     pcfg = PCFG.load(here / "toy.npz")
     for lengths, more in ((None, ()), (LengthRange(1, 4), ("--lengths", "1..4"))):

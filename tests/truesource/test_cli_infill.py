@@ -18,6 +18,7 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("toy.txt").write_text(TOY, "utf-8")
 
 
+@pytest.mark.long
 def test_fillings_gaps_and_samples_have_their_exact_probabilities(command: Command) -> None:
     done = command("infill", "toy.txt", "___ ___", "-n", 3, "--json", "f.json")
     assert done.code == 0, done.err

@@ -132,6 +132,7 @@ def test_names_may_hold_brackets_and_dollars(here: Path, command: Command) -> No
     assert "a[b]$x$" in (here / "new.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_nothing_is_written_unless_asked(here: Path, command: Command) -> None:
     before = set(here.iterdir())
     code, out, _ = command(*CALL, "words.txt", "--reference", "bank.mrg", "--lengths", "none")

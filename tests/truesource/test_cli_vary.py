@@ -114,6 +114,7 @@ def test_file_names_differ_whatever_the_file_system() -> None:
 FISHES = "S -> NPs VPs 1\nNPs -> 'they' 0.6 | 'fish' 0.4\nVPs -> V NPs 0.4 | V 0.6\nV -> 'fish' 0.7 | 'can' 0.3\n"
 
 
+@pytest.mark.long
 def test_heads_are_shown_and_never_guessed(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "g.txt").write_text(FISHES)

@@ -97,6 +97,7 @@ def test_texts_and_grammars_of_a_kit_give_its_log_probs(kit: Path, record: KitAn
                 assert sentence.log_prob == pytest.approx(math.fsum(sentence.log_probs), abs=1e-12)
 
 
+@pytest.mark.long
 def test_conventions_by_hand(record: KitAnswers) -> None:
     text, values = record.texts["words-1"], values_of(record, "words-1")
     parts = [sentence.log_probs for sentence in text.sentences]
@@ -173,6 +174,7 @@ def test_numbers_at_random_match_nothing(record: KitAnswers) -> None:
         assert sum(map(bool, matches)) <= 4
 
 
+@pytest.mark.long
 def test_a_verdict_says_what_and_how_well(record: KitAnswers) -> None:
     text, value = record.texts["words-1"], values_of(record, "words-1")["perplexity per token; not shifted"]
     assert ts.diagnose(f"{value:.4f}", text).detail.verdict.startswith(
@@ -186,6 +188,7 @@ def test_a_verdict_says_what_and_how_well(record: KitAnswers) -> None:
     assert "perplexity per token; not shifted" in str(nothing)
 
 
+@pytest.mark.long
 def test_a_combination_has_the_meaning_of_its_parts() -> None:
     (match,) = ts.diagnose("10.25943", "words-1").detail.matches
     assert match.name == "perplexity per token; end not scored; first token not scored; mean of sentence means"

@@ -168,6 +168,7 @@ def test_constituents_are_the_lowest_branching_nodes() -> None:
     assert row == pytest.approx([0.5, 0, 0, 0.5, 0], abs=1e-12)
 
 
+@pytest.mark.long
 def test_spans_are_balanced_and_carry_the_words_at_their_ends() -> None:
     sentences = [["her", "saw", "the", "dog", "with", "her"], ["the", "dog", "saw", "the", "dog"]] * 20
     found = span_targets(Oracle(TOY), sentences, truth="sampled", seed=2)

@@ -119,6 +119,7 @@ def test_draws_in_one_call_are_those_from_sums_made_before(eighty: Cutter, b: fl
         np.testing.assert_array_equal(found.log_q, totals - proposal.log_z)
 
 
+@pytest.mark.long
 def test_seeds_next_to_each_other_give_independent_draws(eighty: Cutter) -> None:
     counts = sum(
         (eighty.counts(sample(eighty.lattice, 1, seed=seed)) for seed in range(5000)),

@@ -73,6 +73,7 @@ def test_a_sentence_alone_has_the_tree_that_it_has_among_others(split: PCFG, sen
     assert parser.parse_all(sentences[::-1])[::-1] == parser.parse_all(sentences)
 
 
+@pytest.mark.long
 def test_where_nothing_is_left_the_search_goes_on(split: PCFG, monkeypatch: pytest.MonkeyPatch) -> None:
     exact = Parser(split, ParseMethod.MAX_RULE, exact=True).parse(AMBIGUOUS)
     looser = Parser(split, ParseMethod.MAX_RULE, thresholds=[0.999]).parse(AMBIGUOUS)
@@ -89,6 +90,7 @@ def test_grammars_without_splits_are_parsed_exactly() -> None:
     assert Parser(TRUTH).parse(["a", "dog", "saw"]).search == Search.EXACT
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("exact", [False, True])
 def test_what_has_no_tree_is_an_error_in_its_place(split: PCFG, exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     short, long = ["the", "dog", "saw"], ["dog", *["saw"] * 400]
