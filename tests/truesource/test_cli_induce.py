@@ -247,6 +247,7 @@ def test_grammars_with_classes_of_unknown_words_are_not_reestimated(here: Path, 
     assert not (here / "new.npz").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["viterbi", "max-rule"])
 def test_a_sentence_too_long_for_the_memory_reads_empty(
     way: str, here: Path, command: Command, monkeypatch: pytest.MonkeyPatch

@@ -105,6 +105,7 @@ def test_split_grammars_are_pruned_unless_all_is_asked_for(here: Path, command: 
     assert trees[0] == trees[1]
 
 
+@pytest.mark.long
 def test_scores_are_log_probabilities_of_derivations(here: Path, command: Command) -> None:
     assert command("parse", "toy.txt", "hostile.txt", "-o", "trees").code == 0
     first, *_ = rows(here / "trees")

@@ -18,6 +18,8 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 
+pytestmark = pytest.mark.long
+
 RANGE = LengthRange(3, 6)
 CLASS = ("the", "a", "with")
 
@@ -37,7 +39,6 @@ def language() -> dict[tuple[str, ...], float]:
     return {s: p / total for s, p in found.items()}
 
 
-@pytest.mark.long
 def test_every_exact_quantity_by_enumeration(truth: TrueText, language: dict[tuple[str, ...], float]) -> None:
     length, share, types, unigram, occurs = (defaultdict(float) for _ in range(5))
     for s, p in language.items():
@@ -61,7 +62,6 @@ def test_every_exact_quantity_by_enumeration(truth: TrueText, language: dict[tup
     )
 
 
-@pytest.mark.long
 def test_samples_are_of_that_language(truth: TrueText, language: dict[tuple[str, ...], float]) -> None:
     first, second = truth.samples(20_000, 2, seed=4)
     again = next(iter(truth.samples(20_000, 1, seed=4)))
@@ -103,7 +103,6 @@ def test_words_outside_the_vocabulary_are_unknown_on_both_sides() -> None:
     assert whole.read([["zebra"]]) == [["zebra"]]
 
 
-@pytest.mark.long
 def test_unknown_words_have_no_rank_and_are_no_types(language: dict[tuple[str, ...], float]) -> None:
     """By enumeration: types of known words only; the law is that of the known words' frequencies."""
     told = {"the", "a", "dog", "walks"}

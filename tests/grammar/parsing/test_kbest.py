@@ -170,6 +170,7 @@ def test_no_trees_are_too_few(k: int) -> None:
         k_best_max_rule(posterior(CYCLES, ["a"]), k)
 
 
+@pytest.mark.long
 def test_a_start_symbol_that_binarisation_made_has_no_treebank_tree() -> None:
     pcfg = replace(CYCLES, labels=("@S", "A", "B"))
     with pytest.raises(InputError, match="cannot have the label '@S'"):

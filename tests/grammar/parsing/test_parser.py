@@ -20,6 +20,8 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank.binarise import splice, surface
 
+pytestmark = pytest.mark.long
+
 TRUTH = PCFG.from_text(
     "S -> NP VP 1.0\nNP -> D N 0.6 | NP PP 0.3 | N 0.1\nVP -> V NP 0.5 | VP PP 0.3 | V 0.2\nPP -> P NP 1.0\n"
     "D -> the 0.7 | a 0.3\nN -> dog 0.5 | park 0.3 | saw 0.2\nV -> saw 0.6 | dog 0.4\nP -> in 0.5 | with 0.5"
@@ -39,7 +41,6 @@ def sentences() -> list[list[str]]:
     return [AMBIGUOUS, *(list(tree.leaves()) for tree in itertools.islice(sample_treebank(TRUTH, 40, seed=2), 40))]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("method", ParseMethod)
 def test_at_low_thresholds_trees_are_the_exact_ones(
     split: PCFG, sentences: list[list[str]], method: ParseMethod
@@ -54,7 +55,6 @@ def test_at_low_thresholds_trees_are_the_exact_ones(
         assert (ours.search, wanted.search) == (Search.PRUNED, Search.EXACT)
 
 
-@pytest.mark.long
 def test_the_exact_trees_are_those_of_the_engines(split: PCFG) -> None:
     parse = {method: Parser(split, method, exact=True).parse(AMBIGUOUS) for method in ParseMethod}
     found = posterior(split, AMBIGUOUS)
@@ -65,7 +65,6 @@ def test_the_exact_trees_are_those_of_the_engines(split: PCFG) -> None:
         assert parse[method] == Parse(splice(tree), score)
 
 
-@pytest.mark.long
 def test_a_sentence_alone_has_the_tree_that_it_has_among_others(split: PCFG, sentences: list[list[str]]) -> None:
     parser = Parser(split, ParseMethod.MAX_RULE)
     assert parser.prunes
@@ -73,7 +72,6 @@ def test_a_sentence_alone_has_the_tree_that_it_has_among_others(split: PCFG, sen
     assert parser.parse_all(sentences[::-1])[::-1] == parser.parse_all(sentences)
 
 
-@pytest.mark.long
 def test_where_nothing_is_left_the_search_goes_on(split: PCFG, monkeypatch: pytest.MonkeyPatch) -> None:
     exact = Parser(split, ParseMethod.MAX_RULE, exact=True).parse(AMBIGUOUS)
     looser = Parser(split, ParseMethod.MAX_RULE, thresholds=[0.999]).parse(AMBIGUOUS)
@@ -90,7 +88,6 @@ def test_grammars_without_splits_are_parsed_exactly() -> None:
     assert Parser(TRUTH).parse(["a", "dog", "saw"]).search == Search.EXACT
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("exact", [False, True])
 def test_what_has_no_tree_is_an_error_in_its_place(split: PCFG, exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     short, long = ["the", "dog", "saw"], ["dog", *["saw"] * 400]
@@ -104,7 +101,6 @@ def test_what_has_no_tree_is_an_error_in_its_place(split: PCFG, exact: bool, mon
     assert Parser(split, exact=exact).parse_all([]) == []
 
 
-@pytest.mark.long
 def test_k_best_trees_begin_with_the_best_one(split: PCFG) -> None:
     for method in (ParseMethod.VITERBI, ParseMethod.MAX_RULE):
         parser = Parser(split, method, thresholds=[1e-7])
@@ -119,7 +115,6 @@ def test_k_best_trees_begin_with_the_best_one(split: PCFG) -> None:
         Parser(split, ParseMethod.MAX_SPAN).best(AMBIGUOUS, 4)
 
 
-@pytest.mark.long
 def test_samples_are_of_the_exact_posterior(split: PCFG) -> None:
     parser = Parser(split, ParseMethod.MAX_RULE, thresholds=[0.3])
     found = parser.samples(AMBIGUOUS, 500, np.random.default_rng(1))
