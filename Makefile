@@ -24,7 +24,7 @@ test: .venv/developed
 short: .venv/developed
 	$(BIN)/pytest $(SIDE_BY_SIDE) -m "not long and not slow"
 
-# The other third of the tests, with most of the time: whole runs, pools of processes, laws of many draws. Three
+# The other two fifths of the tests, with most of the time: whole runs, pools of processes, laws of many draws. Three
 # processes on two cores: most of the time one of them waits, for a command of its own or for the disk.
 long: .venv/developed
 	$(BIN)/pytest -n 3 --dist worksteal -m "long and not slow"
