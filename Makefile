@@ -24,7 +24,7 @@ test: .venv/developed
 short: .venv/developed
 	$(BIN)/pytest $(SIDE_BY_SIDE) -m "not long and not slow"
 
-# The other quarter of the tests, with most of the time: whole runs, pools of processes, laws of many draws. Three
+# The other two fifths of the tests, with most of the time: whole runs, pools of processes, laws of many draws. Three
 # processes on two cores: most of the time one of them waits, for a command of its own or for the disk.
 long: .venv/developed
 	$(BIN)/pytest -n 3 --dist worksteal -m "long and not slow"
@@ -88,8 +88,10 @@ release:
 		$(CURDIR)/$(BIN)/python -m compileall -q -j 0 -x '^[^/].*/tests?/' $(COMMON) $(addprefix $(CURDIR)/,grammar generator lmtrain evaluation truesource)
 	touch $@
 
+# The bytecode of torch, transformers and what they import, which each process of the tests would write for itself, is
+# written while the tools are installed.
 .venv/developed: .venv/installed
-	$(BIN)/python $(PIP) --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -c 'import truesource.lmtrain.training' & $(BIN)/python $(PIP) --constraint constraints.txt --editable '.[dev]' && wait
 	touch $@
 
 clean:

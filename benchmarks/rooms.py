@@ -96,8 +96,8 @@ def places_of_evaluators(every: list[house.Module]) -> dict[str, list[str]]:
         node.module.split(".")[2]
         for module in every
         if module.name == LIST
-        for node in module.nodes
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.endswith(".evaluator")
+        for node in module.nodes(ast.ImportFrom)
+        if node.module and node.module.endswith(".evaluator")
     }
     places: dict[str, set[str]] = {name: set() for name in names}
     for module in every:

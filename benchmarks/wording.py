@@ -68,11 +68,10 @@ def main() -> None:
 
 def docstrings(module: house.Module) -> Iterator[tuple[int, str]]:
     """Line and text of the docstrings of a module."""
-    for node in module.nodes:
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            text = ast.get_docstring(node)
-            if text:
-                yield node.body[0].lineno, text
+    for node in module.nodes(ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef):
+        text = ast.get_docstring(node)
+        if text:
+            yield node.body[0].lineno, text
 
 
 def elliptic(every: list[house.Module]) -> list[str]:
@@ -92,8 +91,8 @@ def vague(every: list[house.Module]) -> list[str]:
         for module in every
         if module.name not in FROZEN
         for keys in [_record_keys(module)]
-        for node in module.nodes
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in VAGUE and node not in keys
+        for node in module.nodes(ast.Name)
+        if isinstance(node.ctx, ast.Store) and node.id in VAGUE and node not in keys
     ]
 
 
@@ -101,8 +100,8 @@ def _record_keys(module: house.Module) -> set[ast.expr]:
     """Names of the keys of typed dictionaries."""
     return {
         line.target
-        for node in module.nodes
-        if isinstance(node, ast.ClassDef) and "TypedDict" in map(ast.unparse, node.bases)
+        for node in module.nodes(ast.ClassDef)
+        if "TypedDict" in map(ast.unparse, node.bases)
         for line in node.body
         if isinstance(line, ast.AnnAssign)
     }
@@ -114,10 +113,19 @@ def private(every: list[house.Module]) -> list[str]:
         f"{module.name}:{token.start[0]}: {' '.join(match[0].split())}"
         for module in every
         if module.name not in FROZEN
-        for token in tokenize.generate_tokens(io.StringIO(module.path.read_text(encoding="utf-8")).readline)
+        for text in [module.path.read_text(encoding="utf-8")]
+        if _may_be_private(module, text)
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
         if token.type in PROSE
         for match in PRIVATE.finditer(token.string)
     ]
+
+
+def _may_be_private(module: house.Module, text: str) -> bool:
+    """Return False if no string and nothing after a ``#`` matches, which is cheaper to see than tokens are to make."""
+    strings = (node.value for node in module.nodes(ast.Constant) if isinstance(node.value, str))
+    comments = (line.partition("#")[2] for line in text.splitlines() if "#" in line)
+    return any(PRIVATE.search(each) for each in (*strings, *comments))
 
 
 def gone(every: list[house.Module]) -> list[str]:
@@ -137,20 +145,15 @@ def names_there(every: list[house.Module]) -> set[str]:
     names = {*dir(builtins), *keyword.kwlist}
     for module in every:
         names |= {module.name, f"truesource.{module.name}", *module.name.split(".")}
-        for node in module.nodes:
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                names.add(node.name)
-            elif isinstance(node, ast.arg):
-                names.add(node.arg)
-            elif isinstance(node, ast.Name):
-                names.add(node.id)
-            elif isinstance(node, ast.Attribute):
-                names.add(node.attr)
-            elif isinstance(node, ast.keyword) and node.arg:
-                names.add(node.arg)
-            elif isinstance(node, ast.alias):
-                names |= {*node.name.split("."), node.asname or ""}
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 60:
+        names.update(node.name for node in module.nodes(ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+        names.update(node.arg for node in module.nodes(ast.arg))
+        names.update(node.id for node in module.nodes(ast.Name))
+        names.update(node.attr for node in module.nodes(ast.Attribute))
+        names.update(node.arg for node in module.nodes(ast.keyword) if node.arg)
+        for node in module.nodes(ast.alias):
+            names.update([*node.name.split("."), node.asname or ""])
+        for node in module.nodes(ast.Constant):
+            if isinstance(node.value, str) and len(node.value) < 60:
                 names.add(node.value)
     return names
 

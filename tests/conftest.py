@@ -1,4 +1,7 @@
-"""What all tests share: a deterministic hypothesis profile, a Ctrl-C that works in background jobs, and one thread."""
+"""What all tests share: a deterministic hypothesis profile, a Ctrl-C that works in background jobs, and one thread.
+
+The processes of a session compile each kernel once: the others wait for the first one, and load what it has cached.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,10 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -37,6 +42,31 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if collection_path.suffix != ".py" or "not long" not in config.option.markexpr:
         return None
     return True if ALL_LONG.search(collection_path.read_text("utf-8")) else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """In each of several processes: a kernel has a lock, held while it is looked for in the cache, or compiled.
+
+    Kernels call kernels, but never in a circle, so no two processes wait for each other; threads have the lock of
+    numba first.
+    """
+    if not hasattr(config, "workerinput"):
+        return
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.dispatcher import Dispatcher
+
+    folder = config.rootpath / ".pytest_cache" / "kernels"
+    folder.mkdir(parents=True, exist_ok=True)
+    compile_alone = Dispatcher.compile
+
+    def compile_once(kernel: Any, signature: Any) -> Any:
+        if "_kernels" not in kernel.py_func.__module__:
+            return compile_alone(kernel, signature)
+        name = f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
+        with global_compiler_lock, FileLock(folder / f"{name}.lock"):
+            return compile_alone(kernel, signature)
+
+    Dispatcher.compile = compile_once
 
 
 def pytest_runtest_setup() -> None:

@@ -44,6 +44,7 @@ def test_links_lead_to_files(name: str) -> None:
     assert found and [target for target in found if not target.exists()] == []
 
 
+@pytest.mark.long
 def test_examples_of_the_concepts_run() -> None:
     pages = [page for page in sorted((ROOT / "docs" / "concepts").glob("*.md")) if ">>> " in page.read_text("utf-8")]
     assert len(pages) >= 2

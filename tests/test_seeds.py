@@ -77,6 +77,7 @@ def test_no_seed_has_a_default_of_its_own() -> None:
     assert own == []
 
 
+@pytest.mark.long
 def test_every_verb_with_a_seed_has_the_default() -> None:
     found = {name: option.default for name, command in verbs() for option in command.params if "--seed" in option.opts}
     assert found.pop("compare") is None, "that of the runs"

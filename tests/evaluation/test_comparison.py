@@ -137,6 +137,7 @@ def test_the_divergence_from_a_truncated_language_needs_the_conditioned_bound() 
     assert "given:1..3" in found.signature
 
 
+@pytest.mark.long
 def test_a_collapsed_model_meets_the_bound_of_the_collapsed_language() -> None:
     """Everything but 'a' reads <unk>; the model that knows the collapsed truth is at the bound."""
     model = Unigram({"a": 0.3, "<unk>": 0.2}, stop=0.5, vocabulary=("a",))

@@ -32,6 +32,7 @@ def use(model: DistributionModel, **more: object) -> ContextUse:
     return context_use(model, SETTING, **{"words": 3, **more})  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("placed", [False, True])
 def test_the_truth_is_nearest_to_itself_and_below_every_line(placed: bool) -> None:
     found = use(Oracle(PALINDROMES, lengths=LENGTHS), placed=placed)
@@ -63,6 +64,7 @@ def test_a_predictor_of_k_words_is_found_to_be_one(k: int, placed: bool) -> None
     assert (None if passed is None else passed.value) == (k - 1 if k else None)
 
 
+@pytest.mark.long
 def test_frequencies_alone_are_no_word() -> None:
     constant = true_frequencies(Oracle(PALINDROMES, lengths=LENGTHS, vocabulary=PALINDROMES.vocabulary))
     found = use(constant)
@@ -71,6 +73,7 @@ def test_frequencies_alone_are_no_word() -> None:
     assert "words_passed" not in found.scores
 
 
+@pytest.mark.long
 def test_distances_are_the_sums_over_all_words() -> None:
     """By hand: two words, a model that never sees more than one."""
     row = {"<unk>": 1e-9, "a": 0.5, "b": 0.25, END: 0.25}
@@ -89,6 +92,7 @@ def test_distances_are_the_sums_over_all_words() -> None:
     assert line["loss"].value == pytest.approx(loss / 5, abs=1e-10)
 
 
+@pytest.mark.long
 def test_a_predictor_is_a_model_like_others() -> None:
     best = BestWithin(PALINDROMES, 2, lengths=LENGTHS)
     compared = {
@@ -110,6 +114,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
         BestWithin(PALINDROMES, -1, lengths=LENGTHS)
 
 
+@pytest.mark.long
 def test_sentences_that_the_truth_cannot_make_are_left_out() -> None:
     some = [*SETTING.sentences[:30], list("aab"), ["a", "x"]]
     found = context_use(Oracle(PALINDROMES, lengths=LENGTHS), Setting(PALINDROMES, some, lengths=LENGTHS), words=1)
@@ -117,6 +122,7 @@ def test_sentences_that_the_truth_cannot_make_are_left_out() -> None:
     assert found.contexts == sum(len(s) + 1 for s in some[:30])
 
 
+@pytest.mark.long
 def test_means_of_few_sentences_say_why_they_have_no_interval_and_counts_do_not() -> None:
     few = Setting(PALINDROMES, SETTING.sentences[:6], lengths=LENGTHS)
     scores = context_use(Oracle(PALINDROMES, lengths=LENGTHS), few, words=1).scores

@@ -143,6 +143,7 @@ def test_models_of_other_positions_are_linearised() -> None:
 shapes = st.tuples(st.integers(0, 50), st.integers(1, 4), st.integers(1, 4), st.integers(FEWEST, 60), st.booleans())
 
 
+@pytest.mark.long
 @given(shapes)
 def test_swapped_models_have_the_negative_difference(shape: tuple[int, int, int, int, bool]) -> None:
     number, k, other, n, skew = shape

@@ -53,6 +53,7 @@ def test_a_value_that_cannot_be_has_no_chi_square() -> None:
     assert found["tv"].value == pytest.approx(0.5 * (1 / 11 + abs(6 / 11 - 0.5) + abs(4 / 11 - 0.5)))
 
 
+@pytest.mark.long
 @given(SAMPLES)
 def test_two_samples_by_scipy(pairs: list[tuple[int, int]]) -> None:
     a, b = np.array(pairs).T
@@ -70,6 +71,7 @@ def test_two_samples_by_scipy(pairs: list[tuple[int, int]]) -> None:
     assert between(a, a, draws=50)["tv"].p == 1.0
 
 
+@pytest.mark.long
 @given(SAMPLES, st.integers(0, 5))
 def test_the_interval_of_two_means_is_welchs(pairs: list[tuple[int, int]], shift: int) -> None:
     a, b = 5 * np.array(pairs).T

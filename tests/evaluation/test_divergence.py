@@ -356,6 +356,7 @@ def test_the_oracle_differs_from_itself_in_nothing(
 # -- what cannot be averaged ------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_infinite_divergences_are_counted_and_never_averaged_in() -> None:
     """After a the model never expects d, which the truth does not forbid there."""
     model = replace(MODEL, table={**MODEL.table, "a": {**ROW, "d": 0.0}})

@@ -195,6 +195,7 @@ def test_by_probability_against_all_strings(case: Case) -> None:
     assert "kl" not in {name for row in rows if row.group == "impossible" for name in row.scores}
 
 
+@pytest.mark.long
 @given(st.integers(0, 99))
 def test_events_are_divided_as_by_plain_loops(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -235,6 +236,7 @@ def test_the_truth_has_zero_in_every_group() -> None:
     assert {row.group for row in found.tables["distance"]} > {"1", "2"}
 
 
+@pytest.mark.long
 def test_all_sentences_of_an_unambiguous_grammar_have_one_tree() -> None:
     grammar, lengths = language("dyck", k=2, depth=3), LengthRange(2, 12)
     oracle = Oracle(grammar, lengths=lengths)
@@ -257,6 +259,7 @@ def test_a_language_in_which_the_next_word_depends_on_the_last_one_alone_has_no_
     assert "1" in {row.group for row in found}
 
 
+@pytest.mark.long
 def test_matching_brackets_are_as_far_as_they_are() -> None:
     """After a long palindrome's middle mark, each word is that of the first half, further and further back."""
     grammar = PCFG.from_text(
@@ -278,6 +281,7 @@ def test_bands_of_ambiguity() -> None:
     ]
 
 
+@pytest.mark.long
 def test_unknown_words_are_one_word_for_all_groups() -> None:
     grammar = PCFG.from_text("S -> A S 0.5 | 'a' 0.2 | 'b' 0.2 | 'c' 0.1\nA -> 'a' 0.4 | 'b' 0.3 | 'c' 0.3")
     sentences = Oracle(grammar, lengths=SHORT).sample(30, 1)

@@ -93,6 +93,7 @@ def test_measures_are_those_of_plain_loops(pair: Pair, k: int) -> None:
         assert found[NAMES.index(name)] == pytest.approx(value, rel=1e-10, abs=1e-12), name
 
 
+@pytest.mark.long
 @given(pairs(), st.integers(1, 9))
 def test_a_distribution_against_itself_differs_in_nothing(pair: Pair, k: int) -> None:
     _, q = pair
@@ -155,6 +156,7 @@ def test_a_zero_of_the_model_is_infinite_and_not_nan() -> None:
     assert nothing[NAMES.index("js")] == pytest.approx(math.log(2))
 
 
+@pytest.mark.long
 @given(st.lists(pairs(), min_size=1, max_size=4), st.lists(st.integers(0, 2), min_size=7, max_size=7))
 def test_groups_divide_the_divergence(cases: list[Pair], labels: list[int]) -> None:
     for p, q in cases:
@@ -170,6 +172,7 @@ def test_groups_divide_the_divergence(cases: list[Pair], labels: list[int]) -> N
 # -- calibration ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(pairs(), st.integers(1, 3)), min_size=1, max_size=5))
 def test_the_histograms_hold_every_event_once(cases: list[tuple[Pair, int]]) -> None:
     made = Reliability()

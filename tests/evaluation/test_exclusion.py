@@ -293,6 +293,7 @@ def test_information_is_that_of_the_language_of_the_split(disjoint: Corpus, obje
     assert found.log_truth - found.log_unigram == pytest.approx(wanted, abs=1e-10)
 
 
+@pytest.mark.long
 def test_log_ratios_of_checkpoints_are_corrected_and_their_divergences_say_that_they_are_not(disjoint: Corpus) -> None:
     excluded, sentences = Exclusion.of(disjoint, "eval", LAW, LENGTHS), disjoint.sentences("eval")
     assert excluded is not None

@@ -75,6 +75,7 @@ def test_exact_targets_are_named_only_where_nothing_else_helps() -> None:
     assert first_of({"steps": unsure}) is None and first_of({}) is None
 
 
+@pytest.mark.long
 def test_rungs_fall_to_the_truth_with_the_words_seen() -> None:
     """In expectation: sums of all strings, each as often as the truth has it, are exact divergences."""
     pcfg = PCFG.from_text(SIMPLE)
@@ -133,6 +134,7 @@ def test_the_floor_is_that_of_the_derivations_a_token() -> None:
     assert floor_rung(Setting(endless, [["a"]]), 500, 2.5) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["common", "full"])
 def test_references_predict_the_words_of_the_comparison(kind: Kind) -> None:
     """In one vocabulary the best predictors near the truth as they see more, and all rungs count the same tokens."""

@@ -58,6 +58,7 @@ def test_regret_and_entropy_are_those_of_bayes_rule(lengths: LengthRange | None)
     assert 0.0 < found.regret.sum() / len(documents) < np.log(4)
 
 
+@pytest.mark.long
 def test_the_known_language_is_that_of_its_grammar() -> None:
     truth = load_truth(POOL)
     assert isinstance(truth, DocumentProcess) and truth.languages is not None
@@ -115,6 +116,7 @@ def test_a_mixture_of_predictors_is_found_again(weights: tuple[float, float]) ->
         assert found.kl["pool"] == pytest.approx(0.0, abs=1e-10)
 
 
+@pytest.mark.long
 def test_strategies_that_cannot_be_are_one_sentence() -> None:
     pool = process(POOL)
     model = Oracle(pool, "causal", vocabulary=pool.vocabulary)
@@ -150,6 +152,7 @@ def read(setting: Setting, model: str, family: str | None = FAMILY) -> DocumentR
     )
 
 
+@pytest.mark.long
 def test_the_truth_as_model_is_the_truth(setting: Setting) -> None:
     found = read(setting, POOL)
     every = [found.scores, *(scores for groups in found.tables.values() for scores in groups.values())]
@@ -163,6 +166,7 @@ def test_the_truth_as_model_is_the_truth(setting: Setting) -> None:
     assert own["rest"].value == pytest.approx(0.0, abs=1e-7)
 
 
+@pytest.mark.long
 def test_the_family_as_model_is_the_family(setting: Setting) -> None:
     found = read(setting, FAMILY)
     own, family = found.scores[TRUTH], found.scores["family"]
@@ -201,6 +205,7 @@ def test_a_great_concentration_is_the_uniform_strategy() -> None:
     assert found.probability[:3] == pytest.approx(np.full(3, (1.0 - 1.0 / 3.0) / 3.0), abs=1e-11)
 
 
+@pytest.mark.long
 def test_entropy_and_regret_by_string_and_position_are_those_of_what_is_known(setting: Setting) -> None:
     found, text = read(setting, FAMILY, None), setting.text
     assert text is not None and text.corpus is not None and isinstance(setting.language, DocumentProcess)
@@ -225,6 +230,7 @@ def test_entropy_and_regret_by_string_and_position_are_those_of_what_is_known(se
     }
 
 
+@pytest.mark.long
 def test_kl_by_position_is_the_sum_over_words(setting: Setting) -> None:
     """Before the second word of a document, against the law of both sides."""
     found, pool, family = read(setting, FAMILY), load_truth(POOL), load_truth(FAMILY)
@@ -237,6 +243,7 @@ def test_kl_by_position_is_the_sum_over_words(setting: Setting) -> None:
     assert score.value == pytest.approx(np.mean(kl), abs=1e-10)
 
 
+@pytest.mark.long
 def test_what_is_not_known_is_left_out(setting: Setting) -> None:
     loose = Setting(setting.language, setting.sentences)  # nobody says which language
     found = read(loose, FAMILY, None)
@@ -246,6 +253,7 @@ def test_what_is_not_known_is_left_out(setting: Setting) -> None:
     assert not {"entropy", "regret"} & own.keys() and own["kl"].value < 1e-10
 
 
+@pytest.mark.long
 def test_readings_that_cannot_be_are_one_sentence(setting: Setting) -> None:
     dyck = PCFG.load("dyck:k=1")
     model = Oracle(dyck, "causal", vocabulary=dyck.vocabulary)

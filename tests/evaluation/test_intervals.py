@@ -153,6 +153,7 @@ def test_intervals_of_few_skewed_sentences_hold(sentences: int, least: float) ->
     assert least <= held / 600 <= 0.975
 
 
+@pytest.mark.long
 def test_the_difference_of_two_samples() -> None:
     held = 0
     rng = np.random.default_rng(3)

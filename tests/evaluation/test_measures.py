@@ -76,6 +76,7 @@ def test_spearman_by_hand() -> None:
     assert spearman(x, y) == pytest.approx(1 - 6 * 2 / (4 * 15))
 
 
+@pytest.mark.long
 @given(VALUES)
 def test_spearman_is_that_of_scipy_ties_included(pairs: list[tuple[int, int]]) -> None:
     x, y = np.array(pairs, dtype=float).T

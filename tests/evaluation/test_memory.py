@@ -101,6 +101,7 @@ def test_all_numbers_are_those_of_enumerated_probabilities(
     assert found.scores["auroc"].value == pytest.approx(sum(pairs) / len(pairs), abs=1e-12)
 
 
+@pytest.mark.long
 @given(st.lists(ratio, min_size=1, max_size=12), st.lists(ratio, min_size=1, max_size=12))
 def test_auroc_is_the_share_of_pairs_in_order(members: list[float], fresh: list[float]) -> None:
     pairs = [(x > y) + 0.5 * (x == y) for x in members for y in fresh]
@@ -130,6 +131,7 @@ def test_measures_are_their_definitions_and_errors_are_finite(members: list[floa
         assert low is not None and high is not None and low <= value + 1e-12 and high >= value - 1e-12
 
 
+@pytest.mark.long
 def test_errors_are_those_of_delong_and_of_the_difference_of_means() -> None:
     """Large samples of the normal distribution, whose intervals are known in the limit."""
     rng = np.random.default_rng(1)

@@ -399,6 +399,7 @@ def test_no_ngram_crosses_the_end_of_a_sentence() -> None:
     assert tables[3].counts(0, np.arange(3)).tolist() == []
 
 
+@pytest.mark.long
 @given(SENTENCES)
 def test_a_corpus_agrees_with_itself(sentences: list[list[str]]) -> None:
     rows = np.arange(len(sentences))
@@ -447,6 +448,7 @@ def test_one_seed_gives_one_table_and_another_another() -> None:
     assert compare_naturalness(sources, "bank").records() != compare_naturalness(sources, "bank", seed=2).records()
 
 
+@pytest.mark.long
 def test_sizes_are_equal_and_said() -> None:
     found = compare_naturalness({"bank": zipfian(200, 1), "small": zipfian(60, 2), "big": zipfian(900, 3)}, "bank")
     for row in found.scores.values():
@@ -480,6 +482,7 @@ def test_the_law_tells_an_equal_source_from_another() -> None:
     assert alpha["steep"].low > alpha["bank"].high
 
 
+@pytest.mark.long
 def test_exact_lengths_stand_beside_the_reference() -> None:
     bank, other = zipfian(300, 1), zipfian(300, 2)
     uniform = np.array([0.0] * 3 + [1 / 7] * 7)  # 3 to 9 words
@@ -502,6 +505,7 @@ def test_halves_by_document_share_no_document() -> None:
         assert abs(len(first) - len(second)) <= 4  # the largest document
 
 
+@pytest.mark.long
 def test_the_ceiling_of_halves_by_document_is_lower_where_documents_have_words_of_their_own() -> None:
     """Documents of their own words: halves of the sentences share these, halves of the documents do not."""
     rng = np.random.default_rng(3)

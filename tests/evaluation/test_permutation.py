@@ -29,6 +29,7 @@ def slow(a: list[list[str]], b: list[list[str]], ranks: int) -> tuple[float, flo
     return sum(gaps) / 2, max(gaps), float(np.abs(steps[0] - steps[1]).max())
 
 
+@pytest.mark.long
 @given(WORDS, WORDS, st.integers(1, 8))
 def test_distances_by_counting(a: list[list[str]], b: list[list[str]], ranks: int) -> None:
     first, second = encode([a, b])
@@ -36,11 +37,13 @@ def test_distances_by_counting(a: list[list[str]], b: list[list[str]], ranks: in
     assert tuple(found.values()) == pytest.approx(slow(a, b, ranks), abs=1e-12)
 
 
+@pytest.mark.long
 def test_large_counts_are_ranked_as_small_ones() -> None:
     counts = np.array([3, 70_000, 0, 5000, 4096, 4095, 3])
     assert kernels._ranked(counts).tolist() == sorted(counts.tolist(), reverse=True)
 
 
+@pytest.mark.long
 def test_every_set_of_sentences_is_as_likely() -> None:
     """All C(5, 2) choices; sentences of one word each, so that counts tell which were chosen."""
     tokens, offsets = np.arange(5, dtype=np.int32), np.arange(6, dtype=np.int64)
@@ -53,6 +56,7 @@ def test_every_set_of_sentences_is_as_likely() -> None:
     assert stats.chisquare(list(seen.values())).pvalue > 1e-3
 
 
+@pytest.mark.long
 def test_the_null_distribution_by_all_deals() -> None:
     """Every way to deal 7 sentences to samples of 3 and 4, against drawn ones."""
     pool = [["a", "b"], ["a"], ["c", "c", "a"], ["b"], ["d"], ["d", "a"], ["b", "c"]]
@@ -71,6 +75,7 @@ def test_the_null_distribution_by_all_deals() -> None:
         assert stats.chisquare(drawn[exact > 0], 6000 * exact[exact > 0]).pvalue > 1e-3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sizes", [(2, 7), (7, 2), (4, 4)])
 def test_one_seed_one_result_on_any_number_of_cores(sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
@@ -123,6 +128,7 @@ def test_sentences_keep_the_size_and_tokens_do_not() -> None:
     assert np.mean(tokens) > 0.5
 
 
+@pytest.mark.long
 def test_a_shifted_law_is_found() -> None:
     rng = np.random.default_rng(8)
     other = [["x", *sentence[1:]] for sentence in repeated(rng, 200, 2)]

@@ -62,6 +62,7 @@ def model(request: Any, sentences: list[list[str]], tmp_path_factory: pytest.Tem
     return load_model(folder)
 
 
+@pytest.mark.long
 def test_scores_of_pieces_add_up_to_those_of_words(model: Any, sentences: list[list[str]]) -> None:
     possible = [sentence for sentence in sentences if "zebra" not in sentence]
     words = model.score(possible, EVERY_POSITION)
@@ -70,6 +71,7 @@ def test_scores_of_pieces_add_up_to_those_of_words(model: Any, sentences: list[l
     np.testing.assert_allclose(sums[1], sums[0], rtol=1e-5)
 
 
+@pytest.mark.long
 def test_ngrams_of_pieces_have_distributions(sentences: list[list[str]], tmp_path: Path) -> None:
     """Log ratios of pieces add up to the log ratio of sentences, and distributions have the scores of pieces."""
     possible = [sentence for sentence in sentences if "zebra" not in sentence]
@@ -88,6 +90,7 @@ def test_ngrams_of_pieces_have_distributions(sentences: list[list[str]], tmp_pat
         assert np.exp(block.log_prob).sum() == pytest.approx(1.0)
 
 
+@pytest.mark.long
 def test_distributions_have_the_scores_of_pieces(model: Any, sentences: list[list[str]]) -> None:
     tokens = model.as_tokens()
     (longest, *_) = sorted(model.cut(sentences), key=len, reverse=True)
@@ -100,6 +103,7 @@ def test_distributions_have_the_scores_of_pieces(model: Any, sentences: list[lis
         assert np.exp(block.log_prob[0]).sum() < 1.0 + 1e-12
 
 
+@pytest.mark.long
 def test_the_divergence_of_pieces_is_the_one_of_sentences(model: Any, sentences: list[list[str]]) -> None:
     """The sampled log ratios of the pieces of a sentence add up to the log ratio of the sentence."""
     possible = [sentence for sentence in sentences if "zebra" not in sentence]
@@ -111,6 +115,7 @@ def test_the_divergence_of_pieces_is_the_one_of_sentences(model: Any, sentences:
     assert 0.0 < result["kl"].value < 10.0
 
 
+@pytest.mark.long
 def test_the_exact_divergence_is_the_expected_log_ratio(model: Any) -> None:
     """The KL of pieces, over all sentences of the language by their probability, is the mean of their log ratios."""
     law, lengths = PCFG.from_text("S -> W S 0.5 | W 0.5\nW -> cat 0.5 | cats 0.3 | the 0.2"), LengthRange(1, 2)
@@ -129,6 +134,7 @@ def test_the_exact_divergence_is_the_expected_log_ratio(model: Any) -> None:
     assert p @ kl == pytest.approx(p @ ratios, rel=1e-5)
 
 
+@pytest.mark.long
 def test_the_divergence_in_words_is_the_one_of_their_pieces(model: Any, sentences: list[list[str]]) -> None:
     """Divergences of words, in total and in tables, add up to the divergence of pieces."""
     setting = Setting(LAW, sentences, lengths=LENGTHS)
@@ -153,6 +159,7 @@ def test_the_divergence_in_words_is_the_one_of_their_pieces(model: Any, sentence
     assert error.value.code == "missing-ability"
 
 
+@pytest.mark.long
 def test_measures_of_words_are_those_of_a_loop_over_their_pieces(model: Any, sentences: list[list[str]]) -> None:
     tokens, cut = Setting(LAW, sentences, lengths=LENGTHS).with_distributions(model)
     pieces = measure_contexts(tokens, cut.full_oracle(tokens), cut.sentences)
@@ -176,6 +183,7 @@ def test_measures_of_words_are_those_of_a_loop_over_their_pieces(model: Any, sen
     assert word == len(words.values)
 
 
+@pytest.mark.long
 def test_learning_curves_have_the_divergence_in_words(model: Any, sentences: list[list[str]]) -> None:
     setting = Setting(LAW, sentences, lengths=LENGTHS)
     curves = learning_dynamics([(1, model), (2, model)], setting, name="m", settings=CurveSettings(contexts=150))
@@ -192,6 +200,7 @@ def test_learning_curves_have_the_divergence_in_words(model: Any, sentences: lis
     assert curves.curves["all"].mean[0, 0] < 0.0
 
 
+@pytest.mark.long
 def test_predictors_of_k_words_predict_pieces(model: Any, sentences: list[list[str]]) -> None:
     """The pieces of a word have together its probability given k words; distributions sum to 1."""
     language, cut = model.tokenised(LAW), model.cut(sentences)
@@ -208,6 +217,7 @@ def test_predictors_of_k_words_predict_pieces(model: Any, sentences: list[list[s
         assert got == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.long
 def test_the_use_of_context_is_in_words(model: Any, sentences: list[list[str]]) -> None:
     setting = Setting(LAW, sentences, lengths=LENGTHS)
     use = context_use(model, setting, words=2)
@@ -224,6 +234,7 @@ def test_the_use_of_context_is_in_words(model: Any, sentences: list[list[str]]) 
     assert result["effective_context"].value == use.scores["effective_context"].value
 
 
+@pytest.mark.long
 def test_a_predictor_that_sees_all_words_is_the_truth(model: Any, sentences: list[list[str]]) -> None:
     lines = context_use(model, Setting(LAW, sentences[:10], lengths=LENGTHS), words=LENGTHS.high).lines
     seen_all = lines[str(LENGTHS.high)]
@@ -231,6 +242,7 @@ def test_a_predictor_that_sees_all_words_is_the_truth(model: Any, sentences: lis
     assert seen_all["above_truth"].value == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.long
 def test_smaller_vocabularies_are_of_pieces(model: Any, sentences: list[list[str]]) -> None:
     result = evaluate("pplu", model, sentences, LAW, lengths=LENGTHS, reduce=True)
     rows = [each for each in result.scores if each.keys.get("table") == "reduction"]
@@ -252,6 +264,7 @@ def test_smaller_vocabularies_are_of_pieces(model: Any, sentences: list[list[str
     assert "Only the most frequent pieces" in str(result)
 
 
+@pytest.mark.long
 def test_excluded_sentences_are_cut_too(model: Any, sentences: list[list[str]]) -> None:
     """The truth of pieces excludes what the truth of words excludes: sentences have the same probability."""
     excluded = Exclusion.from_sentences(sentences[:20], LAW, LENGTHS)
@@ -272,6 +285,7 @@ def _scores_of(law: PCFG, sentences: list[list[str]]) -> tuple[Any, Any]:
     return scores.sentence, scores.log_prob
 
 
+@pytest.mark.long
 def test_pieces_without_an_exact_truth_are_compared_by_their_scores(model: Any, sentences: list[list[str]]) -> None:
     """If a tokeniser cannot cut the language, comparisons have no exact divergence, and the evaluator says why."""
 
@@ -292,6 +306,7 @@ def test_pieces_without_an_exact_truth_are_compared_by_their_scores(model: Any, 
         evaluate("divergence", uncut, sentences, LAW, lengths=LENGTHS)
 
 
+@pytest.mark.long
 def test_a_comparison_has_the_exact_divergence_per_word(model: Any, sentences: list[list[str]]) -> None:
     possible = [sentence for sentence in sentences if "zebra" not in sentence]
     words = ts.train(possible, "ngram")
@@ -311,6 +326,7 @@ def _only(setting: Setting, number: int) -> Setting:
     return replace(setting, sentences=setting.sentences[number : number + 1])
 
 
+@pytest.mark.long
 def test_the_truth_as_a_model_of_pieces_diverges_nowhere(model: Any, sentences: list[list[str]]) -> None:
     language = model.tokenised(LAW)
     cut = model.cut(sentences)
@@ -320,6 +336,7 @@ def test_the_truth_as_a_model_of_pieces_diverges_nowhere(model: Any, sentences: 
     assert len(compared.impossible) == 0
 
 
+@pytest.mark.long
 def test_evaluators_that_need_rules_say_that_pieces_have_none(model: Any, sentences: list[list[str]]) -> None:
     with pytest.raises(NothingToMeasureError, match="divergence by class is of whole words"):
         evaluate("divergence", model, sentences, LAW, lengths=LENGTHS, by=("class",))

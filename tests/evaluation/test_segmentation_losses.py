@@ -44,6 +44,7 @@ def texts(spelling: dict[str, str], model: Any) -> Iterator[tuple[list[str], str
             yield pieces, "".join(spelling[piece] for piece in pieces)
 
 
+@pytest.mark.long
 def test_parts_are_what_enumerated_texts_give(model: Any) -> None:
     """Tokens are canonical, or spell words, if some text of the words begins so; the parts follow from their masses."""
     setting = Setting(LAW, TEXT[:5], lengths=LENGTHS)
@@ -79,6 +80,7 @@ def test_parts_are_what_enumerated_texts_give(model: Any) -> None:
     assert scores["kl_nonwords"].value > 0.0
 
 
+@pytest.mark.long
 def test_sums_give_back_what_enumerated_segmentations_have(model: Any) -> None:
     result = evaluate("divergence", model, TEXT, LAW, lengths=LENGTHS, sums=len(TEXT))
     spelling = model.as_tokens().spelling

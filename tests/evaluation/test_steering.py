@@ -144,6 +144,7 @@ class Laws:
         return [text for text in result if text]
 
 
+@pytest.mark.long
 def test_estimators_of_kl_have_the_mean_that_they_estimate() -> None:
     one, other = Laws("one", 1, 1.0), Laws("other", 2, 1.0)
     transition = one.table[:, :3][[0, 1, 2, 3]]
@@ -162,6 +163,7 @@ def test_estimators_of_kl_have_the_mean_that_they_estimate() -> None:
     assert apart.expected.std() < apart.k1.std()
 
 
+@pytest.mark.long
 def test_a_model_and_its_tuned_copy_are_measured() -> None:
     model = Laws("model", 1, 1.0)
     setting = Setting(GRAMMAR, [["b"]], None)

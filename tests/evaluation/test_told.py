@@ -15,6 +15,8 @@ from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import load_truth
 
+pytestmark = pytest.mark.long
+
 AUTOMATA = "pool:family=ngram/order=2/vocabulary=4/mean_length=3,languages=3,strings=3"
 ORDERS = "pool:family=" + "|".join(
     f"switches/switches={order}/nouns=3/verbs=2/adjectives=2/prepositions=2" for order in ("000000", "001001", "000110")
@@ -52,7 +54,6 @@ def test_what_a_language_costs_that_is_not_known_is_a_sum_by_hand() -> None:
     assert len(found) == at and found.mean() > 0.01
 
 
-@pytest.mark.long
 def test_the_told_reader_pays_nothing() -> None:
     truth, documents, languages, _ = read(AUTOMATA, 40)
     own = [document for document, language in zip(documents, languages, strict=True) if language == 1]
@@ -64,7 +65,6 @@ def test_the_told_reader_pays_nothing() -> None:
         told_divergence(reader, pool, others, (numbers + 1) % 3)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("reference", [AUTOMATA, ORDERS + ",strings=4"])
 def test_the_posterior_is_found_again_in_what_the_perfect_reader_expects(reference: str) -> None:
     truth, documents, _, reader = read(reference, 20)

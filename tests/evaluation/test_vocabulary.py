@@ -261,6 +261,7 @@ def test_pplu_normalises_by_the_frequencies_of_the_comparison() -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("kind", ["common", "full"])
 def test_frames_count_the_same_positions_on_both_sides(objective: Objective, kind: str) -> None:

@@ -33,6 +33,7 @@ def test_sentences_come_back(sentences: list[list[str]]) -> None:
         coded[len(sentences)]
 
 
+@pytest.mark.long
 @given(SENTENCES, SENTENCES)
 def test_joined_parts_share_their_words(one: list[list[str]], two: list[list[str]]) -> None:
     parts = [CodedSentences.of(sentences) for sentences in (one, two)]

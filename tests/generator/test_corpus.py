@@ -69,6 +69,7 @@ def files(folder):
 # -- what is in it --------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_what_was_sampled_is_read_back(pcfg, corpus):
     sampler = Sampler(pcfg, LENGTHS)
     drawn = [sampler.draw(n, random_state(7, 0, k)) for k, n in enumerate((200, 200, 200, 100))]
@@ -144,6 +145,7 @@ def test_without_trees_and_range(pcfg, tmp_path):
             method("only")
 
 
+@pytest.mark.long
 def test_words_and_symbols_that_files_cannot_hold(tmp_path):
     names = [
         "New\N{NO-BREAK SPACE}York",
@@ -189,6 +191,7 @@ def test_datasets_reads_it_offline(corpus, tmp_path, monkeypatch):
     assert loaded["dev"]["logprob"][:] == corpus.log_probs("dev").tolist()
 
 
+@pytest.mark.long
 def test_pandas_reads_it(corpus):
     import pandas as pd
 
@@ -201,6 +204,7 @@ def test_pandas_reads_it(corpus):
 # -- the same again -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_workers_do_not_change_a_byte(pcfg, corpus, tmp_path):
     parallel = sample(pcfg, tmp_path / "c", workers=2)
     assert files(parallel.path) == files(corpus.path)

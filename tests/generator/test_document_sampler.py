@@ -59,6 +59,7 @@ def test_documents_follow_the_exact_distribution(name: str, lengths: LengthRange
     assert stats.chisquare(observed, expected, sum_check=False).pvalue > 1e-3
 
 
+@pytest.mark.long
 def test_languages_are_drawn_with_their_documents() -> None:
     """The pairs of language and document against P(language) P(document | language)."""
     one = process(CASES[0][0])

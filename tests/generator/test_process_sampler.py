@@ -64,6 +64,7 @@ def test_lengths_of_a_language_of_any_size() -> None:
     np.testing.assert_allclose(sampler.log_mass, np.log(one.exact.range_mass(lengths)))
 
 
+@pytest.mark.long
 def test_a_corpus_is_the_same_on_any_number_of_workers_and_says_which_truth_made_it(tmp_path: Path) -> None:
     one = process("copy", vocabulary=50, longest=10)
     asked = {"splits": {"train": 300, "eval": 100}, "seed": 5, "lengths": LengthRange(3, 15), "shard_size": 100}

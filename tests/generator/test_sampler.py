@@ -94,6 +94,7 @@ def exact():
     return string_probabilities(RULES, "S", 7)
 
 
+@pytest.mark.long
 def test_strings_follow_the_grammar(pcfg, exact):
     n = 40_000
     sampler = Sampler(pcfg)
@@ -177,6 +178,7 @@ def test_derivations_follow_their_log_probabilities(pcfg, lengths):
     assert [tree.leaves() for tree in trees] == sampler.sentences(drawn)
 
 
+@pytest.mark.long
 def test_splits_of_the_length():
     """Given six words, k of them l, P(k) is proportional to (1/2)^k (1/3)^(6 - k): closed form."""
     rules = [("S", ("L", "R"), 1.0), ("L", ("M", "L"), 0.5), ("L", ("l",), 0.5), ("M", ("l",), 1.0)]

@@ -73,6 +73,7 @@ def chi_square_p(counts, probability, n):
 # -- disjoint -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_disjoint_splits_and_their_exact_law(pcfg, strings, tmp_path):
     corpus = sample(pcfg, tmp_path / "c", {"train": 100, "dev": 300, "test": 8000}, overlap="disjoint")
     found = {split: [tuple(s) for s in corpus.sentences(split)] for split in corpus.splits}
@@ -231,6 +232,7 @@ def test_jobs_and_workers_do_not_change_a_byte(pcfg, tmp_path, overlap):
     assert files(Corpus.replay(Corpus.load(path).record, pcfg, tmp_path / "again" / "c").path) == wanted
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("overlap", ["disjoint", "unique"])
 def test_interrupted_and_resumed(pcfg, tmp_path, monkeypatch, overlap):
     splits = {"train": 160, "test": 40}

@@ -47,6 +47,7 @@ def test_a_split_has_as_many_sentences_with_the_event_as_are_expected(wanted: in
     assert sum("c" in words for words in corpus.sentences("eval")) == of_eval
 
 
+@pytest.mark.long
 def test_sentences_with_and_without_the_event_have_the_probabilities_of_the_grammar(tmp_path: Path) -> None:
     n, with_event = 40_000, 10_000
     sentences = sample(tilted(with_event / n), tmp_path / "corpus", n, shard_size=5000).sentences("train")
@@ -68,6 +69,7 @@ def test_sentences_with_and_without_the_event_have_the_probabilities_of_the_gram
     assert stats.binomtest(int(halves[0]), with_event).pvalue > 1e-4, "and over each shard"
 
 
+@pytest.mark.long
 def test_bytes_are_the_same_for_any_number_of_workers_and_when_made_again(tmp_path: Path) -> None:
     pcfg = tilted(0.1)
     one = sample(pcfg, tmp_path / "one", 2000)

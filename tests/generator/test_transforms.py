@@ -78,6 +78,7 @@ def test_seeds_make_the_same_order_on_every_machine() -> None:
     assert BlockShuffle(size=3, seed=7).permutation(10).tolist() == [2, 1, 0, 5, 4, 3, 8, 7, 6, 9]
 
 
+@pytest.mark.long
 def test_shuffles_are_uniform_among_all_orders_but_the_old_one() -> None:
     counts = dict.fromkeys(permutations(range(4)), 0)
     for seed in range(4600):
@@ -156,6 +157,7 @@ def test_the_record_and_the_card_say_what_is_exact(tmp_path: Path) -> None:
     assert "previous ones is unknown" not in (mirrored.path / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_workers_jobs_and_replays_write_the_same_bytes(tmp_path: Path) -> None:
     transform = BlockShuffle(size=4, seed=2)
     one = corpus(tmp_path / "one", transform)

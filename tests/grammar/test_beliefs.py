@@ -91,6 +91,7 @@ def test_without_a_range_they_are_those_of_all_lengths(text: str) -> None:
     assert (whole.values[:, root] >= 1.0 - ends.values[:, ends.columns.index(END)] - 1e-12).all()
 
 
+@pytest.mark.long
 def test_the_open_brackets_of_dyck_are_its_depth() -> None:
     """One way to read: after each word the number of open brackets, certainly."""
     pcfg = language("dyck", k=2, depth=3)
@@ -147,6 +148,7 @@ def test_other_beliefs_are_what_scores_say(case: Case) -> None:
     assert words.token.tolist() == pcfg.encode(sentence).tolist()
 
 
+@pytest.mark.long
 def test_impossible_sentences_have_no_rows_and_arrays_are_written_with_their_words(tmp_path: Path) -> None:
     pcfg = PCFG.from_text("S -> S S 0.3 | 'a' 0.5 | 'b' 0.2")
     own = pcfg.beliefs([["a", "b"], ["c"], ["b"]], "open", LengthRange(1, 3))

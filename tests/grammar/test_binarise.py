@@ -96,6 +96,7 @@ def test_names_are_escaped_only_where_they_must_be():
     assert str(context) == r"(A\^B (@A\^B[C\[] (C\[ c) (C\[ d)) (C\[ e))"
 
 
+@pytest.mark.long
 @given(TREES, SCHEMES)
 def test_exactly_invertible(one, scheme):
     binary = scheme.binarise(one)
@@ -112,6 +113,7 @@ def test_coarse_labels_are_treebank_labels(one, scheme):
     assert labels <= coarse
 
 
+@pytest.mark.long
 @given(TREES, SCHEMES)
 def test_a_binary_tree_keeps_its_shape(one, scheme):
     if all(len(node.children) < 3 for node in one.subtrees()):

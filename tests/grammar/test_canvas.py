@@ -19,6 +19,8 @@ from truesource.grammar.inference.canvas import Canvas
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 
+pytestmark = pytest.mark.long
+
 END = "</s>"
 BRANCHING = PCFG.from_text("S -> S S 0.3 | A B 0.2 | 'a' 0.3 | 'b' 0.2\nA -> 'a' 0.6 | 'c' 0.4\nB -> 'b' 0.5 | 'c' 0.5")
 MOST = 60  #: patterns of a grammar
@@ -41,7 +43,6 @@ def fits(pattern: Pattern, canvas: tuple[str, ...]) -> bool:
     return all(known in (None, there) for known, there in zip(pattern, canvas, strict=True))
 
 
-@pytest.mark.long
 @settings(max_examples=40)
 @given(st.one_of(small_pcfgs(max_symbols=4, max_words=3), linear_pcfgs()), st.integers(1, 4), st.integers(1, 4))
 def test_all_patterns_are_those_of_enumeration(pcfg: PCFG, low: int, more: int) -> None:

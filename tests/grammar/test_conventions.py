@@ -134,6 +134,7 @@ LABELS = ["NP-SBJ", "N=1", "NP", "-LRB-", "NP##f=X##", "*T1*-RC", "S*T2*", "$*LR
 WORDS = ["dog", "*con*", "0", "E_S", "\\[", "*T1*", "*T*-2", "x-a", "*"]
 
 
+@pytest.mark.long
 @given(
     st.recursive(
         st.builds(lambda label, word: Tree(label, (word,)), st.sampled_from(LABELS), st.sampled_from(WORDS)),

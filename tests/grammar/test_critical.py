@@ -62,6 +62,7 @@ def test_events_of_nearly_critical_grammars_have_all_their_digits(pcfg: PCFG) ->
             assert given_event.pcfg.exact.total_mass == pytest.approx(1.0, abs=1e-10)
 
 
+@pytest.mark.long
 def test_an_event_of_a_critical_grammar() -> None:
     """P(no a) = x with x = x^2 / 2 + 1/4."""
     none = 1.0 - math.sqrt(0.5)

@@ -58,6 +58,7 @@ def test_information_of_halves_is_that_of_all_sentences_of_a_length(pcfg: PCFG) 
     assert np.isnan(odd).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lengths", [None, LengthRange(3, 9)], ids=str)
 def test_all_distances_together_are_all_pairs(lengths: LengthRange | None) -> None:
     pcfg = PCFG.from_text("S -> A S 0.3 | A B 0.4 | S B 0.3\nA -> a 0.6 | b 0.4\nB -> b 0.5 | c 0.5")

@@ -145,6 +145,7 @@ def comes_back(edges: set[tuple[str, str]], symbols: tuple[str, ...]) -> dict[st
     return {a: {b for b in reach[a] if a in reach[b]} for a in symbols if a in reach[a]}
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_cycles_are_those_of_the_transitive_closure(pcfg: PCFG) -> None:
     rules = rules_of(pcfg)

@@ -105,6 +105,7 @@ def test_classes_that_do_not_fit_are_refused() -> None:
         class_posteriors(CHAINS.exact, [["a"]], [0])
 
 
+@pytest.mark.long
 def test_the_paper_variant_counts_a_derivation_once_for_each_symbol_of_its_chain() -> None:
     """'a' by S: 0.7 in all, by A below it 0.5 times 0.4 more; the exact share is 0.7."""
     ((literal,),) = masked_rows(CHAINS.exact, [["a"]], "paper")
@@ -123,6 +124,7 @@ def test_a_small_memory_budget_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
         np.testing.assert_allclose([r.probability for r in found], [r.probability for r in expected], rtol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [1, 40, 200])
 def test_float32_is_near_float64(n: int) -> None:
     rng = np.random.default_rng(n)

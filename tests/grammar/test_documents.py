@@ -108,6 +108,7 @@ def close(own: np.ndarray, other: np.ndarray) -> None:
     np.testing.assert_allclose(np.exp(own), np.exp(other), rtol=1e-10, atol=1e-300)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("switch", [0.3, 1.0])
 @pytest.mark.parametrize("names", [POOLS[0], POOLS[1][:2]], ids=["known", "hidden"])
 def test_a_language_of_prior_0_is_never_drawn(names: tuple[str, ...], switch: float) -> None:
@@ -173,6 +174,7 @@ def test_any_pool_under_any_range_of_lengths(first: int, states: int, words: int
     assert condition.mean_length == pytest.approx(counts.sum(), rel=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["pfsa:seed=3", "hmm:states=4,vocabulary=5", "shuffle-dyck:k=2,depth=3", "ngram", "mess3"]
 )
@@ -323,6 +325,7 @@ def test_context_tree_weighting_is_the_sum_over_all_trees(depth: int, words: int
         close(one.exact.string_log_probs([document]), np.array([wanted]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("names", "switch"), [(POOLS[0], 0.0), (POOLS[1], 0.0), (POOLS[0], 0.25)])
 def test_the_mean_posterior_is_the_prior(names: tuple[str, ...], switch: float) -> None:
     """Where the language may change, only if strings of all languages are equally long: else long ones change less."""
@@ -338,6 +341,7 @@ def test_the_mean_posterior_is_the_prior(names: tuple[str, ...], switch: float) 
     np.testing.assert_allclose(np.average(posterior, axis=0, weights=weights), prior, atol=1e-12)
 
 
+@pytest.mark.long
 def test_a_posterior_is_bayes_rule_after_every_word() -> None:
     names = POOLS[0]
     members = [PCFG.load(name) for name in names]
@@ -371,6 +375,7 @@ def coin(p: float) -> PCFG:
     return PCFG.of(tossed.grammar())
 
 
+@pytest.mark.long
 def test_a_language_comes_back_from_any_weight() -> None:
     """A thousand heads, then many more tails: the weight of the second language goes through e^-4600."""
     one = pool_of([coin(0.99), coin(0.0001)], count=StringCount(1))
@@ -428,6 +433,7 @@ def test_other_mistakes_are_one_sentence() -> None:
         assert caught.value.code == "too-large"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("texts", "document"),
     [

@@ -137,6 +137,7 @@ def test_a_sign_that_is_quoted_or_has_rules_is_no_sign() -> None:
     assert PCFG.from_text(quoted.to_text()) == quoted
 
 
+@pytest.mark.long
 def test_trees_lose_the_nodes_above_nothing() -> None:
     pcfg = PCFG.from_text("S -> NP ADV VP 1\nNP -> dogs 1\nADV -> ε 0.75 | often 0.25\nVP -> run 1")
     tree, log_prob = pcfg.viterbi(["dogs", "run"])

@@ -42,6 +42,7 @@ def test_size(english: PCFG) -> None:
     assert english.symbols[english.start] == "ROOT"
 
 
+@pytest.mark.long
 def test_rows_sum_to_one(english: PCFG) -> None:
     sums = np.zeros(len(english.symbols))
     for rules, logp in (
@@ -53,6 +54,7 @@ def test_rows_sum_to_one(english: PCFG) -> None:
     np.testing.assert_allclose(sums, 1.0, atol=1e-9)
 
 
+@pytest.mark.long
 def test_it_is_consistent_with_total_mass_one(english: PCFG, mean_matrix: NDArray[np.float64]) -> None:
     radius = np.abs(np.linalg.eigvals(mean_matrix)).max()
     assert 0.6 <= radius <= 0.85
@@ -67,6 +69,7 @@ def test_it_is_consistent_with_total_mass_one(english: PCFG, mean_matrix: NDArra
     assert mass[english.start] == pytest.approx(1.0, abs=1e-9)
 
 
+@pytest.mark.long
 def test_mean_length(english: PCFG, mean_matrix: NDArray[np.float64]) -> None:
     lexical = np.zeros(len(english.symbols))
     np.add.at(lexical, english.lexical[:, 0], np.exp(english.lexical_logp))

@@ -161,6 +161,7 @@ def test_long_rules_become_chains_with_the_same_probability_and_the_same_surface
     assert_same_grammar(PCFG.from_text(pcfg.to_text()), pcfg)
 
 
+@pytest.mark.long
 def test_surface_can_keep_the_nodes_of_binarisation() -> None:
     pcfg = PCFG.from_text("S -> A A A 1.0\nA -> a 1.0")
     tree, _ = pcfg.viterbi(["a", "a", "a"])
@@ -392,6 +393,7 @@ def test_a_flipped_bit_in_compressed_text_is_refused_or_harmless(tmp_path: Path)
             assert "\n" not in str(error)
 
 
+@pytest.mark.long
 def test_noise_is_refused(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     for _ in range(50):
@@ -784,6 +786,7 @@ def one_word(name: str) -> str:
     return name.replace(" ", "_")
 
 
+@pytest.mark.long
 @given(long_rules())
 def test_every_long_rule_makes_its_own_sentence(rules: list[tuple[tuple[str, bool], ...]]) -> None:
     """Each symbol makes one word, so that sentences are rules; only rules that spell the same share a probability."""

@@ -100,6 +100,7 @@ def test_bad_caps_are_refused() -> None:
         height_mass(PCFG.from_text("S -> S S 1"), 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "text", ["S -> S S 0.3 | a 0.7", "S -> A S 0.5 | a 0.5\nA -> a 1"], ids=["charts", "automaton"]
 )

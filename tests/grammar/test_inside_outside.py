@@ -178,6 +178,7 @@ def test_a_grammar_is_a_fixed_point_on_its_own_language() -> None:
         assert logp_after == pytest.approx(logp, abs=1e-10)
 
 
+@pytest.mark.long
 def test_full_brackets_of_unambiguous_labels_give_relative_frequencies() -> None:
     """Words tell their symbols, brackets tell the tree: what is expected is what stands there."""
     trees = [
@@ -199,6 +200,7 @@ def test_full_brackets_of_unambiguous_labels_give_relative_frequencies() -> None
     assert free.log_probs[0] > found.log_probs[0]  # without brackets both trees of "a b a" count
 
 
+@pytest.mark.long
 @given(cases(max_size=4))
 @settings(max_examples=15)
 def test_all_brackets_of_the_sentence_itself_change_nothing(case: Case) -> None:
@@ -209,6 +211,7 @@ def test_all_brackets_of_the_sentence_itself_change_nothing(case: Case) -> None:
     assert flat(trivial) == flat(free)
 
 
+@pytest.mark.long
 def test_equal_sentences_count_as_often_as_they_occur() -> None:
     once = [expected_rule_counts(CYCLES, [s]) for s in TEXT]
     together = expected_rule_counts(CYCLES, TEXT)
@@ -218,6 +221,7 @@ def test_equal_sentences_count_as_often_as_they_occur() -> None:
     assert apart.log_probs[0] != pytest.approx(apart.log_probs[1])  # equal words with other brackets do not
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("word", [0.7, 0.7e-12], ids=["frequent", "rare"])
 @pytest.mark.parametrize("bracketed", [False, True], ids=["free", "bracketed"])
 def test_long_sentences_neither_under_nor_overflow(word: float, bracketed: bool) -> None:
@@ -234,6 +238,7 @@ def test_long_sentences_neither_under_nor_overflow(word: float, bracketed: bool)
     assert max(found.lexical) == pytest.approx(n, rel=1e-10)
 
 
+@pytest.mark.long
 def test_symbols_of_very_different_weight_over_one_span() -> None:
     """The context asks for the symbol that is 1e-100 times as probable as its rival."""
     pcfg = PCFG.from_text(
@@ -246,6 +251,7 @@ def test_symbols_of_very_different_weight_over_one_span() -> None:
     assert named["B"] == pytest.approx(39.0)
 
 
+@pytest.mark.long
 def test_one_step_by_hand() -> None:
     """S -> S S | a: a sentence of n words has n - 1 branchings, so one step finds the share of branchings."""
     pcfg = PCFG.from_text("S -> S S 0.3 | a 0.7")
@@ -256,6 +262,7 @@ def test_one_step_by_hand() -> None:
     assert math.exp(smoothed.pcfg.binary_logp[0]) == pytest.approx(11 / 26)
 
 
+@pytest.mark.long
 def test_rules_without_use_go_and_symbols_without_use_stay() -> None:
     pcfg = PCFG.from_text("S -> A 0.5 | B 0.5\nA -> a 0.5 | b 0.5\nB -> c 0.3 | d 0.7")
     after = inside_outside(pcfg, [["a"]], iterations=1).pcfg
@@ -267,6 +274,7 @@ def test_rules_without_use_go_and_symbols_without_use_stay() -> None:
     assert sorted(np.exp(kept.lexical_logp)) == pytest.approx([1 / 3, 0.5, 0.5, 2 / 3])
 
 
+@pytest.mark.long
 def test_rules_of_rare_symbols_are_estimated_like_others() -> None:
     pcfg = PCFG.from_text("S -> A 0.999999999 | B 1e-9\nA -> a 0.5 | b 0.5\nB -> a 0.5 | b 0.5")
     after = inside_outside(pcfg, [["a"]], iterations=1).pcfg
@@ -274,6 +282,7 @@ def test_rules_of_rare_symbols_are_estimated_like_others() -> None:
     assert np.exp(after.unary_logp.min()) == pytest.approx(1e-9)
 
 
+@pytest.mark.long
 def test_impossible_sentences_are_counted_and_teach_nothing() -> None:
     text = [["a"], ["a", "unseen"], ["b", "b"], ["unseen"]]
     found = expected_rule_counts(CYCLES, text)
@@ -291,6 +300,7 @@ def test_impossible_sentences_are_counted_and_teach_nothing() -> None:
     assert fitted.trace[0]["held_out"] == pytest.approx(expected_rule_counts(CYCLES, [["b"]]).log_probs[0])
 
 
+@pytest.mark.long
 def test_a_grammar_that_leaks_mass_is_welcome() -> None:
     leaky = PCFG.from_text("S -> S S 0.6 | a 0.3 | D 0.1\nD -> D 1.0")  # D never ends
     fitted = inside_outside(leaky, [["a"] * 3], iterations=1).pcfg
@@ -298,6 +308,7 @@ def test_a_grammar_that_leaks_mass_is_welcome() -> None:
     assert np.exp(fitted.lexical_logp) == pytest.approx([0.6])
 
 
+@pytest.mark.long
 def test_the_tolerance_stops() -> None:
     found = inside_outside(CYCLES, TEXT, iterations=500, tolerance=1e-3)
     gains = np.diff([record["log_likelihood"] for record in found.trace])
@@ -306,6 +317,7 @@ def test_the_tolerance_stops() -> None:
     assert not inside_outside(CYCLES, TEXT, iterations=2, tolerance=1e-3).converged
 
 
+@pytest.mark.long
 def test_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     text = [list(rng.choice(["a", "b"], size=n)) for n in rng.integers(1, 9, size=300)]
@@ -335,6 +347,7 @@ BAD_STATES = [
 ]
 
 
+@pytest.mark.long
 def test_interrupted_and_resumed_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = inside_outside(CYCLES, TEXT, iterations=6, held_out=TEXT[:2])
     whole.pcfg.save(tmp_path / "whole.npz")
@@ -415,6 +428,7 @@ def run_induce(monkeypatch: pytest.MonkeyPatch, *args: object) -> int | str | No
     return 0
 
 
+@pytest.mark.long
 def test_the_verb_fits_a_grammar_to_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -458,6 +472,7 @@ def test_a_sentence_whose_weights_are_too_far_apart_is_refused_not_called_imposs
     np.testing.assert_allclose(np.sort(used), [1.0, 298.0], rtol=1e-12)
 
 
+@pytest.mark.long
 def test_products_of_two_kept_weights_that_no_float_holds_are_not_zero() -> None:
     """P over a^k, Q over b^k are less probable than B, D by 8.3e-37 a word: 1e-288 for 8 words, below 1e-324 for 9."""
     p = 8.3e-37

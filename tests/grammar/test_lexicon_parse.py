@@ -97,6 +97,7 @@ def test_unusable_treebanks_are_refused() -> None:
         RareWordClasses.of(occurrences([*bank(), clause("<unk>", "sees")]), 1, 2)
 
 
+@pytest.mark.long
 def test_one_substate_by_hand() -> None:
     """N: dog 4, Rex and Max 1 each, two years 1 each, keys 1 of 9; V: three in -ing, sees 4, two in -ps of 9."""
     found = lexicon(split_merge(bank(), replace(QUICK, cycles=0, tag_prior=0.0), seed=0).pcfg)
@@ -184,6 +185,7 @@ def test_frequent_words_and_class_masses_keep_their_probability(
     np.testing.assert_array_equal(after.prob[:at], before.prob[:at])
 
 
+@pytest.mark.long
 def test_own_substates_of_rare_words_follow_the_trees_and_the_prior() -> None:
     trees = [*bank(), *bank()[:2]]
     classes = RareWordClasses.of(occurrences(trees), 2, 2)
@@ -208,6 +210,7 @@ def test_own_substates_of_rare_words_follow_the_trees_and_the_prior() -> None:
             assert own["V", k, word] == pytest.approx(trained["V", k, "<unk:low~ing>"] * pull[word] / total, rel=1e-9)
 
 
+@pytest.mark.long
 def test_rare_words_may_have_other_tags_of_their_class() -> None:
     """Of the class in -ing, three words are verbs and one of them is a noun, too, twice; so walking may be one."""
     trees = [*bank(), clause("talking", "sees"), clause("talking", "sees")]
@@ -232,6 +235,7 @@ def test_rare_words_may_have_other_tags_of_their_class() -> None:
     assert plain["N-0", "talking"] > found["N-0", "talking"]
 
 
+@pytest.mark.long
 def test_unseen_words_are_read_as_classes_and_known_ones_stay() -> None:
     held_out = [clause("dog", "blinking"), clause("Bob", "sees"), clause("dog", "walking")]
     pcfg = split_merge(bank(), QUICK, seed=1, held_out=held_out).pcfg
@@ -258,6 +262,7 @@ def test_unseen_words_are_read_as_classes_and_known_ones_stay() -> None:
         read_words(pcfg.with_meta(unknown_words={"scheme": "hash", "classes": []}), sentence)
 
 
+@pytest.mark.long
 def test_likelihood_in_the_meta_is_of_the_words_themselves() -> None:
     pcfg = split_merge(bank(), replace(QUICK, cycles=0), seed=0).pcfg
     found = lexicon(pcfg)
@@ -265,6 +270,7 @@ def test_likelihood_in_the_meta_is_of_the_words_themselves() -> None:
     assert pcfg.meta["log_likelihood_per_token"] == pytest.approx(total / 18, rel=1e-12)
 
 
+@pytest.mark.long
 def test_mode_generate_knows_no_classes() -> None:
     pcfg = split_merge(bank(), replace(QUICK, lexicon="generate"), seed=1).pcfg
     assert "unknown_words" not in pcfg.meta
@@ -309,6 +315,7 @@ def parse(text: str) -> Tree:
     return next(iter(read_text(text)))[1]
 
 
+@pytest.mark.long
 def test_more_cycles_than_the_data_supports_are_not_run(caplog: pytest.LogCaptureFixture) -> None:
     config = replace(QUICK, lexicon="generate", cycles=30)
     induced = split_merge(bank() * 5, config, seed=0)

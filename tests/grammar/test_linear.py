@@ -151,6 +151,7 @@ def test_expected_uses_of_rules_are_those_of_the_charts(case: Case) -> None:
     assert found.impossible == wanted.impossible
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [RIGHT, LEFT])
 def test_expected_uses_of_rules_in_ten_thousand_tokens(text: str) -> None:
     """Every b but the odd one at the end is of T or U, with odds 0.6 * 0.5 to 0.1."""
@@ -210,6 +211,7 @@ def test_ten_thousand_tokens(text: str, backwards: int) -> None:
     assert following.probability.sum() + following.stop == pytest.approx(1.0, rel=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mirror", [False, True])
 def test_a_lost_reading_comes_back(mirror: bool) -> None:
     """After 3,000 words the odds of two readings are 9^3000; the last word leaves the improbable one only."""
@@ -255,6 +257,7 @@ def test_a_loop_that_is_never_left_is_refused() -> None:
         PCFG.from_text("S -> S A 1 | a 1e-20\nA -> a 1").log_prob(["a", "a"])
 
 
+@pytest.mark.long
 def test_probabilities_that_float64_does_not_hold_are_left_to_the_charts() -> None:
     text = "S -> T S {p} | a {q}\nT -> a 1"
     assert PCFG.from_text(text.format(p="1e-100", q="1")).exact.linear is not None

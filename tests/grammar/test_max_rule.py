@@ -16,6 +16,8 @@ from truesource.grammar.inference.posterior import max_rule_tree, max_span_tree,
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.tree import Tree
 
+pytestmark = pytest.mark.long
+
 Case = tuple[PCFG, list[list[str]]]
 CYCLES = PCFG.from_text(
     "S -> A 0.45 | S B 0.25 | b 0.1 | B S 0.2\n"
@@ -48,7 +50,6 @@ def labelled(tree: Tree) -> list[tuple[int, int, str]]:
     return found
 
 
-@pytest.mark.long
 @given(cases(max_size=3))
 def test_no_coarse_tree_has_a_greater_product(case: Case) -> None:
     pcfg, (sentence,) = coarse(case[0], few=len(case[1][0]) > 2), case[1]
@@ -75,7 +76,6 @@ def test_unary_cycles_do_not_go_round_in_the_best_tree(sentence: str) -> None:
     assert tree in {t for t, p in candidates if p > math.exp(score) * (1 - 1e-9)}
 
 
-@pytest.mark.long
 @given(cases(max_size=5))
 @settings(max_examples=30)
 def test_no_bracketing_and_labels_have_more_correct_spans(case: Case) -> None:
@@ -166,7 +166,6 @@ def test_the_order_of_a_unary_chain_and_marks_of_binarisation_are_kept(best) -> 
     assert str(tree) == "(R (S (V (@V (x a) (x b)) (x a))))"
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("best", [max_rule_tree, max_span_tree], ids=["rule", "span"])
 def test_long_sentences(best) -> None:  # type: ignore[no-untyped-def]
     pcfg = PCFG.from_text("S -> A S 0.5 | S A 0.2 | a 0.1 | b 0.2\nA -> a 0.3 | b 0.3 | A A 0.4")

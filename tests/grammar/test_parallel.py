@@ -63,6 +63,7 @@ def wait_for_no_tasks(scheduler: str) -> None:
             time.sleep(0.05)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", KINDS, indirect=True)
 def test_every_item_once(workers: Workers) -> None:
     assert sorted(run_each(tasks.square, range(40), workers)) == [x * x for x in range(40)]
@@ -74,6 +75,7 @@ def test_one_worker_is_this_process() -> None:
     assert list(run_each(lambda x: (x, os.getpid()), [2, 1])) == [(2, os.getpid()), (1, os.getpid())]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", KINDS, indirect=True)
 def test_the_state_reaches_each_worker_once(workers: Workers) -> None:
     found = list(run_each(tasks.Large().call, range(30), workers))
@@ -88,6 +90,7 @@ def test_the_state_reaches_each_worker_once(workers: Workers) -> None:
         assert sorted(numbers) == list(range(first, first + len(numbers)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", KINDS, indirect=True)
 def test_loops_inside_stay_with_their_worker(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRUESOURCE_THREADS", "1")
@@ -112,6 +115,7 @@ def test_other_errors_say_where_they_were_raised(workers: Workers) -> None:
     assert "return 1 / x" in str(caught.value.__cause__)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", KINDS, indirect=True)
 def test_items_are_taken_as_they_are(workers: Workers) -> None:
     """Dask takes a tuple that begins with a function for a task, and texts for names of tasks."""
@@ -157,6 +161,7 @@ def test_a_killed_process_ends_in_a_sentence_and_the_next_call_works() -> None:
     assert sorted(run_each(tasks.square, range(4), Workers(2))) == [0, 1, 4, 9]
 
 
+@pytest.mark.long
 def test_a_killed_dask_worker_does_not_stop_the_run(scheduler: Path, tmp_path: Path) -> None:
     found = sorted(run_each(tasks.Doomed(tmp_path, 5).write, range(20), Workers(scheduler=str(scheduler))))
     assert (tmp_path / "died").exists()
@@ -178,6 +183,7 @@ def test_the_only_dask_worker_may_die_and_an_item_that_always_kills_is_given_up(
             list(run_each(tasks.die_at_three, range(6), workers))
 
 
+@pytest.mark.long
 def test_bad_schedulers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "letter.json").write_text("{}", encoding="utf-8")
     for scheduler, message in [
@@ -210,6 +216,7 @@ def test_a_scheduler_file_that_is_being_written_is_waited_for(tmp_path: Path, mo
     assert len(reads) == 3
 
 
+@pytest.mark.long
 def test_a_machine_that_stood_still_is_waited_for(scheduler: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dask raises an `AssertionError` where its thread does not begin within ten seconds."""
     outcomes = [AssertionError(), AssertionError(), DEFAULT]
@@ -219,6 +226,7 @@ def test_a_machine_that_stood_still_is_waited_for(scheduler: Path, monkeypatch: 
     assert begin.call_count == 3
 
 
+@pytest.mark.long
 def test_workers_of_another_version_are_refused(scheduler: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "version", lambda _: "0.0.1")
     with pytest.raises(InputError, match=r"has truesource .*, here is 0.0.1; install the same"):
@@ -278,6 +286,7 @@ def test_shares_cover_every_number_once() -> None:
     assert [[share.owns(k) for share in shares].count(True) for k in range(7)] == [1] * 7
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", KINDS, indirect=True)
 def test_parts_have_the_bytes_of_one_process(workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     grammar = PCFG.from_text("S -> S S 0.2 | a 0.5 | b 0.3")

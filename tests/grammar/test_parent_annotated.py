@@ -36,6 +36,7 @@ def test_noun_phrases_below_different_parents_are_told_apart(bank: Treebank) -> 
     assert relative_frequency(bank.binarise()).log_prob(["the", "dog", "sees", "he"]) > -10.0
 
 
+@pytest.mark.long
 def test_symbols_project_to_the_labels_of_the_treebank(bank: Treebank) -> None:
     pcfg = annotated(bank)
     assert set(pcfg.labels) == {"ROOT", "S", "NP", "VP", "PRP", "V", "D", "N"}

@@ -38,6 +38,7 @@ RULES = st.dictionaries(
 )
 
 
+@pytest.mark.long
 @given(RULES)
 def test_from_rules_holds_the_rules_it_was_given(weights: dict[tuple[str, tuple[str, ...]], float]) -> None:
     full = {(left, ("a",)): 1.0 for left in NAMES} | weights
@@ -51,6 +52,7 @@ def test_from_rules_holds_the_rules_it_was_given(weights: dict[tuple[str, tuple[
     np.testing.assert_allclose(pcfg.row_sums, 1.0, rtol=1e-12)
 
 
+@pytest.mark.long
 def test_equal_rules_add_up() -> None:
     rules = [("S", ("a",), 0.25), ("S", ("b",), 0.5), ("S", ("a",), 0.25)]
     pcfg = PCFG.from_rules(rules, start="S", words=is_word)
@@ -126,6 +128,7 @@ def test_sums_are_checked_to_one_in_a_million() -> None:
 # -- being one --------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_rules_are_sorted_for_the_kernels(pcfg: PCFG) -> None:
     assert (rows := [(b, c, a) for a, b, c in pcfg.binary.tolist()]) == sorted(rows)

@@ -44,6 +44,7 @@ def test_parents_are_sums_over_derivations(case: Case) -> None:
     assert (table >= 0.0).all() and set(names) == set(pcfg.labels)
 
 
+@pytest.mark.long
 def test_long_sentences_of_a_language_with_phrases() -> None:
     grammar = language("english", size="small")
     sentence = ["there", "is", "a", "rich", "girl", "."]

@@ -122,6 +122,7 @@ def test_distributions_are_those_of_the_language_written_out(
     check_masked(truth, sentences, lengths, texts)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [by_characters, by_bytes])
 @pytest.mark.parametrize("lengths", [LengthRange(1, 4), LengthRange(3, 3)])
 def test_characters_and_bytes_are_exact(make: object, lengths: LengthRange) -> None:

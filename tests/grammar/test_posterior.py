@@ -150,6 +150,7 @@ def test_samples_are_derivations_and_the_seed_decides(case: Case) -> None:
         assert tree_log_prob(rules, tree) < 1e-12  # KeyError if it uses a rule that is not there
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("word", [0.7, 0.7e-12])
 def test_long_sentences_neither_under_nor_overflow(word: float) -> None:
     """S -> S S makes every binary tree: the Catalan numbers are exact at any length."""

@@ -14,6 +14,7 @@ ANY = st.text(st.characters(codec=None, categories=None))
 HOSTILE = ["\x1b[31m", "\x07", "\x9b31m", "a\u202eb", "\ud800", "\x00", "\r", "\ufffe", "\u2028"]
 
 
+@pytest.mark.long
 @given(ANY)
 def test_nothing_is_left_that_a_terminal_obeys(text):
     shown = terminal(text)

@@ -98,6 +98,7 @@ def test_distributions_are_those_of_the_grammar(name: str, lengths: LengthRange 
         np.testing.assert_allclose(row, other[key], rtol=0.0, atol=1e-12)
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(
     k=st.integers(1, 3), depth=st.integers(1, 4), p=st.floats(0.05, 0.9), low=st.integers(1, 6), wide=st.integers(0, 5)

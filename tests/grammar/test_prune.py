@@ -164,6 +164,7 @@ def test_a_threshold_that_leaves_no_sentence_is_refused() -> None:
         prune(PCFG.from_text("S -> S S 0.2 | a 0.4 | b 0.4"), 0.5)
 
 
+@pytest.mark.long
 def test_training_reports_the_price_of_its_filter() -> None:
     """The same training with and without a filter: its report is the price of pruning the unfiltered grammar."""
     trees = [

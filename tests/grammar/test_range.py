@@ -54,6 +54,7 @@ def test_a_garden_path_of_any_length(grammar: PCFG, n: int, dtype: type) -> None
     assert row[:-2].sum() == pytest.approx(before, abs=TOKEN[dtype] * n)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("n", [1, 16, 40, 180, 400])
 @BOTH
@@ -84,6 +85,7 @@ def test_distributions_on_a_garden_path(grammar: PCFG, n: int) -> None:
     np.testing.assert_allclose(tags[:-1, grammar.symbol_ids["Z"]], 1.0, rtol=1e-10)
 
 
+@pytest.mark.long
 @BOTH
 def test_what_no_sentence_has_stays_impossible(grammar: PCFG) -> None:
     n = 200
@@ -91,6 +93,7 @@ def test_what_no_sentence_has_stays_impossible(grammar: PCFG) -> None:
         assert grammar.log_prob(["a"] * n + last) == -math.inf
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("power", [20, 141, 299, 307])
 @pytest.mark.parametrize("kind", [PCFG.of, by_charts])
@@ -120,6 +123,7 @@ def test_what_float32_cannot_hold_is_given_in_float64() -> None:
     )
 
 
+@pytest.mark.long
 def test_a_probability_below_every_float() -> None:
     """1e-320 has lost most of its digits, e^-1000 all of them; logarithms have them."""
     grammar = PCFG.from_text("S -> a 0.5 | b 0.5")
@@ -169,6 +173,7 @@ def test_scores_are_those_of_fractions(pcfg: PCFG, ids: list[int], dtype: type) 
             assert weights[ids[at]] == pytest.approx(float(joint / others), rel=1e-10, abs=1e-300)
 
 
+@pytest.mark.long
 def test_a_rare_word_in_a_rare_sentence_keeps_its_probability() -> None:
     pcfg = PCFG.from_text("S -> A A 1.0 | A 1e-40\nA -> 'a' 1.0 | 'b' 1e-290")
     assert pcfg.masked(["b"], 0)[pcfg.vocabulary.index("b")] == pytest.approx(1e-290, rel=1e-10)

@@ -108,6 +108,7 @@ def test_trees_before_an_error_are_streamed():
         next(stream)
 
 
+@pytest.mark.long
 @given(st.lists(TREES, min_size=1, max_size=3), st.randoms(use_true_random=False))
 def test_any_layout_of_any_trees_reads_back(trees, random):
     text = " ".join(map(str, trees))

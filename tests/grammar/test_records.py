@@ -261,6 +261,7 @@ def test_the_bound_on_values_counts_what_aliases_repeat(monkeypatch: pytest.Monk
         parse_yaml("[&a [1, 2], *a, *a, *a]", what="w", remedy="r")
 
 
+@pytest.mark.long
 @settings(max_examples=300)
 @given(st.text(alphabet="ab:1 -[]{},&*!'\"\n<?|>%@0x.~e\t", max_size=40))
 def test_any_yaml_is_read_or_refused(text: str) -> None:

@@ -80,6 +80,7 @@ def test_a_word_spelt_like_a_label_stays_a_word() -> None:
     np.testing.assert_allclose(np.exp(pcfg.unary_logp), [1.0, 0.5])  # ROOT -> A, A -> B
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(treebanks)
 def test_rows_sum_to_one_and_expected_counts_match_the_treebank(trees: list[Tree]) -> None:

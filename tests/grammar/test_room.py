@@ -148,6 +148,7 @@ def test_settings_that_do_not_go_together_are_one_error() -> None:
     assert refused.value.code == "bad-setting"
 
 
+@pytest.mark.long
 def test_a_large_grammar_without_cycles_is_solved_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = PCFG.load("dyck:depth=400").exact.expected_symbols
     monkeypatch.setattr(nonnegative_matrices, "LARGE", 10)

@@ -125,6 +125,7 @@ def substates_of(table: RuleTable, n: int) -> tuple[int, ...]:
     return (1, *(n + i % 2 for i in range(len(table.symbols) - 1)))
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(treebanks, st.integers(1, 2), st.integers(0, 99))
 def test_expected_counts_are_those_of_enumeration(trees: list[Tree], n: int, seed: int) -> None:
@@ -140,6 +141,7 @@ def test_expected_counts_are_those_of_enumeration(trees: list[Tree], n: int, see
     np.testing.assert_allclose(counts, expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.long
 def test_expected_counts_are_the_derivative_by_log_probability() -> None:
     trees = pronouns(6)
     table = table_of(trees)
@@ -156,6 +158,7 @@ def test_expected_counts_are_the_derivative_by_log_probability() -> None:
         assert (values[0] - values[1]) / (2 * step) == pytest.approx(counts[i], rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.long
 def test_equal_subtrees_are_one_node_and_counted_as_often_as_they_stand() -> None:
     trees = pronouns(40)
     table = table_of(trees)
@@ -168,6 +171,7 @@ def test_equal_subtrees_are_one_node_and_counted_as_often_as_they_stand() -> Non
     np.testing.assert_allclose(counts, table.counts, rtol=1e-12)
 
 
+@pytest.mark.long
 @settings(max_examples=50, deadline=None)
 @given(treebanks, st.integers(1, 9))
 def test_one_walk_finds_the_rules_and_the_forests(trees: list[Tree], chunk: int) -> None:
@@ -184,6 +188,7 @@ def test_one_walk_finds_the_rules_and_the_forests(trees: list[Tree], chunk: int)
                 np.testing.assert_array_equal(getattr(other, name), value)
 
 
+@pytest.mark.long
 @settings(max_examples=50, deadline=None)
 @given(treebanks, st.integers(1, 9), st.dictionaries(st.sampled_from("xyz"), st.sampled_from("xyw")))
 def test_subtrees_with_other_words_are_those_of_the_changed_trees(
@@ -200,6 +205,7 @@ def test_subtrees_with_other_words_are_those_of_the_changed_trees(
         np.testing.assert_array_equal(getattr(found.table, name), value)
 
 
+@pytest.mark.long
 def test_forests_are_larger_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estep, "CHUNK_TOKENS", 8)
     trees = pronouns(200)  # of 3 and 2 words
@@ -210,6 +216,7 @@ def test_forests_are_larger_where_there_are_many(monkeypatch: pytest.MonkeyPatch
     assert (sizes[0], sizes[-2]) == (8, 25)
 
 
+@pytest.mark.long
 def test_forests_in_chunks_give_the_same_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     trees = pronouns(30)
     table = table_of(trees)
@@ -225,6 +232,7 @@ def test_forests_in_chunks_give_the_same_counts(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(counts_in_parts, counts, rtol=1e-12)
 
 
+@pytest.mark.long
 @settings(max_examples=30, deadline=None)
 @given(treebanks)
 def test_batches_have_one_base_rule_and_follow_their_children(trees: list[Tree]) -> None:
@@ -268,6 +276,7 @@ def test_large_batches_count_as_their_trees_one_by_one() -> None:
     np.testing.assert_allclose(counts, expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.long
 def test_impossible_trees_are_told_and_count_nothing() -> None:
     trees = pronouns(4)
     table = table_of(trees)
@@ -289,6 +298,7 @@ def test_impossible_trees_are_told_and_count_nothing() -> None:
     assert losses.any() and not pair_losses(estep.encode(trees[1::2], table)[0], rules, half).any()
 
 
+@pytest.mark.long
 def test_two_threads_count_the_same_to_the_last_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     trees = varied(200)
     table = table_of(trees)
@@ -337,6 +347,7 @@ def half_asleep() -> tuple[tuple[estep.Forest, ...], SparseRules]:
     return forests, rules.maximised(counts, 1e-40)
 
 
+@pytest.mark.long
 def test_dormant_rules_keep_their_expected_counts() -> None:
     forests, asleep = half_asleep()
     awake = asleep.awake()
@@ -348,6 +359,7 @@ def test_dormant_rules_keep_their_expected_counts() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+@pytest.mark.long
 def test_dormant_rules_sleep_and_fall_by_as_much_as_if_awake() -> None:
     forests, rules = half_asleep()
     asleep = rules.prob < 1e-15
@@ -367,6 +379,7 @@ def test_dormant_rules_sleep_and_fall_by_as_much_as_if_awake() -> None:
     np.testing.assert_allclose(after[there], before[there] * np.where(factor < 1.0, factor**4, factor), rtol=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_float32_agrees_with_float64(seed: int) -> None:
     trees = varied(300)
@@ -380,6 +393,7 @@ def test_float32_agrees_with_float64(seed: int) -> None:
     np.testing.assert_allclose(found, counts, rtol=2e-5)
 
 
+@pytest.mark.long
 def test_beyond_the_range_of_float32_float64_takes_over() -> None:
     """A substate that is 1e-30 times as likely as its sibling below, but the only one that fits above, twice."""
     trees = [node("ROOT", leaf("A", "x"), leaf("A", "x")), node("ROOT", leaf("A", "y"), leaf("A", "y"))]
@@ -395,6 +409,7 @@ def test_beyond_the_range_of_float32_float64_takes_over() -> None:
         np.testing.assert_allclose(flat(rules, counts), [0, 0, 0, 2, 0, 2, 0, 2], rtol=1e-5)
 
 
+@pytest.mark.long
 def test_dirichlet_smoothing_weighs_the_mean_by_uses() -> None:
     trees = pronouns()
     table = table_of(trees)
@@ -420,6 +435,7 @@ def test_dirichlet_smoothing_weighs_the_mean_by_uses() -> None:
     np.testing.assert_allclose(found.row_sums(), 1.0, rtol=1e-12)
 
 
+@pytest.mark.long
 def test_sparse_smoothing_knows_the_top_branches() -> None:
     trees = [node("ROOT", leaf("A", "x")), node("ROOT", leaf("A", "y"))]
     words = [0.1, 0.3, 0.0, 0.9, 0.0]
@@ -429,6 +445,7 @@ def test_sparse_smoothing_knows_the_top_branches() -> None:
     np.testing.assert_allclose(found, smooth(parameters, 0.01, 0.1).prob, rtol=1e-14)
 
 
+@pytest.mark.long
 def test_sentences_of_600_words_stay_in_range() -> None:
     tree = node("S", leaf("A", "w0"))
     for i in range(1, 600):
@@ -445,6 +462,7 @@ def test_sentences_of_600_words_stay_in_range() -> None:
     assert counts.sum() == pytest.approx(1 + 600 + 600, rel=1e-10)
 
 
+@pytest.mark.long
 @settings(max_examples=20, deadline=None)
 @given(treebanks)
 def test_a_split_without_noise_merged_again_changes_nothing(trees: list[Tree]) -> None:
@@ -519,6 +537,7 @@ def slow_losses(trees: list[Tree], parameters: DenseRules, share: dict[State, fl
     return losses
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(treebanks, st.integers(0, 99), st.sampled_from([10, estep.MOST_APART]))
 def test_merge_losses_are_those_of_the_formula_at_every_node(trees: list[Tree], seed: int, at_a_time: int) -> None:
@@ -555,6 +574,7 @@ def test_merging_mixes_parents_and_adds_children() -> None:
     assert merged.trees == (0, 0)
 
 
+@pytest.mark.long
 def test_smoothing_draws_towards_the_siblings_under_the_top_branch() -> None:
     trees = [node("ROOT", leaf("A", "x")), node("ROOT", leaf("A", "y"))]
     layout = Layout(table_of(trees), (1, 4))
@@ -567,6 +587,7 @@ def test_smoothing_draws_towards_the_siblings_under_the_top_branch() -> None:
     np.testing.assert_allclose(smoothed[4:8], [0.9 * p + 0.1 * m for p, m in zip(words, mean, strict=True)])
 
 
+@pytest.mark.long
 def test_the_filter_drops_and_normalises_again() -> None:
     trees = [node("ROOT", leaf("A", "x")), node("ROOT", leaf("A", "y"))]
     layout = Layout(table_of(trees), (1, 2))
@@ -576,6 +597,7 @@ def test_the_filter_drops_and_normalises_again() -> None:
     assert alone == [0.0, 1.0, 0.0, 0.6, 1.0, 0.4]  # of the last row nothing is kept: it stays
 
 
+@pytest.mark.long
 def test_an_over_relaxed_step_is_a_power_of_that_of_em(monkeypatch: pytest.MonkeyPatch) -> None:
     trees = [node("ROOT", leaf("A", "x")), node("ROOT", leaf("A", "y"))]
     old = np.array([0.25, 0.75, 0.2, 0.6, 0.8, 0.4])  # ROOT -> A-0, A-1; A -> x; A -> y
@@ -608,6 +630,7 @@ def test_over_relaxed_em_never_falls_twice_in_a_row(trees: list[Tree], seed: int
     np.testing.assert_allclose(induced.pcfg.row_sums, 1.0, rtol=0, atol=1e-12)
 
 
+@pytest.mark.long
 def test_over_relaxed_em_is_ahead_of_em() -> None:
     """Two substates of the pronouns are found in 12 iterations, not 20."""
 
@@ -640,6 +663,7 @@ def test_training_is_monotone_and_its_grammar_is_proper(trees: list[Tree], seed:
     json.dumps(pcfg.meta, allow_nan=False)
 
 
+@pytest.mark.long
 def test_training_in_float32_is_monotone_up_to_rounding() -> None:
     trees = varied(150)
     single, double = (
@@ -683,6 +707,7 @@ def tree_prob(pcfg: PCFG, tree: Tree) -> float:
     return up(tree)["ROOT"]
 
 
+@pytest.mark.long
 def test_the_pcfg_gives_the_trees_the_likelihood_reported() -> None:
     trees = [*pronouns(20), clause("she", "sees", node("NP", leaf("N", "him"))), node("ROOT", leaf("N", "he"))]
     pcfg = split_merge(trees, QUICK, seed=2).pcfg
@@ -704,6 +729,7 @@ def test_a_hidden_distinction_is_found() -> None:
     assert tree_prob(pcfg, clause("him", "sleeps")) < 1e-3
 
 
+@pytest.mark.long
 def test_the_split_tree_names_every_substate_once_and_half_the_pairs_are_merged() -> None:
     induced = split_merge(pronouns(), QUICK, seed=0)
 
@@ -722,6 +748,7 @@ def test_the_split_tree_names_every_substate_once_and_half_the_pairs_are_merged(
     assert counts[2, "merge"] == 1 + 2 * (once - 1) - (once - 1) // 2
 
 
+@pytest.mark.long
 def test_trace_has_every_iteration_and_both_objectives_when_smoothing() -> None:
     trace = split_merge(pronouns(), replace(QUICK, noise=0.5), seed=0, held_out=pronouns(2)).trace
     seen = Counter((record["cycle"], record["phase"]) for record in trace)
@@ -736,6 +763,7 @@ def test_trace_has_every_iteration_and_both_objectives_when_smoothing() -> None:
     assert all(r["held_out"] == pytest.approx(r["log_likelihood"], rel=1e-9) for r in trace)
 
 
+@pytest.mark.long
 def test_held_out_trees_the_grammar_cannot_make_are_counted() -> None:
     held_out = [clause("he", "sleeps"), clause("it", "sleeps"), node("ROOT", node("NP", leaf("N", "he")))]
     induced = split_merge(pronouns(), QUICK, seed=0, held_out=held_out)
@@ -765,6 +793,7 @@ def test_same_seed_same_grammar_on_any_number_of_threads() -> None:
     assert split_merge(pronouns(), QUICK, seed=4).pcfg.digest != here.digest
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("after", range(6))
 def test_an_interrupted_run_goes_on_to_the_same_grammar(
     after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -801,6 +830,7 @@ def test_an_interrupted_run_goes_on_to_the_same_grammar(
         split_merge(pronouns(), QUICK, seed=5, checkpoint=tmp_path)
 
 
+@pytest.mark.long
 def test_no_cycle_is_the_relative_frequency_grammar() -> None:
     induced = split_merge(pronouns(), SplitMerge(cycles=0), seed=0)
     plain = relative_frequency(pronouns())
@@ -809,6 +839,7 @@ def test_no_cycle_is_the_relative_frequency_grammar() -> None:
     assert len(induced.trace) == 1
 
 
+@pytest.mark.long
 def test_one_tree_and_wide_nodes_train() -> None:
     wide = node("ROOT", node("S", leaf("A", "x"), leaf("B", "y"), leaf("C", "z")))
     induced = split_merge([wide], QUICK, seed=0)

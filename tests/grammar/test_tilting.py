@@ -137,6 +137,7 @@ def test_an_event_and_its_opposite_share_all_sentences(pcfg: PCFG, low: int, mor
     assert math.fsum(masses) == pytest.approx(pcfg.exact.total_mass, abs=1e-9)
 
 
+@pytest.mark.long
 def test_an_event_gets_the_probability_that_is_asked_for():
     tilting = Tilting(CONES, Count(("c",), 1, None))
     for wanted in (0.01, 0.3, 0.9):
@@ -179,6 +180,7 @@ def test_tilting_by_nothing_is_the_grammar_itself():
     )
 
 
+@pytest.mark.long
 def test_tilts_add_up():
     """Tilting twice is tilting by the sum; what follows only from the sums of both automata."""
     one, other = Words({"a": -0.5, "b": 0.1}), Count(("c",), 2, 3)

@@ -98,6 +98,7 @@ def test_a_chain_whose_reward_is_infinite_without_lengths() -> None:
     np.testing.assert_allclose(shares, np.array(weights) / sum(weights), atol=0.04)
 
 
+@pytest.mark.long
 def test_a_grammar_like_english_given_lengths() -> None:
     tilting, lengths = Tilting(ENGLISH, Words({"the": 0.7})), LengthRange(2, 7)
     with pytest.raises(InputError, match="infinite"):
@@ -115,6 +116,7 @@ def test_a_grammar_like_english_given_lengths() -> None:
     assert all(a.kl < b.kl and a.reward < b.reward for a, b in itertools.pairwise(frontier))
 
 
+@pytest.mark.long
 def test_weights_beyond_float64_given_lengths() -> None:
     """ln Z of sentences a^(n-1) b that earn r for each a: the sum over n of n ln 0.5 + (n - 1) r."""
     for reward, lengths in ((50.0, LengthRange(1, 40)), (-50.0, LengthRange(40, 45))):

@@ -18,10 +18,11 @@ from truesource.grammar.inference.expected import token_class
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 
+pytestmark = pytest.mark.long
+
 CLASSES = st.sets(st.sampled_from([*WORDS, "nothing"]))
 
 
-@pytest.mark.long
 @given(small_pcfgs(), CLASSES, length_ranges(4), st.booleans())
 def test_joint_and_shares_are_those_of_all_strings(
     pcfg: PCFG, members: set[str], lengths: LengthRange, conditioned: bool

@@ -208,6 +208,7 @@ def test_nltk_trees_and_back(folder):
     assert Treebank.from_nltk(theirs).trees == bank.trees
 
 
+@pytest.mark.long
 def test_nltk_trees_of_any_depth():
     text = "(A " * 3000 + "(B b)" + " (C c))" * 3000
     deep = Treebank.from_trees([Tree("A", (Tree("B", ("b",)),))], None)
@@ -444,6 +445,7 @@ def test_the_penn_sample_binarised_and_back(wsj, scheme):
     assert binary.unbinarise(scheme).digest == wsj.digest
 
 
+@pytest.mark.long
 @real
 def test_the_gum_trees():
     bank = Treebank.read(Path(str(SHARED)) / "gum.dev.mrg.gz")

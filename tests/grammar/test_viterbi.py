@@ -57,6 +57,7 @@ def test_the_score_is_the_greatest_of_all_derivations(case: Case) -> None:
     assert math.exp(pcfg.viterbi(sentence)[1]) == pytest.approx(max(p for _, p in enumerated), rel=1e-10)
 
 
+@pytest.mark.long
 def test_unary_rules_of_probability_one_stand_in_the_tree() -> None:
     grammar = PCFG.from_text("S -> A 1.0\nA -> B 1.0\nB -> a 0.5 | b 0.5")
     tree, score = grammar.viterbi(["a"])
@@ -64,12 +65,14 @@ def test_unary_rules_of_probability_one_stand_in_the_tree() -> None:
     assert score == pytest.approx(math.log(0.5), rel=1e-12)
 
 
+@pytest.mark.long
 def test_a_certain_sentence_scores_zero() -> None:
     tree, score = PCFG.from_text("S -> A B 1.0\nA -> a 1.0\nB -> b 1.0").viterbi(["a", "b"])
     assert str(tree) == "(S (A a) (B b))"
     assert score == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.long
 def test_a_long_sentence_neither_underflows_nor_recurses_too_deep() -> None:
     grammar = PCFG.from_text("S -> A S 0.9 | a 0.1\nA -> a 1.0")
     n = 400
@@ -85,6 +88,7 @@ def test_sentences_without_a_tree_are_refused(sentence: list[str]) -> None:
         CYCLES.viterbi(sentence)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("right", [True, False])
 def test_the_tree_of_ten_thousand_tokens_of_a_linear_grammar(right: bool) -> None:
     """By hand: the chain S -> A is 0.5 each, T reads a by U, the last (first) token stands alone."""

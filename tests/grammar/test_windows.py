@@ -163,6 +163,7 @@ def test_distributions_are_those_of_the_scores(kind: type[WindowPredictor], pcfg
                 np.testing.assert_allclose(words, block.probability[:, :-1], rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lengths", [None, LengthRange(3, 9)], ids=str)
 def test_no_word_is_the_unigram_and_one_word_the_bigram(lengths: LengthRange | None) -> None:
     pcfg = PCFG.load("english:size=small")
@@ -184,6 +185,7 @@ def test_no_word_is_the_unigram_and_one_word_the_bigram(lengths: LengthRange | N
         assert after.end[w] / total == pytest.approx(end, rel=1e-10)
 
 
+@pytest.mark.long
 def test_any_word_may_stand_for_one() -> None:
     pcfg = PCFG.load("english:size=small")
     lengths = LengthRange(2, 7)
@@ -199,6 +201,7 @@ def test_any_word_may_stand_for_one() -> None:
     np.testing.assert_allclose(apart, tags.weight.sum(axis=0), rtol=1e-10, atol=1e-14)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lengths", [None, LengthRange(1, 12)], ids=str)
 def test_an_ngram_language_is_known_from_order_less_one_words_on(lengths: LengthRange | None) -> None:
     pcfg = PCFG.load("ngram:order=3,vocabulary=5,mean_length=6")
@@ -213,6 +216,7 @@ def test_an_ngram_language_is_known_from_order_less_one_words_on(lengths: Length
         assert np.abs(conditioned - np.concatenate(pcfg.exact.causal_log_probs(drawn, lengths))).max() > 1e-3
 
 
+@pytest.mark.long
 def test_what_k_words_leave_of_mess3() -> None:
     n = 12
     windows = Windows(PCFG.load("mess3"), LengthRange(n, n))
@@ -222,6 +226,7 @@ def test_what_k_words_leave_of_mess3() -> None:
         assert -(often * np.log(often / often.sum(axis=1, keepdims=True))).sum() == pytest.approx(loss, abs=5e-6)
 
 
+@pytest.mark.long
 def test_a_grammar_that_leaks_is_conditioned_on_derivations_that_end() -> None:
     leaking = PCFG.from_text("S -> A S 0.3 | A A 0.5 | A TRAP 0.2\nA -> a 0.5 | b 0.5\nTRAP -> TRAP S 1.0")
     z = 0.5 / 0.7  # of S: 0.3 z + 0.5
@@ -231,6 +236,7 @@ def test_a_grammar_that_leaks_is_conditioned_on_derivations_that_end() -> None:
     assert Windows(leaking).counts([("a", "b", "a")])[0] == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lengths", [None, LengthRange(1, 12)], ids=str)
 def test_windows_of_words_too_rare_for_floats_are_told_apart(lengths: LengthRange | None) -> None:
     """Each word has 1e-200, so that two of them have no probability in float64."""
@@ -355,6 +361,7 @@ def test_windows_too_rare_for_float64_have_their_logarithms(places: tuple[int, i
                 np.testing.assert_allclose(row[seen], np.array(wanted)[seen], rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.long
 def test_two_rare_rules_make_a_pair_of_words_of_probability_1e_340() -> None:
     pcfg = PCFG.from_text(
         "S -> 'a' 1.0 | 'c' 1e-100 | A X 1e-170\nA -> 'a' 1.0\nX -> C C 1e-170 | 'b' 1.0\nC -> 'c' 1.0"

@@ -258,6 +258,7 @@ def test_the_longest_input_is_read_and_a_longer_one_refused_by_the_loader(key: s
             model.score([["a"] * (most + 1)], ScoringFrame())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["lstm", "gated_cnn"])
 def test_a_model_without_a_limit_samples_to_the_usual_one(name: str) -> None:
     model = CausalModel(NETWORKS[name], build_tokenizer([WORDS]), "m")

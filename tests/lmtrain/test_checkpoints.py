@@ -303,6 +303,7 @@ def test_unreadable_words_are_impossible_or_skipped(tmp_path: Path) -> None:
     assert list(zip(skipped.sentence, skipped.position, strict=True)) == [(0, 0), (0, 2), (1, 0), (2, 0)]
 
 
+@pytest.mark.long
 def test_without_a_token_for_the_start_the_first_word_has_to_be_left_out(tmp_path: Path) -> None:
     tokenizer = byte_level()
     network = gpt2(tokenizer)

@@ -157,6 +157,7 @@ def test_a_call_that_raises_is_refused_with_its_line(tmp_path: Path) -> None:
     assert caught.value.code == "not-callable"
 
 
+@pytest.mark.long
 def test_code_needs_no_torch() -> None:
     loaded = (
         "import sys; import truesource.lmtrain.references, truesource.lmtrain.references; print('torch' in sys.modules)"

@@ -78,6 +78,7 @@ def test_by_length_is_a_partition_within_the_budget(lengths: list[int], budget: 
         assert len(piece) == 1 or len(piece) * array[piece].max() <= budget
 
 
+@pytest.mark.long
 @settings(max_examples=20)
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=80), st.integers(0, 99), st.sampled_from(["causal", "masked"]))
 def test_an_epoch_holds_every_sentence_once(lengths: list[int], seed: int, objective: str) -> None:

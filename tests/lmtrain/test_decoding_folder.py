@@ -46,6 +46,7 @@ def files(folder: Path) -> dict[str, str]:
     return {f.relative_to(folder).as_posix(): digest_file(f) for f in folder.rglob("*") if f.is_file()}
 
 
+@pytest.mark.long
 def test_the_record_says_it_all(samples: SampleFolder, model: Path) -> None:
     record = samples.record
     assert record["call"]["decoding"] == {"scheme": "nucleus", "temperature": 1.0, "top_p": 0.9, "max_tokens": 9}
@@ -65,6 +66,7 @@ def test_the_record_says_it_all(samples: SampleFolder, model: Path) -> None:
     samples.verify()
 
 
+@pytest.mark.long
 def test_log_probabilities_and_sentences_belong_together(samples: SampleFolder, model: Path) -> None:
     sentences = samples.sentences(cut=False)
     scores = CausalModel.load(model, device="cpu").score(sentences, ScoringFrame())
@@ -89,6 +91,7 @@ def test_others_read_it_too(samples: SampleFolder) -> None:
     assert "nucleus|temperature:1|top_p:0.9|max_tokens:9" in card
 
 
+@pytest.mark.long
 def test_jobs_draw_the_same(samples: SampleFolder, model: Path, tmp_path: Path) -> None:
     call: dict[str, int] = {"seed": 3, "shard_size": 40}
     assert make_samples(model, 130, NUCLEUS, tmp_path / "s", share=Share(1, 2), **call) is None
@@ -151,6 +154,7 @@ def test_a_killed_run_goes_on(samples: SampleFolder, model: Path, tmp_path: Path
     goes_on(samples, model, tmp_path)
 
 
+@pytest.mark.long
 def test_an_interrupted_run_goes_on(
     samples: SampleFolder, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +184,7 @@ def goes_on(samples: SampleFolder, model: Path, tmp_path: Path) -> None:
     assert not partial.exists()
 
 
+@pytest.mark.long
 def test_a_changed_model_does_not_go_on(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What another model drew before the kill is drawn anew."""
     write = sample_builder._ShardSampler.write
@@ -236,6 +241,7 @@ def test_bad_input(model: Path, samples: SampleFolder, tmp_path: Path) -> None:
     assert (tmp_path / "full" / "thesis.tex").exists()
 
 
+@pytest.mark.long
 def test_a_damaged_folder_is_refused(samples: SampleFolder, model: Path, tmp_path: Path) -> None:
     made = make_samples(model, 50, NUCLEUS, tmp_path / "s", seed=1, shard_size=40)
     assert made is not None

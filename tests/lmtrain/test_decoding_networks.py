@@ -96,6 +96,7 @@ def test_a_stepper_goes_on_as_the_network_reads(architecture: str) -> None:
     assert torch.equal(stepper.start(2), model.stepper().start(2))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "decoding",
     [
@@ -120,6 +121,7 @@ def test_log_probabilities_are_the_scores_of_the_model(decoding: Decoding) -> No
     assert drawn.special / drawn.contexts == pytest.approx(special, rel=0.5)
 
 
+@pytest.mark.long
 def test_beams_are_wider_than_the_memory_allows_only_in_batches() -> None:
     model = random_model("gpt2")
     decoding = Decoding(scheme="beam_sampling", beams=4, max_tokens=4)

@@ -151,6 +151,7 @@ def assert_beams(decoding: Decoding, beams: Mapping[tuple[Outcome, ...], float])
     assert_follows([tuple(beam) for beam in found.values()], beams)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("penalty", [1.0, 0.0])
 def test_fairseq_returns_the_best_of_independent_sentences(penalty: float) -> None:
     decoding = Decoding(scheme="beam_sampling_fairseq", beams=3, length_penalty=penalty, max_tokens=3)

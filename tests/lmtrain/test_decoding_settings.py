@@ -83,6 +83,7 @@ def test_ties_go_to_the_lower_number() -> None:
     assert kept(Decoding(scheme="typical", typical_p=0.5), [0.25] * 4) == [0, 1]
 
 
+@pytest.mark.long
 @given(
     key=st.lists(st.sampled_from([-2.0, -1.0, 0.0, 0.5]), min_size=1, max_size=30),
     wanted=st.sampled_from([0.01, 0.4, 0.5, 0.9, 1.0, 2.0]),

@@ -140,6 +140,7 @@ def test_when_one_process_dies_the_other_ends_and_both_go_on(one: Path, tmp_path
     check_same(one, tmp_path / "model")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("architecture", ["gpt2", "bert"])
 def test_a_step_is_the_mean_over_its_tokens(architecture: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sentence a micro-batch, the longest of eleven words and the shortest of two: as if all stood in one batch."""

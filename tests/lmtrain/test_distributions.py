@@ -112,6 +112,7 @@ def test_weights_that_are_not_numbers_are_reported() -> None:
             list(broken.distributions([["w0"]]))
 
 
+@pytest.mark.long
 def test_a_network_is_compared_with_the_truth(model: CausalModel | MaskedModel) -> None:
     """Nothing is wrong by more than the network's rounding: the paired estimate is that of its scores."""
     from truesource.evaluation.core.comparison import compare_in

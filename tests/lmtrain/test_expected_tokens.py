@@ -27,6 +27,7 @@ def one_hot(size: int, vocabulary: WordVocabulary) -> np.ndarray[tuple[int, int]
     return np.eye(size, dtype=np.float32)[tokens]
 
 
+@pytest.mark.long
 def test_certain_expectations_are_the_tokens_themselves(tmp_path: Path) -> None:
     """The same weights, to rounding: positions of all batches are those of their sentences."""
     tokenizer = build_tokenizer(TEXT)

@@ -122,6 +122,7 @@ def test_the_cost_of_every_architecture(name: str) -> None:
     assert again == cost
 
 
+@pytest.mark.long
 def test_tokens_seen_are_those_of_the_training(tmp_path: Path) -> None:
     text = sentences(30)
     shape = model_settings(layers=1, dim=8, heads=2, max_positions=64)

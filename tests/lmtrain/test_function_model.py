@@ -196,6 +196,7 @@ def test_a_sentence_of_another_length_is_named() -> None:
     assert "sentence 2 ('b a')" in caught.value.reason and "expected 3" in caught.value.reason
 
 
+@pytest.mark.long
 def test_it_needs_no_torch() -> None:
     made = (
         "import sys; from truesource import FunctionModel;"

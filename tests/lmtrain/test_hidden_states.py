@@ -171,6 +171,7 @@ def test_a_word_of_pieces_is_its_last_piece_or_their_mean(architecture: str, tmp
             assert mean[1][word] == pytest.approx(own.mean(axis=0), abs=2e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pooling", ["last", "mean"])
 def test_layers_that_come_in_groups_are_the_same(tmp_path: Path, pooling: Pooling) -> None:
     text = [["abab", "ba"], ["bbab", "a", "abba"], ["ba"]] * 3
@@ -187,6 +188,7 @@ def test_layers_that_come_in_groups_are_the_same(tmp_path: Path, pooling: Poolin
                 assert all(np.array_equal(rows, whole[layer][words]) for layer, rows in found)
 
 
+@pytest.mark.long
 def test_as_many_layers_stand_in_memory_as_fit_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     model = as_language_model(*build("gpt2", layers=4), "m")
     reads: list[list[int]] = []
@@ -206,6 +208,7 @@ def test_as_many_layers_stand_in_memory_as_fit_the_budget(monkeypatch: pytest.Mo
         assert reads == groups
 
 
+@pytest.mark.long
 def test_what_cannot_be_probed_is_refused_in_one_sentence(tmp_path: Path) -> None:
     model = load_model(save_model(tmp_path / "m"), device="cpu")
     with pytest.raises(InputError, match=r"m has layers 0 to 1, there is no layer 4"):

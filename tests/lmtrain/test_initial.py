@@ -70,6 +70,7 @@ def test_all_layers_are_taken_and_words_by_what_they_spell(architecture: str, tm
             torch.testing.assert_close(tensor[number], wanted, rtol=0, atol=0)
 
 
+@pytest.mark.long
 def test_with_the_same_words_a_network_starts_as_the_other_was(first: Path) -> None:
     from safetensors.torch import load_file
 
@@ -78,6 +79,7 @@ def test_with_the_same_words_a_network_starts_as_the_other_was(first: Path) -> N
         torch.testing.assert_close(begun.model.state_dict()[name], tensor, rtol=0, atol=0)
 
 
+@pytest.mark.long
 def test_the_record_and_the_weights_depend_on_the_start(first: Path, tmp_path: Path) -> None:
     plain, begun = (
         train(WORDS, MODEL, TRAINING, tmp_path / name, seed=1, weights=weights)
@@ -118,6 +120,7 @@ def test_a_killed_training_goes_on_to_the_same_bytes(
         assert (where / "whole" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+@pytest.mark.long
 def test_a_partial_training_does_not_go_on_from_another_start(
     first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +160,7 @@ def test_counted_models_and_missing_folders_are_refused(first: Path, tmp_path: P
     assert refused.value.code == "missing"
 
 
+@pytest.mark.long
 def test_clusters_of_words_are_taken_for_the_same_words_only(tmp_path: Path) -> None:
     settings = model_settings("adaptive", layers=1, heads=2, dim=16, max_positions=12, cutoffs=[6])
     train(BRACKETS, settings, TRAINING, tmp_path / "first", seed=1)
@@ -177,6 +181,7 @@ def test_random_states_are_left_alone(first: Path) -> None:
     assert torch.equal(found, torch.rand(2))
 
 
+@pytest.mark.long
 def test_a_copied_folder_is_the_same_start(first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(first, tmp_path / "copy")
     killed_at(5, monkeypatch, WORDS, MODEL, TRAINING, tmp_path / "model", seed=1, weights=first)

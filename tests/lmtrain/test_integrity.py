@@ -46,6 +46,7 @@ def _changed(path: Path, place: int) -> bytes:
     return before
 
 
+@pytest.mark.long
 def test_the_record_has_the_digest_of_every_file(network: Path, counts: Path) -> None:
     for folder in (network, network / "snapshots" / "step-000001", counts):
         files = json.loads((folder / "training.json").read_text())["files"]

@@ -23,6 +23,7 @@ def header(folder: Path) -> dict[str, object]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("given", "licence"), [(None, "apache-2.0"), ("CC-BY-SA-4.0", "cc-by-sa-4.0")])
 def test_the_licence_is_handed_on(given: str | None, licence: str, tmp_path: Path) -> None:
     corpus = Corpus.sample(language("dyck"), {"train": 200}, seed=1, path=tmp_path / "c")

@@ -84,12 +84,14 @@ def assert_counts_are_exact(corpus: Sentences, order: int) -> None:
         assert (np.diff(trie.word[low:high]) > 0).all()
 
 
+@pytest.mark.long
 @given(corpus=CORPUS, order=st.integers(1, 5))
 @settings(max_examples=60)
 def test_counts_are_those_of_a_dictionary(corpus: Sentences, order: int) -> None:
     assert_counts_are_exact(corpus, order)
 
 
+@pytest.mark.long
 def test_words_that_many_others_follow() -> None:
     """Such places are sorted digit by digit, and words of more than one byte need two digits."""
     rng = np.random.default_rng(0)

@@ -248,6 +248,7 @@ def test_sums_over_cuts_by_merged_contexts(order: int, smoothing: Smoothing) -> 
     assert scorer.steps < sum(map(len, rows))
 
 
+@pytest.mark.long
 @given(corpus=CORPUS, order=st.integers(1, 4), kind=st.sampled_from(SMOOTHINGS), seed=st.integers(0, 99))
 @settings(max_examples=40, deadline=None)
 def test_masses_are_sums_over_their_tokens(corpus: Sentences, order: int, kind: Smoothing, seed: int) -> None:
@@ -266,6 +267,7 @@ def test_masses_are_sums_over_their_tokens(corpus: Sentences, order: int, kind: 
         assert together == pytest.approx(expected, abs=1e-12)  # unseen contexts too: nothing is expected after them
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 def test_samples_have_the_probability_of_all_their_cuts(smoothing: Smoothing) -> None:
     """Chi-square of the spellings of one word and of the rest."""
@@ -448,6 +450,7 @@ def test_one_pass_over_a_lattice_finds_what_steps_find(
     assert one.log_p == pytest.approx(many.log_p, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.long
 def test_a_long_text_has_more_states_than_the_pass_makes_room_for_at_first() -> None:
     model = fit([["ab", "abc", "cab"], ["bca", "aab"]], 3, "kneser_ney", size=20)
     text = " ".join(["abcab", "cabba", "aabbc"] * 20)

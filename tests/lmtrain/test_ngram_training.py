@@ -76,6 +76,7 @@ def test_lengths_of_single_discounts_are_ranges() -> None:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("smoothing", ["mle", "kneser_ney"])
 def test_an_order_above_all_sentences_is_that_of_the_longest(
     smoothing: str, tmp_path: Path, caplog: pytest.LogCaptureFixture

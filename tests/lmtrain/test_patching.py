@@ -131,6 +131,7 @@ def test_a_list_of_as_many_other_modules_is_not_taken_for_the_blocks() -> None:
     assert places(model)[1].module is model.model.transformer.ln_f
 
 
+@pytest.mark.long
 def test_what_cannot_be_changed_is_refused(tmp_path: Path) -> None:
     one, change = [["w1"]], np.zeros((1, 8), dtype=np.float32)
 
@@ -157,6 +158,7 @@ def test_what_cannot_be_changed_is_refused(tmp_path: Path) -> None:
     assert "takes at most 9" in str(refused(model, [["w1"] * 10]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("architecture", ["gpt2", "llama", "bert", "opt"])
 def test_an_untrained_network_has_weights_of_its_seed(tmp_path: Path, architecture: str) -> None:
     model = load_model(save_model(tmp_path / "m", architecture))

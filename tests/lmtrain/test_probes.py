@@ -43,6 +43,7 @@ def test_the_objective_has_its_minimum_where_the_probe_says() -> None:
     assert np.abs(gradient + decay * probe.weight).max() < 0.02
 
 
+@pytest.mark.long
 def test_weight_decay_is_chosen_on_the_dev_part() -> None:
     """Random labels: the less a probe learns of them, the better."""
     x, dev = RNG.normal(size=(120, 40)), RNG.normal(size=(400, 40))
@@ -54,6 +55,7 @@ def test_weight_decay_is_chosen_on_the_dev_part() -> None:
     assert weak.dev_loss < np.log(2) + 0.02  # early stopping
 
 
+@pytest.mark.long
 def test_a_feature_that_never_varies_changes_nothing_and_probes_repeat() -> None:
     x = RNG.normal(size=(100, 4)).astype(np.float32)
     target = softmax(RNG.normal(size=(100, 3)))

@@ -126,6 +126,7 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", ["request.json", "checkpoints"])
 def test_what_a_kill_leaves_of_the_partial_folder_goes_with_the_next_call(
     first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -149,6 +150,7 @@ def test_what_a_kill_leaves_of_the_partial_folder_goes_with_the_next_call(
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_partial_folder_beside_its_own_finished_model_is_used_up(unfinished: Path, seed: int, tmp_path: Path) -> None:
     """Killed between the two: the model is there, and what it was made from. Another model's stays, to go on from."""

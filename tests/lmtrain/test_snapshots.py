@@ -146,6 +146,7 @@ def test_a_run_that_was_killed_leaves_the_same_snapshots(
     assert metrics(out) == metrics(finished)
 
 
+@pytest.mark.long
 def test_neither_snapshots_nor_a_probe_change_the_weights(finished: Path, tmp_path: Path) -> None:
     plain = TRAINING.model_copy(update={"snapshots": "none"})
     train(Source(), MODEL, plain, tmp_path / "model", seed=3)
@@ -186,6 +187,7 @@ def test_damaged_snapshots_are_named(tmp_path: Path) -> None:
             snapshots(tmp_path)
 
 
+@pytest.mark.long
 def test_checkpoints_laid_out_by_hand(finished: Path, tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"snapshots/step-000010, .*, each with config.json, weights and tokenizer.json"

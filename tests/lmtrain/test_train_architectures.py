@@ -168,6 +168,7 @@ def test_generate_goes_on_as_if_it_read_all_again(name: str, trained: Callable[[
     assert [i for i in together if i != tokenizer.pad_token_id] == [i for i in alone if i != tokenizer.pad_token_id]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", OURS)
 def test_padding_on_the_left_changes_nothing(name: str, trained: Callable[[str], tuple[Path, Any]]) -> None:
     network = load_model(trained(name)[0], device="cpu").model
@@ -183,6 +184,7 @@ def test_padding_on_the_left_changes_nothing(name: str, trained: Callable[[str],
         assert together[1, 2:].numpy() == pytest.approx(single[0].numpy(), abs=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name != "posix", reason="rights are those of POSIX")
 def test_colleagues_can_read_the_weights(trained: Callable[[str], tuple[Path, Any]]) -> None:
     folder = trained("lstm")[0]

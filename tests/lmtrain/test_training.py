@@ -78,6 +78,7 @@ def test_the_dev_loss_of_a_causal_model_is_its_score(finished: dict[str, Path]) 
     assert metrics(finished["gpt2"])[-1]["dev_loss"] == pytest.approx(-scores.log_prob.mean(), abs=1e-5)
 
 
+@pytest.mark.long
 def test_the_dev_loss_of_a_masked_model_is_its_score(finished: dict[str, Path]) -> None:
     """40 dev sentences have fewer words than eval_sentences, so each is masked once."""
     scores = load_model(finished["bert"]).score(Source().sentences("dev"), ScoringFrame())
@@ -141,6 +142,7 @@ def test_interrupt_saves_a_checkpoint_and_the_run_goes_on_from_it(
     assert all(torch.equal(one[key], two[key]) for key in one)
 
 
+@pytest.mark.long
 def test_other_seeds_give_other_weights(finished: dict[str, Path], tmp_path: Path) -> None:
     train(Source(), CAUSAL, SHORT, tmp_path / "model", seed=4)
     one, two = (load_file(folder / "model.safetensors") for folder in (finished["gpt2"], tmp_path / "model"))
@@ -191,12 +193,14 @@ def test_a_dev_loss_without_perplexity_stops_the_run(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_time_budget_stops_early_and_says_so(tmp_path: Path) -> None:
     train(Source(), CAUSAL, SHORT.model_copy(update={"max_seconds": 1e-6}), tmp_path / "model", seed=0)
     record = json.loads((tmp_path / "model" / "training.json").read_text())
     assert (record["stopped_early"], record["steps"]) == (True, 1)
 
 
+@pytest.mark.long
 def test_accumulated_micro_batches_train(tmp_path: Path) -> None:
     config = TrainConfig(
         max_steps=6, batch_tokens=32, accumulation=3, eval_every=3, schedule="linear", precision="bf16"

@@ -156,6 +156,7 @@ def gpt2(size: int, positions: int = 16) -> Any:
     return GPT2LMHeadModel(GPT2Config(vocab_size=size, bos_token_id=size - 1, eos_token_id=size - 1, **shape))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_thread")
 def test_a_script_of_transformers_needs_few_more_lines(tmp_path: Any) -> None:
     from transformers import Trainer, TrainingArguments
@@ -182,6 +183,7 @@ def test_a_script_of_transformers_needs_few_more_lines(tmp_path: Any) -> None:
     assert found[-1] == callback.measure(trainer.model)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_thread")
 def test_the_trainer_learns_words_and_ends_from_hard_labels(tmp_path: Any) -> None:
     from transformers import Trainer, TrainingArguments
@@ -200,6 +202,7 @@ def test_the_trainer_learns_words_and_ends_from_hard_labels(tmp_path: Any) -> No
     assert callback.measure(trainer.model) < before / 4
 
 
+@pytest.mark.long
 def test_the_callback_measures_what_enumeration_gives() -> None:
     model = gpt2(len(GRAMMAR.vocabulary) + 1)
     callback = TruthCallback(None, GRAMMAR, steps=1, sentences=40, seed=2)

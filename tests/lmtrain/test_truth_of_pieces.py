@@ -30,6 +30,7 @@ def model(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return load_model(save_piece_model(tmp_path_factory.mktemp("m"), TEXT, request.param, 16), device="cpu")
 
 
+@pytest.mark.long
 def test_targets_are_the_exact_distributions_of_pieces(model: Any) -> None:
     targets = ExactTargets(LAW, TEXT, model.tokenizer, lengths=LENGTHS, dtype=torch.float64)
     batch, truth, cut = targets.batch(TEXT), model.tokenised(LAW), model.cut(TEXT)
@@ -57,6 +58,7 @@ def test_the_loss_is_the_divergence_that_evaluators_report(model: Any) -> None:
     assert float(kl_to_truth(logits, batch["target_probs"])) == pytest.approx(reported, rel=1e-6)
 
 
+@pytest.mark.long
 def test_training_on_soft_targets_comes_nearer_to_the_truth(model: Any) -> None:
     callback = TruthCallback(None, LAW, model.tokenizer, steps=1, sentences=64, lengths=LENGTHS)  # type: ignore[arg-type]
     before = callback.measure(model.model)

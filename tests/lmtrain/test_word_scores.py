@@ -264,6 +264,7 @@ def one_by_one(
     return rows, impossible
 
 
+@pytest.mark.long
 @settings(max_examples=12, deadline=None)
 @pytest.mark.parametrize("key", MODELS, ids="-".join)
 @given(sentences=SENTENCES, frame=FRAME)

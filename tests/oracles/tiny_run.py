@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -13,6 +13,8 @@ from matplotlib.figure import Figure
 
 from truesource.run.experiment import execute, load_config
 
+#: a name, and what fills a folder with a finished run, to a copy of that folder: the fixture `finished_run`
+RunCopies = Callable[[str, Callable[[Path], object]], Path]
 #: trees of a few words
 BANK = """\
 ( (S (NP (D the) (N dog)) (VP (V sees) (NP (D a) (N cat)))) )

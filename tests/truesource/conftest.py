@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from command_line import Command, Outcome
+from filelock import FileLock
+from tiny_run import RunCopies
 
 from truesource.cli.main import main
 from truesource.grammar.support.atomic_files import write_text
@@ -43,3 +48,28 @@ def quick_report(monkeypatch: pytest.MonkeyPatch) -> None:
         return folder / "report.html"
 
     monkeypatch.setattr("truesource.run.report_stage.write_page", write_page)
+
+
+@pytest.fixture(scope="session")
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> RunCopies:
+    """Copies a folder with a finished run, which the first process of the session that asks for its name fills.
+
+    Each module has a copy of its own in each process, which its tests may change as far as they change it back.
+    """
+    home = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        home = home.parent
+
+    def copy(name: str, fill: Callable[[Path], object]) -> Path:
+        whole = home / f"run-{name}"
+        with FileLock(f"{whole}.lock"):
+            if not whole.exists():
+                whole.mkdir()
+                try:
+                    fill(whole)
+                except BaseException:
+                    shutil.rmtree(whole)
+                    raise
+        return Path(shutil.copytree(whole, tmp_path_factory.mktemp(name) / "copy", symlinks=True))
+
+    return copy

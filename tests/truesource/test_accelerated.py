@@ -127,6 +127,7 @@ def test_what_cannot_be_done_is_said() -> None:
         Accelerated(pcfg).string_log_probs([["a"], []])
 
 
+@pytest.mark.long
 def test_bound_computes_on_the_device_that_is_asked_for(tmp_path: Path, command: Command) -> None:
     grammar, text, out = tmp_path / "g.txt", tmp_path / "text.txt", tmp_path / "parts"
     grammar.write_text("S -> S S 0.3 | A B 0.2 | 'a' 0.5\nA -> 'b' 1.0\nB -> 'c' 0.5 | 'b' 0.5\n", encoding="utf-8")

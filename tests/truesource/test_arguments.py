@@ -182,6 +182,7 @@ def test_an_iterator_of_sentences_is_read_once_and_whole() -> None:
     assert len(uniform().score(iter(TEXTS)).log_prob) == len(uniform().score(TEXTS).log_prob) == 11
 
 
+@pytest.mark.long
 def test_a_path_to_train_on_is_a_folder_or_file_and_no_sentence(tmp_path: Path) -> None:
     corpus = folder_of(tmp_path)
     of_corpus = ts.train(corpus, "ngram").score(TEXTS).log_prob

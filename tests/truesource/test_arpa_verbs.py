@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.long
+
 ARPA = """\\data\\
 ngram 1=5
 ngram 2=3

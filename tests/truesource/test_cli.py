@@ -258,6 +258,7 @@ def test_a_folder_that_is_no_corpus_survives_force(here: Path, command: Command)
     assert (here / "folder" / "note").read_text(encoding="utf-8") == "precious"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("line", "what"),
     [
@@ -312,6 +313,7 @@ def test_the_old_file_survives_a_full_disk(
     assert snapshot(here) == before
 
 
+@pytest.mark.long
 def test_the_old_corpus_survives_a_full_disk(here: Path, command: Command, full_disk: Callable[[int], None]) -> None:
     assert command("sample", "toy.npz", "-n", 60, "-o", "corpus", *SPLIT).code == 0
     before = snapshot(here / "corpus")
@@ -325,6 +327,7 @@ def test_the_old_corpus_survives_a_full_disk(here: Path, command: Command, full_
     assert not list(here.glob(".corpus*"))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_thread")
 def test_training_goes_on_after_a_full_disk(here: Path, command: Command, full_disk: Callable[[int], None]) -> None:
     line = ("train", "text.txt", "-o", "model", *TINY, "--set", "training.checkpoint_every=2")
@@ -378,6 +381,7 @@ def test_induction_goes_on_after_an_interrupt_and_other_settings_start_anew(
 # -- what the verbs do ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_inspect_names_symbols_of_no_use_and_sample_takes_them(here: Path, command: Command) -> None:
     found = command("inspect", "unreachable.txt")
     assert found.code == 0
@@ -468,6 +472,7 @@ def test_bound_of_text(here: Path, command: Command) -> None:
     assert "NaN" not in (here / "bound.json").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_bound_with_distributions_and_in_parts(here: Path, command: Command) -> None:
     code, out, _ = command("bound", "toy.npz", "text.txt", "--json", "next.json", "--next")
     assert code == 0
@@ -488,6 +493,7 @@ def test_bound_with_distributions_and_in_parts(here: Path, command: Command) -> 
     assert many.out == out.replace("scores", "many")
 
 
+@pytest.mark.long
 def test_bounds_of_models_that_see_few_words(here: Path, command: Command) -> None:
     command("sample", "toy.npz", "-n", 100, "-o", "corpus", *SPLIT)
     called = command("bound", "toy.npz", "corpus", "--no-masked", "--lines", 3, "--json", "lines.json")
@@ -506,6 +512,7 @@ def test_bounds_of_models_that_see_few_words(here: Path, command: Command) -> No
     assert values == sorted(values, reverse=True)
 
 
+@pytest.mark.long
 def test_bound_of_a_corpus_is_conditioned_like_it(here: Path, command: Command) -> None:
     assert command("sample", "toy.npz", "-n", 100, "-o", "corpus", *SPLIT).last == (
         f"Wrote corpus: 100 sentences, {(tokens := _tokens(here / 'corpus'))} tokens, mean length {tokens / 100:.2f},"
@@ -530,6 +537,7 @@ def _tokens(corpus: Path) -> int:
     return sum(split["tokens"] for split in record["splits"].values())
 
 
+@pytest.mark.long
 def test_one_seed_gives_the_same_bytes(here: Path, command: Command) -> None:
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
         assert command("sample", "toy.npz", "-n", 60, "-o", name, *SPLIT, "--seed", seed).code == 0
@@ -537,17 +545,16 @@ def test_one_seed_gives_the_same_bytes(here: Path, command: Command) -> None:
     assert snapshot(here / "a" / "data") != snapshot(here / "c" / "data")
 
 
-@pytest.mark.parametrize("cycles", [0, 1])
-def test_induce(cycles: int, here: Path, command: Command) -> None:
-    code, out, _ = command("induce", "bank.mrg", "-o", "new.npz", "--cycles", cycles)
+@pytest.mark.long
+def test_induce(here: Path, command: Command) -> None:
+    code, out, _ = command("induce", "bank.mrg", "-o", "new.npz", "--cycles", 0)
     assert code == 0
     assert out.splitlines()[-1].startswith("Wrote new.npz: PCFG(")
     assert out.splitlines()[-1].endswith("Next: truesource sample new.npz -n 100000 -o corpus/")
     grammar = PCFG.load("new.npz")
     sentences = [tree.leaves() for tree in Treebank.read("bank.mrg")]
     assert (grammar.exact.string_log_probs(sentences) > -20.0).all()
-    if cycles == 0:
-        assert grammar.log_prob(["man", "walks"]) == pytest.approx(math.log(1 / 5 * 1 / 5 * 1 / 3 * 2 / 3))
+    assert grammar.log_prob(["man", "walks"]) == pytest.approx(math.log(1 / 5 * 1 / 5 * 1 / 3 * 2 / 3))
 
 
 @pytest.mark.long
@@ -623,6 +630,7 @@ def test_cite_lists_what_was_used(command: Command, here: Path) -> None:
     assert {"petrov-etal-2006", "salakhutdinov-roweis-2003"} <= set(re.findall(r"^@[a-z]+\{([a-z0-9-]+),", found, re.M))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("long", ["x" * 10_000, "x y " * 3_000])
 def test_refusals_quote_little_of_what_is_long(long: str, command: Command, here: Path) -> None:
     for call in (("run", long), ("run", "demo", long), ("run", "demo", f"--{long}"), ("evaluate", long)):
@@ -635,14 +643,6 @@ def test_the_version(command: Command) -> None:
 
 
 # -- help -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_explains_itself(verb: str, command: Command) -> None:
-    code, out, err = command(verb, "--help")
-    assert (code, err) == (0, "")
-    assert f"truesource {verb}" in out
-    assert len(out.splitlines()) > 8
 
 
 def test_the_help_lists_all_verbs_and_starts_with_the_demo(command: Command) -> None:
@@ -663,17 +663,6 @@ def test_the_help_of_train_lists_the_architectures_and_presets(
     assert ", ".join(names()) in out
     assert "Architecture, or custom code; bert, deberta, diffusion, roberta are masked." in out
     assert all(preset in out for preset in PRESETS)
-
-
-def test_a_model_of_another_architecture_is_trained_and_scored(here: Path, command: Command) -> None:
-    command("sample", "toy.npz", "-n", 60, "-o", "corpus", *SPLIT)
-    small = ("--set", "model.dim=8", "--set", "model.layers=1", "--set", "training.max_steps=3")
-    made = command("train", "corpus", "-o", "cnn", "--model", "gated_cnn", "--preset", "paper", *small)
-    assert made.last.startswith("Wrote cnn: cnn. Next: truesource score cnn corpus")
-    record = json.loads((here / "cnn" / "training.json").read_text())
-    assert (record["model"]["architecture"], record["model"]["kernel_size"]) == ("gated_cnn", 4)
-    assert (record["training"]["batch_sentences"], record["steps"]) == (512, 3)
-    assert command("score", "cnn", "corpus", "--oracle", "toy.npz").code == 0
 
 
 HELP = """
@@ -758,6 +747,7 @@ def test_parse_by_every_method_and_scores_it(method: str, here: Path, command: C
     assert (here / "trees.mrg").read_text(encoding="utf-8").splitlines() == [first[2:-2], "()", second[2:-2]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["viterbi", "max-rule", "max-span"])
 def test_parse_unbinarises_and_projects(method: str, here: Path, command: Command) -> None:
     for share, tree in ((0.4, "(S (NP x) (V y) (NP x))"), (0.6, "(S (NP x) (VP (V y) (NP x)))")):

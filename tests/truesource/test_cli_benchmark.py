@@ -95,13 +95,6 @@ def test_a_wrong_call_ends_with_code_2_and_leaves_nothing(
     assert {path.name for path in folder.iterdir()} == {"mini.yaml", "own.py"}
 
 
-def test_the_plan_trains_nothing(folder: Path, command: Command) -> None:
-    planned = command("benchmark", "--suite", "mini.yaml", "--model", "small", "--plan", "--flops-per-second", "1e14")
-    assert planned.code == 0, planned.err
-    assert "small" in planned.out
-    assert {path.name for path in folder.iterdir()} == {"mini.yaml", "own.py"}
-
-
 def test_pairs_are_exported_as_tasks(folder: Path, command: Command) -> None:
     exported = command("benchmark", "--suite", "mini.yaml", "--languages", "brackets", "--export-lm-eval", "tasks")
     assert exported.code == 0, exported.err

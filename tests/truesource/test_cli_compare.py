@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from command_line import Command
-from tiny_run import BANK, prepare, run
+from tiny_run import BANK, RunCopies, prepare, run
 
 from truesource import PCFG, Corpus, LengthRange, ParallelText, compare_parallel
 from truesource.evaluation.core.oracle import Oracle
@@ -70,10 +70,9 @@ masked = Masked("masked", {})
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(finished_run: RunCopies) -> Path:
     """A run of three seeds of a network and one model of counts, and models in code."""
-    folder = prepare(tmp_path_factory.mktemp("compare"), CONFIG, GRAMMAR)
-    run(folder)
+    folder = finished_run("compare", lambda folder: run(prepare(folder, CONFIG, GRAMMAR)))
     (folder / "own.py").write_text(CODE, encoding="utf-8")
     return folder
 
@@ -128,6 +127,7 @@ def test_a_model_has_the_numbers_that_score_gives_it(here: Path, command: Comman
         assert {key: compared[key] for key in alone["counts_2", name]} == alone["counts_2", name]
 
 
+@pytest.mark.long
 def test_the_first_sentences_are_the_same_for_score_bound_and_compare(here: Path, command: Command) -> None:
     few = ("--sentences", "12", "--json")
     assert command("score", "toy/models/counts_2", *ON, *few, "score.json").code == 0
@@ -146,6 +146,7 @@ def test_the_first_sentences_are_the_same_for_score_bound_and_compare(here: Path
     assert refused.code == 2 and "--sentences applies to models" in refused.err
 
 
+@pytest.mark.long
 def test_a_model_below_the_truth_is_warned_of(here: Path, command: Command) -> None:
     below = "is significantly below the bound"
     for call in (("score",), ("compare", "own.py:table")):
@@ -209,6 +210,7 @@ def test_one_number_has_one_interval_in_run_score_bound_and_compare(here: Path, 
     assert signed.replace("|unit:ratio|", "|unit:nats/token|") in page  # one signature for the measures of a row
 
 
+@pytest.mark.long
 def test_without_a_seed_the_default_is_in_the_signature(here: Path, command: Command) -> None:
     said = f"|ci:sentence-bootstrap-t95/seed{DEFAULT_SEED}|"
     assert said in command("score", "toy/models/counts_2", *ON).out
@@ -216,6 +218,7 @@ def test_without_a_seed_the_default_is_in_the_signature(here: Path, command: Com
     assert said in command("bound", "toy/grammar/grammar.npz", "toy/corpus").out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sentences", [1, 9, 10])
 def test_few_sentences_have_no_interval_and_a_sentence_says_why(sentences: int, here: Path, command: Command) -> None:
     Path("few").write_text("".join(f"{line}\n" for line in (["b a", "a c", "a a", "a", "c"] * 2)[:sentences]), "utf-8")
@@ -241,6 +244,7 @@ def test_few_sentences_have_no_interval_and_a_sentence_says_why(sentences: int, 
                 assert record.get("no_interval") == ("fewer-than-10-sentences" if few else None)
 
 
+@pytest.mark.long
 def test_runs_and_models_give_the_same_differences(here: Path, command: Command) -> None:
     assert command("compare", "toy", "--baseline", "counts_2", "--json", "run.json").code == 0
     drawn_as_in_the_run = ("--seed", json.loads(Path("toy/config.json").read_text("utf-8"))["seed"])
@@ -260,6 +264,7 @@ def test_a_run_has_the_numbers_of_its_report(here: Path, command: Command) -> No
     assert {record["model"] for record in printed if record not in reported} == {"oracle"}
 
 
+@pytest.mark.long
 def test_exact_divergences_stand_beside(here: Path, command: Command) -> None:
     kept = json.loads(Path("toy/divergence/net-seed4.json").read_text("utf-8"))["records"]
     (kl,) = (record["value"] for record in kept if record["name"] == "kl")
@@ -307,6 +312,7 @@ def test_files_for_papers(here: Path, command: Command, caplog: pytest.LogCaptur
     assert Path("t.tex").read_text("utf-8") == latex
 
 
+@pytest.mark.long
 def test_each_objective_has_a_table_of_its_own(here: Path, command: Command) -> None:
     """One causal and one masked model: both beside the truth, and no difference between them."""
     files = ("--table", "t.csv", "--table", "t.tex", "--json", "out.json", "--figure", "t.svg")
@@ -454,6 +460,7 @@ def variants(here: Path, command: Command) -> Path:
     return here / "variants"
 
 
+@pytest.mark.long
 def test_models_of_variants_are_compared_sentence_by_sentence_as_in_python(variants: Path, command: Command) -> None:
     models = ("original=own.py:table", "mirror-all=own.py:table", "mirror-all=own.py:no_b")
     found = command("compare", *models, variants, "--json", "out.json")

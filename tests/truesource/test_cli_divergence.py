@@ -131,6 +131,7 @@ def test_the_numbers_are_those_of_score(here: Path, command: Command) -> None:
     assert records_of(here / "d.json").keys() >= {"js", "tv", "agreement", "calibration_error", "variance_ratio"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("objective", ["causal", "masked"])
 def test_the_oracle_as_a_model_differs_in_nothing(
     objective: str, here: Path, command: Command, monkeypatch: pytest.MonkeyPatch
@@ -173,11 +174,7 @@ def test_a_call_opens_its_corpus_once(
     assert opened == [Path("corpus")] * 2
 
 
-def test_only_the_first_sentences(here: Path, command: Command) -> None:
-    assert command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--sentences", 7, "--json", "d.json").code == 0
-    assert "sentences:7" in str(records_of(here / "d.json")["kl"]["signature"]).split("|")
-
-
+@pytest.mark.long
 def test_text_with_impossible_sentences(here: Path, command: Command) -> None:
     (here / "text.txt").write_text("the dog sees a cat\nzebra\n", encoding="utf-8")
     found = command(*CALL, "gpt2", "text.txt", "--oracle", "toy.npz", "--json", "d.json")
@@ -192,6 +189,7 @@ def test_text_with_impossible_sentences(here: Path, command: Command) -> None:
 # -- samples of the model ---------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_samples_as_text(here: Path, command: Command) -> None:
     (here / "own.txt").write_text("the dog sees\ndog dog\ncat walk\nthe walk walk\n", encoding="utf-8")
     found = command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--model-samples", "own.txt", "--json", "d.json")
@@ -263,6 +261,7 @@ def test_a_model_of_pieces_is_refused(here: Path, command: Command, monkeypatch:
     assert "no distributions" in found.err
 
 
+@pytest.mark.long
 def test_another_grammar_is_warned_of(here: Path, command: Command) -> None:
     PCFG.from_text(TOY.replace("0.7 | NN 0.3", "0.6 | NN 0.4")).save(here / "other.npz")
     found = command(*CALL, "gpt2", "corpus", "--oracle", "other.npz")

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 from command_line import Command
-from tiny_run import prepare, run
+from tiny_run import RunCopies, prepare, run
 
 from truesource.evaluation.dynamics.evaluator import DYNAMICS
 from truesource.evaluation.dynamics.report import curves_figure, figure, places_figure
@@ -95,12 +95,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, made
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(finished_run: RunCopies) -> Path:
     """A finished run, in a folder with its configuration."""
-    folder = tmp_path_factory.mktemp("dynamics")
-    prepare(folder, CONFIG, GRAMMAR)
-    run(folder)
-    return folder
+    return finished_run("dynamics", lambda folder: run(prepare(folder, CONFIG, GRAMMAR)))
 
 
 # -- the verb ---------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ def read(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_the_loss_of_the_truth_is_the_bound(here: Path, command: Command) -> None:
     """As nanoGPT reads shards: targets are the inputs one place on, and the loss is the mean over all of them."""
     assert command("convert", "corpus", "shards", "--to", "bin").code == 0
@@ -72,6 +73,7 @@ def test_every_format_has_the_sentences(here: Path, command: Command) -> None:
         assert meta["splits"][name]["bound"] is None
 
 
+@pytest.mark.long
 def test_the_bytes_are_the_same_and_nothing_is_overwritten(here: Path, command: Command) -> None:
     for folder in ("a", "b"):
         assert command("convert", "corpus", folder, "--to", "jsonl", "--split", "dev").code == 0
@@ -86,6 +88,7 @@ def test_the_bytes_are_the_same_and_nothing_is_overwritten(here: Path, command: 
     assert code == 2 and "no split 'test'" in err
 
 
+@pytest.mark.long
 def test_a_disjoint_split_has_the_bound_of_what_is_left(here: Path, command: Command) -> None:
     assert command("sample", "toy.npz", "-n", 100, "-o", "apart", *SPLITS, "--overlap", "disjoint").code == 0
     assert command("convert", "apart", "shards", "--to", "bin").code == 0

@@ -79,6 +79,7 @@ def test_every_option_reaches_the_decoding(here: Path, command: Command) -> None
     }
 
 
+@pytest.mark.long
 def test_one_seed_one_text_and_jobs_share_the_work(here: Path, command: Command) -> None:
     for name, seed in (("a", 5), ("b", 5), ("c", 6)):
         assert command("generate", "gpt2", "-n", 50, "--seed", seed, "-o", name).code == 0

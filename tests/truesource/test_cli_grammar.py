@@ -49,21 +49,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("verb", ["convert", "inspect"])
-def test_help_reads_well(verb: str, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    code, out, _ = command(verb, "--help")
-    assert code == 0
-    text = " ".join(out.replace("│", " ").split())
-    wanted = {
-        "convert": ["--from", "--to", "--start", "--normalise", "berkeley, earleyx, nltk, npz, text", "NAME.lexicon"],
-        "inspect": ["[TEXT]", "--lengths", "--split", "unknown words, impossible sentences", "is a problem"],
-    }[verb]
-    for part in wanted:
-        assert part in text
-    assert max(map(len, out.splitlines())) <= 100
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("target", ["npz", "text", "nltk", "berkeley", "earleyx"])
 @pytest.mark.parametrize("source", ["toy.npz", "toy.txt", "nltk.txt", "earleyx.txt", "dump"])
@@ -195,6 +180,7 @@ def test_inspect_conditions_on_lengths(here: Path, command: Command) -> None:
     assert f"mean log probability of the others: {math.log(0.5**2 / 0.7**2):.4f} nats per sentence" in rows
 
 
+@pytest.mark.long
 def test_inspect_shows_how_far_words_depend_on_each_other(here: Path, command: Command) -> None:
     pcfg = PCFG.load(here / "toy.npz")
     for lengths, more in ((None, ()), (LengthRange(1, 4), ("--lengths", "1..4"))):

@@ -44,6 +44,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_it_says_what_it_read_and_what_came_of_it(here: Path, command: Command) -> None:
     code, out, err = command("induce", "bank.mrg", "-o", "new.npz", "--cycles", 2, "--held-out", "gold.mrg")
     assert (code, err) == (0, "")
@@ -69,6 +70,7 @@ def test_it_says_what_it_read_and_what_came_of_it(here: Path, command: Command) 
     assert sorted(path.name for path in here.iterdir()) == ["bank.mrg", "gold.mrg", "new.npz", "text.txt"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "method", "symbols"),
     [
@@ -93,6 +95,7 @@ def test_baselines(options: tuple[object, ...], method: str, symbols: set[str], 
         assert pcfg.log_prob(["he", "walks"]) == pytest.approx(math.log(expected))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["split-merge", "parent", "relative-frequency"])
 def test_lexicon_parse_reads_unseen_words(method: str, here: Path, command: Command) -> None:
     cycles = ("--cycles", 1) if method == "split-merge" else ()
@@ -121,6 +124,7 @@ def test_lexicon_parse_reads_unseen_words(method: str, here: Path, command: Comm
         assert Treebank.read("trees.mrg", None).sentences() == [line.split() for line in TEXT.splitlines()]
 
 
+@pytest.mark.long
 def test_lexicon_generate_cannot_parse_unseen_words(here: Path, command: Command) -> None:
     assert command("induce", "bank.mrg", "-o", "new.npz", "--cycles", 1).code == 0
     _, _, err = command("parse", "new.npz", "text.txt", "-o", "trees.mrg")
@@ -128,6 +132,7 @@ def test_lexicon_generate_cannot_parse_unseen_words(here: Path, command: Command
     assert "induce --lexicon parse" in err
 
 
+@pytest.mark.long
 def test_the_trace_has_a_line_for_every_iteration(here: Path, command: Command) -> None:
     assert command("induce", "bank.mrg", "-o", "new.npz", "--cycles", 1, "--trace", "t.jsonl").code == 0
     records = [json.loads(line) for line in (here / "t.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -142,6 +147,7 @@ def test_the_trace_has_a_line_for_every_iteration(here: Path, command: Command) 
     assert not (here / "o.npz").exists()
 
 
+@pytest.mark.long
 def test_brackets_bind_and_their_labels_do_not_count(here: Path, command: Command) -> None:
     """Of the two trees of x x x, the brackets choose; without them the grammar stays as it is."""
     PCFG.from_text("S -> A B 0.5 | B A 0.5\nA -> B B 0.5 | x 0.5\nB -> x 1.0").save(here / "start.npz")
@@ -201,6 +207,7 @@ def test_settings_that_would_do_nothing_are_refused(
     assert not (here / "new.npz").exists()
 
 
+@pytest.mark.long
 def test_reestimation_scores_what_is_held_out_and_forgets_idle_words(here: Path, command: Command) -> None:
     start = PCFG.from_text("S -> S S 0.3 | x 0.3 | y 0.2 | z 0.2").with_meta(license="CC0", filter={"rules": 3})
     start.save(here / "s.npz")
@@ -223,6 +230,7 @@ def test_reestimation_scores_what_is_held_out_and_forgets_idle_words(here: Path,
     assert "unknown words: 1 tokens (50.00%), 1 types (50.00%): z (1)" in rows
 
 
+@pytest.mark.long
 def test_reestimation_keeps_what_split_grammars_need_to_be_made_coarser(here: Path, command: Command) -> None:
     assert command("induce", "bank.mrg", "-o", "fine.npz", "--cycles", 1).code == 0
     assert command("induce", "--brackets", "bank.mrg", "--start-from", "fine.npz", "-o", "new.npz").code == 0
@@ -230,6 +238,7 @@ def test_reestimation_keeps_what_split_grammars_need_to_be_made_coarser(here: Pa
     assert set(PCFG.load(here / "coarse.npz").symbols) == {"ROOT", "S", "NP", "VP", "PRP", "V", "D", "N"}
 
 
+@pytest.mark.long
 def test_grammars_with_classes_of_unknown_words_are_not_reestimated(here: Path, command: Command) -> None:
     assert command("induce", "bank.mrg", "-o", "s.npz", "--cycles", 0, "--lexicon", "parse").code == 0
     code, _, err = command("induce", "--unbracketed", "text.txt", "--start-from", "s.npz", "-o", "new.npz")
@@ -238,6 +247,7 @@ def test_grammars_with_classes_of_unknown_words_are_not_reestimated(here: Path, 
     assert not (here / "new.npz").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["viterbi", "max-rule"])
 def test_a_sentence_too_long_for_the_memory_reads_empty(
     way: str, here: Path, command: Command, monkeypatch: pytest.MonkeyPatch
@@ -261,6 +271,7 @@ def test_a_sentence_too_long_for_the_memory_reads_empty(
     assert [refusal.reason for refusal in Treebank.read("t.mrg", None).refused] == ["no words left"]
 
 
+@pytest.mark.long
 def test_long_sentences_are_left_out_of_the_score(here: Path, command: Command) -> None:
     assert command("induce", "bank.mrg", "-o", "new.npz", "--cycles", 1, "--lexicon", "parse").code == 0
     code, out, err = command("parse", "new.npz", "text.txt", "-o", "t.mrg", "--gold", "gold.mrg", "--longest", 2)
@@ -270,6 +281,7 @@ def test_long_sentences_are_left_out_of_the_score(here: Path, command: Command) 
     assert (here / "t.mrg").read_text(encoding="utf-8").splitlines()[::2] == ["()", "()"]
 
 
+@pytest.mark.long
 def test_convert_makes_a_split_grammar_coarser_or_smaller(here: Path, command: Command) -> None:
     assert command("induce", "bank.mrg", "-o", "fine.npz", "--cycles", 2).code == 0
     assert command("convert", "fine.npz", "coarse.npz", "--level", 0).code == 0
@@ -286,6 +298,7 @@ def test_convert_makes_a_split_grammar_coarser_or_smaller(here: Path, command: C
     assert not (here / "none.npz").exists()
 
 
+@pytest.mark.long
 def test_too_many_cycles_stop_and_say_so(here: Path, command: Command) -> None:
     code, out, _ = command("induce", "bank.mrg", "-o", "new.npz", "--cycles", 40)
     assert code == 0
@@ -328,6 +341,7 @@ def test_figures_of_the_grammar() -> None:
     assert substates_figure(split) == drawn
 
 
+@pytest.mark.long
 def test_conventions_of_treebanks(here: Path, command: Command) -> None:
     """What reading drops and cuts is said; markers of another convention are a warning, until it is named."""
     (here / "swb.mrg").write_text(

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from command_line import Command
 
+pytestmark = pytest.mark.long
+
 TOY = "S -> A B 0.5 | B A 0.5\nA -> 'a' 0.75 | 'x' 0.25\nB -> 'b' 1.0\n"
 
 
@@ -83,7 +85,6 @@ def test_bad_calls_get_one_sentence(command: Command, sentence: str, said: str) 
     assert done.code == 2 and said in done.err and "Traceback" not in done.err
 
 
-@pytest.mark.long
 def test_samples_of_more_gaps_than_can_be_ranked(command, tmp_path) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "g.txt").write_text("S -> S S 0.4 | 'a' 0.3 | 'b' 0.3\n")
     gaps = " ".join(["___"] * 20)

@@ -96,6 +96,7 @@ def test_pieces_without_scores_get_some(asked: str | None, used: str, here: Path
         assert records["entropy"]["value"] == pytest.approx(bits * 0.6931471805599453, abs=1e-10)
 
 
+@pytest.mark.long
 def test_a_text_of_one_sentence_is_warned_of(here: Path, command: Command) -> None:
     (here / "one.txt").write_text("the cat sat on the mat\n", encoding="utf-8")
     found = command(*CALL, "bpe.json", "one.txt", "--json", "l.json")

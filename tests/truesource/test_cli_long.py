@@ -39,6 +39,7 @@ def test_longer_sentences_are_announced_left_out_and_counted(
     assert "increase --longest" in err
 
 
+@pytest.mark.long
 def test_longer_sentences_are_left_out_of_a_score(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:

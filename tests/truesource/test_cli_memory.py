@@ -75,6 +75,7 @@ def test_the_truth_has_half_also_where_splits_are_disjoint(here: Path, command: 
         assert "<svg" in Path(f"{name}.svg").read_text("utf-8")
 
 
+@pytest.mark.long
 def test_what_cannot_be_made_is_said_of_both_texts(here: Path, command: Command) -> None:
     assert command("sample", "toy.npz", "-n", 300, "-o", "a", *LONG, "--shares", "old=.5,new=.5").code == 0
     call = ("evaluate", "memory", "mine.py:lossy", "a", "--oracle", "toy.npz", "--split", "new", "--members", "old")
@@ -107,6 +108,7 @@ def test_splits_that_do_not_fit_are_refused(here: Path, command: Command) -> Non
             load_config("toy.yaml", [f"evaluation.memory.members={members}"])
 
 
+@pytest.mark.long
 def test_groups_of_a_repeated_text_have_rows_and_places_in_the_figure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

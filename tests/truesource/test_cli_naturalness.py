@@ -132,6 +132,7 @@ def test_names_may_hold_brackets_and_dollars(here: Path, command: Command) -> No
     assert "a[b]$x$" in (here / "new.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_nothing_is_written_unless_asked(here: Path, command: Command) -> None:
     before = set(here.iterdir())
     code, out, _ = command(*CALL, "words.txt", "--reference", "bank.mrg", "--lengths", "none")
@@ -165,17 +166,6 @@ def test_bad_input_is_one_sentence(line: str, part: str, here: Path, command: Co
     assert (code, err.count("\n")) == (2, 1)
     assert err.startswith("truesource: ")
     assert part in err
-
-
-@pytest.mark.parametrize("line", ["evaluate --help", "evaluate naturalness --help"])
-def test_the_help(line: str, command: Command) -> None:
-    code, out, err = command(*line.split())
-    assert (code, err) == (0, "")
-    assert "naturalness" in out
-
-
-def test_the_help_lists_the_verb(command: Command) -> None:
-    assert " evaluate " in command("--help").out
 
 
 @pytest.mark.long

@@ -55,6 +55,7 @@ def test_train_and_score(command: Command, grammar: Path, tmp_path: Path) -> Non
     assert "of 1 sentences, the oracle cannot make 0 and the model cannot make 1" in done.err
 
 
+@pytest.mark.long
 def test_both_sides_are_counted_apart_where_a_model_is_divided_by_word_frequencies(
     command: Command, grammar: Path, tmp_path: Path
 ) -> None:
@@ -72,6 +73,7 @@ def test_both_sides_are_counted_apart_where_a_model_is_divided_by_word_frequenci
     assert done.err == "2 of 4 sentences have probability 0 and are excluded: the model cannot make 2\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_pieces_of_words(command: Command, grammar: Path, kind: str, tmp_path: Path) -> None:
     """Trained, scored, compared with the truth of their pieces, drawn from, and refused where words are wanted."""

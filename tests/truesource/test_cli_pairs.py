@@ -93,6 +93,7 @@ def test_lengths_are_those_of_the_models_corpus_or_all(here: Path, model: str, c
     assert all("drawn:none" in r["signature"] for r in json.loads((here / "n.json").read_text("utf-8")))
 
 
+@pytest.mark.long
 def test_a_task_of_the_harness_is_beside_the_pairs(here: Path, command: Command) -> None:
     assert command(*MAKE, "--output", "my.own.jsonl").code == 0
     text = (here / "my.yaml").read_text("utf-8")
@@ -134,6 +135,7 @@ def test_a_file_is_filtered(here: Path, command: Command) -> None:
     assert len(possible) < 30
 
 
+@pytest.mark.long
 def test_a_model_that_knows_none_of_the_words(here: Path, command: Command) -> None:
     assert command("sample", "g.npz", "-n", 400, "-o", "c", "--lengths", "3..9").code == 0
     settings = ("--set", "model.order=2", "--set", "model.min_count=210")

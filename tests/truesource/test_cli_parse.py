@@ -88,6 +88,7 @@ def test_every_line_has_a_row_whatever_it_is(here: Path, command: Command) -> No
     assert counts["time"]["sentences_per_second"] > 0.0
 
 
+@pytest.mark.long
 def test_split_grammars_are_pruned_unless_all_is_asked_for(here: Path, command: Command) -> None:
     (here / "bank.mrg").write_text(BANK * 3, encoding="utf-8")
     made = command("induce", "bank.mrg", "-o", "split.npz", "--cycles", "2", "--set", "split_merge.em_split=4")
@@ -104,6 +105,7 @@ def test_split_grammars_are_pruned_unless_all_is_asked_for(here: Path, command: 
     assert trees[0] == trees[1]
 
 
+@pytest.mark.long
 def test_scores_are_log_probabilities_of_derivations(here: Path, command: Command) -> None:
     assert command("parse", "toy.txt", "hostile.txt", "-o", "trees").code == 0
     first, *_ = rows(here / "trees")
@@ -122,6 +124,7 @@ def test_a_chart_that_is_too_large_has_a_row(here: Path, command: Command, monke
     assert [row["outcome"] for row in rows(here / "trees")] == ["parsed", "too_long"]
 
 
+@pytest.mark.long
 def test_a_folder_is_a_treebank_and_can_keep_the_line_numbers(here: Path, command: Command) -> None:
     assert command("parse", "toy.txt", "hostile.txt", "-o", "dense", *SHARDS).code == 0
     assert command("parse", "toy.txt", "hostile.txt", "-o", "lines", "--keep-missing", *SHARDS).code == 0
@@ -221,6 +224,7 @@ def stopped(call: tuple[object, ...], command: Command, monkeypatch: pytest.Monk
         assert command(*call).code == 130
 
 
+@pytest.mark.long
 def test_the_record_of_a_call_that_goes_on_differs_in_times_only(
     here: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,6 +241,7 @@ def test_the_record_of_a_call_that_goes_on_differs_in_times_only(
         assert json.dumps(other) == json.dumps(whole)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "differs"),
     [
@@ -398,6 +403,7 @@ def test_runs_of_sentences_are_read_forward_and_back(here: Path, command: Comman
 RAW = "The dog sees a cat. Man walks!\n\n(the  man)\ta \u201cpark\u201d\r\n"
 
 
+@pytest.mark.long
 def test_raw_text_keeps_the_place_of_every_word(here: Path, command: Command) -> None:
     grammar = TOY.replace("S -> NP VP 1.0", "S -> NP VP 0.5 | NP VP F 0.3 | L NP R 0.2")
     (here / "raw.txt").write_text(f"{grammar}F -> . 0.5 | ! 0.5\nL -> -LRB- 1.0\nR -> -RRB- 1.0\n", encoding="utf-8")
@@ -429,6 +435,7 @@ def test_raw_text_is_a_file(here: Path, command: Command) -> None:
     assert "--splitting needs --raw" in command("parse", "toy.txt", "text.txt", "--splitting", "lines", "-o", "t").err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [("--best", 3), ("--best", 2, "--method", "max-rule"), ("--samples", 4)])
 def test_several_trees_of_a_sentence(options: tuple[object, ...], here: Path, command: Command) -> None:
     (here / "s.txt").write_text("S -> S S 0.4 | x 0.6\n", encoding="utf-8")

@@ -105,6 +105,7 @@ def test_a_language_that_is_a_process_is_described(command: Command, tmp_path: P
     assert load_truth(out).digest == process(LANGUAGES["brackets"]).digest == record["digest"]
 
 
+@pytest.mark.long
 def test_a_monitor_of_a_training_sees_the_truth(here: Path) -> None:
     truth = load_truth("copies/grammar.npz")
     corpus = Corpus.load("copies")
@@ -114,6 +115,7 @@ def test_a_monitor_of_a_training_sees_the_truth(here: Path) -> None:
     assert found["kl"] == pytest.approx(0.0, abs=1e-6) and found["relative_ppl"] == pytest.approx(1.0)
 
 
+@pytest.mark.long
 def test_lines_need_rules_before_anything_is_trained(here: Path, command: Command) -> None:
     done = command("score", "m-copies", "copies", "--oracle", "copies/grammar.npz", "--lines", 2)
     assert done.code == 2 and "--lines needs the probability of a word given only the k words before it" in done.err

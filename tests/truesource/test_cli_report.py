@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 from command_line import Command
+from tiny_run import RunCopies
 
 from truesource.evaluation.show.figures import FigureFile, drawing_for, figure, to_svg
 from truesource.run.experiment import execute, load_config
@@ -27,21 +28,23 @@ V -> 'sees' 0.6 | 'sleeps' 0.4
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs(finished_run: RunCopies) -> Path:
     """Two runs on one text, with a model of n-grams each; the first has a figure that a stage drew."""
-    place = tmp_path_factory.mktemp("figures")
-    (place / "g.txt").write_text(GRAMMAR, encoding="utf-8")
-    for name, order, evaluation in (("first", 1, {"divergence": {}}), ("second", 3, {})):
-        config = {
-            "name": name,
-            "grammar": {"method": "file", "file": "g.txt"},
-            "corpus": {"splits": {"train": 200, "eval": 60}},
-            "models": [{"name": f"n{order}", "model": {"architecture": "ngram", "order": order}}],
-            "evaluation": evaluation,
-        }
-        (place / f"{name}.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-        execute(load_config(place / f"{name}.yaml"), base=place, runs=place / "runs")
-    return place / "runs"
+
+    def fill(place: Path) -> None:
+        (place / "g.txt").write_text(GRAMMAR, encoding="utf-8")
+        for name, order, evaluation in (("first", 1, {"divergence": {}}), ("second", 3, {})):
+            config = {
+                "name": name,
+                "grammar": {"method": "file", "file": "g.txt"},
+                "corpus": {"splits": {"train": 200, "eval": 60}},
+                "models": [{"name": f"n{order}", "model": {"architecture": "ngram", "order": order}}],
+                "evaluation": evaluation,
+            }
+            (place / f"{name}.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+            execute(load_config(place / f"{name}.yaml"), base=place, runs=place / "runs")
+
+    return finished_run("figures", fill) / "runs"
 
 
 def test_every_figure_of_a_report_can_be_drawn(command: Command, runs: Path, tmp_path: Path) -> None:

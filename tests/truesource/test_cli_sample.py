@@ -30,6 +30,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_splits_are_explained(here: Path, command: Command) -> None:
     code, out, _ = command("sample", "toy.npz", "-n", 400, "-o", "a", *SPLIT)
     assert code == 0
@@ -46,6 +47,7 @@ def test_splits_are_explained(here: Path, command: Command) -> None:
     assert command("bound", "toy.npz", "a", "--split", "test").err == ""
 
 
+@pytest.mark.long
 def test_the_bound_of_disjoint_splits_is_corrected(here: Path, command: Command) -> None:
     """Exactly, or where the excluded probability is an estimate, not at all, with a warning."""
     assert command("sample", "toy.npz", "-n", 400, "-o", "b", *SPLIT, "--overlap", "disjoint").code == 0
@@ -68,6 +70,7 @@ def test_the_bound_of_disjoint_splits_is_corrected(here: Path, command: Command)
     assert "|disjoint:uncorrected|" in found.out
 
 
+@pytest.mark.long
 def test_conditions_of_the_sampler(here: Path, command: Command) -> None:
     code, out, _ = command("sample", "toy.npz", "-n", 300, "-o", "low", *SPLIT, "--max-height", 6)
     assert code == 0
@@ -115,6 +118,7 @@ def test_trees_as_text(here: Path, command: Command) -> None:
     assert refused.code == 2 and "sample it with --trees ids" in refused.err and not (here / "c.mrg").exists()
 
 
+@pytest.mark.long
 def test_the_licence_is_that_of_the_option_or_of_the_grammar(here: Path, command: Command) -> None:
     call = ("sample", "toy.npz", "-n", 10, *SPLIT)
     assert command(*call, "-o", "own", "--license", "CC-BY-4.0").code == 0
@@ -133,6 +137,7 @@ def test_the_licence_is_that_of_the_option_or_of_the_grammar(here: Path, command
     assert command("language", "dyck", "-o", "d.txt", "--license", "MIT").code == 2
 
 
+@pytest.mark.long
 def test_jobs(here: Path, command: Command) -> None:
     call = ("sample", "toy.npz", "-n", 300, *SPLIT, "--shard-size", 40)
     assert command(*call, "-o", "whole", "--workers", 2).code == 0
@@ -209,6 +214,7 @@ def test_sentences_have_all_lengths_unless_a_range_is_asked_for(here: Path, comm
     assert none.code == 0 and Corpus.load(here / "n").digest == corpus.digest
 
 
+@pytest.mark.long
 def test_an_inconsistent_grammar_is_sampled_in_the_way_that_its_refusal_names(here: Path, command: Command) -> None:
     (here / "grows.txt").write_text("S -> S S 0.6 | NP 0.4\nNP -> NP NP NP 0.2 | 'a' 0.8\n", encoding="utf-8")
     call = ("sample", "grows.txt", "-n", 40, "--shares", "train=1", "-o", "c")

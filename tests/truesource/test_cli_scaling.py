@@ -348,6 +348,7 @@ def test_processes_of_torchrun_are_refused(here: Path, command: Command, monkeyp
     assert found.code == 2 and "share them out with --shard" in found.err
 
 
+@pytest.mark.long
 def test_a_law_that_does_not_hold_is_not_reported_as_one() -> None:
     grid = [ScalingCell(f"{n}-{seed}", "a", n, seed, 9, 9, 9.0) for n in (10, 100, 1000, 10_000) for seed in (1, 2, 3)]
     n = np.array([cell.sentences for cell in grid], dtype=np.float64)

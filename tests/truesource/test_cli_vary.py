@@ -31,16 +31,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_help_reads_well(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    code, out, _ = command("vary", "--help")
-    assert code == 0
-    text = " ".join(out.replace("│", " ").split())
-    for part in ("--variant", "mirror=NP+VP", "head-final=all", "temperature=0.8", "NP -> NP PP", "<unk>"):
-        assert part in text
-    assert max(map(len, out.splitlines())) <= 100
-
-
 def test_files_table_and_numbers(here: Path, command: Command) -> None:
     specs = ["mirror=all", "zipf=1.2", "ablate=NP -> NP PP", "mirror=VP,sharpen=2"]
     options = [part for spec in specs for part in ("--variant", spec)]
@@ -124,6 +114,7 @@ def test_file_names_differ_whatever_the_file_system() -> None:
 FISHES = "S -> NPs VPs 1\nNPs -> 'they' 0.6 | 'fish' 0.4\nVPs -> V NPs 0.4 | V 0.6\nV -> 'fish' 0.7 | 'can' 0.3\n"
 
 
+@pytest.mark.long
 def test_heads_are_shown_and_never_guessed(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "g.txt").write_text(FISHES)

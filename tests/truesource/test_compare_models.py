@@ -28,6 +28,7 @@ def model(a: float, b: float, objective: str = "causal") -> Table:
     return Table(dict.fromkeys(("<s>", "a", "b"), row), ("a", "b"), objective)  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_models_and_seeds_in_python() -> None:
     seeds = [model(0.35, 0.25), model(0.3, 0.3), model(0.3, 0.2)]
     both = {"one": model(0.4, 0.3), "three": seeds, "m1": model(0.5, 0.5, "masked"), "m2": model(0.6, 0.3, "masked")}

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from command_line import Command
-from tiny_run import BANK, prepare, run
+from tiny_run import BANK, RunCopies, prepare, run
 
 import truesource.evaluation.evaluators
 from truesource.cli.app import VERBS
@@ -212,13 +212,15 @@ SAME = {
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(finished_run: RunCopies) -> Path:
     """A folder with a finished run of everything; not to be changed."""
-    folder = prepare(tmp_path_factory.mktemp("everything"), EVERYTHING, "")
-    (folder / "bank.mrg").write_text(8 * BANK, encoding="utf-8")
-    (folder / "other.txt").write_text("the dog sees the dog\na cat in a park\n", encoding="utf-8")
-    run(folder)
-    return folder
+
+    def fill(folder: Path) -> None:
+        (folder / "bank.mrg").write_text(8 * BANK, encoding="utf-8")
+        (folder / "other.txt").write_text("the dog sees the dog\na cat in a park\n", encoding="utf-8")
+        run(prepare(folder, EVERYTHING, ""))
+
+    return finished_run("everything", fill)
 
 
 @pytest.mark.long

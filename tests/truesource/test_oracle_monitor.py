@@ -41,6 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "settings", [["--model=gpt2"], ["--model=bert"], ["--model=gpt2", "--set=model.tokenizer=bpe"]]
 )

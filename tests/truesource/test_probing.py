@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 from command_line import Command
-from tiny_run import prepare
+from tiny_run import RunCopies, prepare
 
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.probing import Kind
@@ -53,12 +53,14 @@ CALL = ("evaluate", "probing")
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(finished_run: RunCopies) -> Path:
     """A finished run, in a folder with its configuration."""
-    folder = tmp_path_factory.mktemp("probing")
-    prepare(folder, CONFIG, GRAMMAR)
-    execute(load_config(folder / "toy.yaml"), base=folder, runs=folder / "runs")
-    return folder / "runs" / "toy"
+
+    def fill(folder: Path) -> None:
+        prepare(folder, CONFIG, GRAMMAR)
+        execute(load_config(folder / "toy.yaml"), base=folder, runs=folder / "runs")
+
+    return finished_run("probing", fill) / "runs" / "toy"
 
 
 @pytest.fixture

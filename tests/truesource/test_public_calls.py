@@ -205,6 +205,7 @@ def _log_probs(sentences: list[list[str]]) -> list[np.ndarray]:
     return [np.array([*(known[word] for word in sentence), math.log(0.3)]) for sentence in sentences]
 
 
+@pytest.mark.long
 def test_models_are_taken_as_people_have_them(model: ts.FunctionModel, corpus: ts.Corpus) -> None:
     kl = ts.compare(model, corpus)["kl"].value
     assert ts.compare((_log_probs, WORDS), corpus)["kl"].value == pytest.approx(kl, abs=1e-9)
@@ -253,6 +254,7 @@ def test_a_network_of_transformers_with_its_tokeniser_is_what_its_folder_is(
         ts.load_model(network, WORDS)
 
 
+@pytest.mark.long
 def test_a_module_trained_with_exact_targets_is_a_model(corpus: ts.Corpus) -> None:
     targets = ExactTargets(GRAMMAR, lengths=(1, 9))
 

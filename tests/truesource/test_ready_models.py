@@ -214,6 +214,7 @@ def test_workers_sample_the_same_from_code(here: Path) -> None:
     assert one.record["digest"] == two.record["digest"]
 
 
+@pytest.mark.long
 def test_sampling_from_code_goes_on_where_it_was_killed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from truesource.lmtrain.decoding import sample_builder
 
@@ -296,6 +297,7 @@ def test_the_guide_shows_the_examples_as_they_are_and_its_models_score(here: Pat
         assert scores.log_prob == pytest.approx([-math.log((10, 5)[number])] * 3)
 
 
+@pytest.mark.long
 def test_the_training_loop_of_the_guide_trains_and_its_probabilities_sum_to_one(here: Path, command: Command) -> None:
     guide = (EXAMPLES.parent / "howto" / "own_models.md").read_text()
     loop, pieces = re.findall(r"```python\n(.*?)```", guide[guide.index("## A training loop") :], flags=re.S)[:2]

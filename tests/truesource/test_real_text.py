@@ -13,6 +13,8 @@ from truesource.evaluation.core.signature import parts_of
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.unknown import read_words
 
+pytestmark = pytest.mark.long
+
 BANK = """\
 (ROOT (S (NP (DT the) (NN dog)) (VP (VBZ sees) (NP (DT a) (NN cat)))))
 (ROOT (S (NP (DT the) (NN cat)) (VP (VBZ walks))))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_run import BANK, prepare, run
+from tiny_run import BANK, RunCopies, prepare, run
 
 from truesource.evaluation.divergence.report import constructions, nearest
 from truesource.evaluation.naturalness.report import headline
@@ -42,12 +42,13 @@ HELD = """\
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = prepare(tmp_path_factory.mktemp("answers"), CONFIG, "")
-    (folder / "bank.mrg").write_text(2 * BANK, encoding="utf-8")
-    (folder / "held.mrg").write_text(HELD, encoding="utf-8")
-    run(folder)
-    return folder
+def folder(finished_run: RunCopies) -> Path:
+    def fill(folder: Path) -> None:
+        (folder / "bank.mrg").write_text(2 * BANK, encoding="utf-8")
+        (folder / "held.mrg").write_text(HELD, encoding="utf-8")
+        run(prepare(folder, CONFIG, ""))
+
+    return finished_run("answers", fill)
 
 
 @pytest.fixture

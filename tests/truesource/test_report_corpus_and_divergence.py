@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from tiny_run import BANK, run
+from tiny_run import BANK, RunCopies, run
 
 from truesource.evaluation.core.setting import Setting
 from truesource.grammar.support.errors import InputError
@@ -36,13 +36,15 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(finished_run: RunCopies) -> Path:
     """A folder with a finished run; not to be changed."""
-    folder = tmp_path_factory.mktemp("divergence")
-    (folder / "bank.mrg").write_text(8 * BANK, encoding="utf-8")
-    (folder / "toy.yaml").write_text(CONFIG, encoding="utf-8")
-    run(folder)
-    return folder
+
+    def fill(folder: Path) -> None:
+        (folder / "bank.mrg").write_text(8 * BANK, encoding="utf-8")
+        (folder / "toy.yaml").write_text(CONFIG, encoding="utf-8")
+        run(folder)
+
+    return finished_run("divergence", fill)
 
 
 def section(finished: Path, name: str) -> str:

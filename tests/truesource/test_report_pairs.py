@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 from agreement_grammar import agreement_grammar
-from tiny_run import run
+from tiny_run import RunCopies, run
 
 from truesource.evaluation.pairs.report import pairs_figure
 from truesource.grammar.support.atomic_files import write_json
@@ -35,12 +35,13 @@ MADE_AS_USUAL = tuple(f"evaluation.pairs.{name}" for name in ("number=null", "tr
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pairs")
-    agreement_grammar().save(folder / "toy.npz")
-    (folder / "toy.yaml").write_text(CONFIG, encoding="utf-8")
-    run(folder)
-    return folder
+def finished(finished_run: RunCopies) -> Path:
+    def fill(folder: Path) -> None:
+        agreement_grammar().save(folder / "toy.npz")
+        (folder / "toy.yaml").write_text(CONFIG, encoding="utf-8")
+        run(folder)
+
+    return finished_run("pairs", fill)
 
 
 def values(found: dict[str, Any]) -> dict[tuple[str, str], float]:

@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from tiny_run import prepare, run
+from tiny_run import RunCopies, prepare, run
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.monte_carlo import ChanceTest, holm
@@ -61,12 +61,9 @@ MASKED = "models=[{name: both, model: {architecture: bert, dim: 8, heads: 2, lay
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(finished_run: RunCopies) -> Path:
     """A finished run, in a folder with its configuration."""
-    folder = tmp_path_factory.mktemp("tendencies")
-    prepare(folder, CONFIG, GRAMMAR)
-    run(folder)
-    return folder
+    return finished_run("tendencies", lambda folder: run(prepare(folder, CONFIG, GRAMMAR)))
 
 
 def found(folder: Path) -> dict[str, Any]:

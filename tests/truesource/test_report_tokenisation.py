@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from pyarrow import parquet
 from seat_grammar import SEAT_GRAMMAR
-from tiny_run import prepare, run
+from tiny_run import RunCopies, prepare, run
 
 from truesource.evaluation.measures.bootstrap import Interval
 from truesource.evaluation.tokenisation.figures import (
@@ -53,12 +53,9 @@ STAGES = [
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(finished_run: RunCopies) -> Path:
     """A finished run, in a folder with its configuration."""
-    folder = tmp_path_factory.mktemp("tokenisation")
-    prepare(folder, CONFIG, SEAT_GRAMMAR)
-    run(folder)
-    return folder
+    return finished_run("tokenisation", lambda folder: run(prepare(folder, CONFIG, SEAT_GRAMMAR)))
 
 
 def found(folder: Path, name: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tiny_run import RunCopies
 
 from truesource.evaluation.evaluators import EVALUATORS
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
@@ -45,12 +46,13 @@ def stages(folder: Path) -> dict[str, dict[str, object]]:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dyck")
-    (folder / "dyck.txt").write_text(GRAMMAR, encoding="utf-8")
-    (folder / "dyck.yaml").write_text(CONFIG, encoding="utf-8")
-    run(folder)
-    return folder
+def finished(finished_run: RunCopies) -> Path:
+    def fill(folder: Path) -> None:
+        (folder / "dyck.txt").write_text(GRAMMAR, encoding="utf-8")
+        (folder / "dyck.yaml").write_text(CONFIG, encoding="utf-8")
+        run(folder)
+
+    return finished_run("dyck", fill)
 
 
 def test_the_run_ends_with_a_report_that_says_why(finished: Path) -> None:

@@ -27,7 +27,8 @@ from truesource.run.experiment import execute, load_config
 from truesource.run.folder import RunFolder
 from truesource.run.treebank import stage as treebank
 
-pytestmark = pytest.mark.usefixtures("one_thread")  # the last bit of a sum depends on their number
+# the last bit of a sum depends on the number of threads
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]
 
 CONFIG = """\
 name: toy
@@ -100,7 +101,6 @@ def traces(folder: Path) -> list[str]:
     return [str(p) for p in folder.rglob("*") if p.name.endswith((".partial", ".retired")) or "checkpoint" in p.name]
 
 
-@pytest.mark.long
 def test_what_a_run_leaves(finished: Path) -> None:
     folder = finished / "runs" / "toy"
     assert made(folder) == STAGES
@@ -131,7 +131,6 @@ def test_what_a_run_leaves(finished: Path) -> None:
     assert traces(folder) == []
 
 
-@pytest.mark.long
 def test_a_second_run_skips_everything(copy: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = copy / "runs" / "toy"
     kept = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != "stages.json"}
@@ -141,7 +140,6 @@ def test_a_second_run_skips_everything(copy: Path, caplog: pytest.LogCaptureFixt
     assert {p: p.read_bytes() for p in kept} == kept  # provenance too: it is that of the report
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("override", "again"),
     [
@@ -156,7 +154,6 @@ def test_only_what_depends_on_a_change_is_made_again(override: str, again: list[
     assert run(copy, override) == again
 
 
-@pytest.mark.long
 def test_a_model_more_leaves_the_others_alone(copy: Path) -> None:
     models = (
         "models=[{name: c, preset: tiny, oracle_monitor: true, model: {dim: 16, heads: 2, layers: 1}, training: {"
@@ -166,14 +163,12 @@ def test_a_model_more_leaves_the_others_alone(copy: Path) -> None:
     assert run(copy, models) == ["train:m", "score:m", "report"]
 
 
-@pytest.mark.long
 def test_a_changed_treebank_is_noticed(copy: Path) -> None:
     with (copy / "bank.mrg").open("a", encoding="utf-8") as stream:
         stream.write("( (S (NP (N dog)) (VP (V walks))) )\n")
     assert run(copy)[:2] == ["treebank", "grammar"]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("lost", "again"),
     [
@@ -208,7 +203,6 @@ def test_what_was_cut_short_is_made_again(cut: str, finished: Path, copy: Path) 
     assert results(copy) == results(finished)
 
 
-@pytest.mark.long
 def test_force_makes_everything_again(finished: Path, copy: Path) -> None:
     assert run(copy, force=True) == STAGES
     assert results(copy) == results(finished)
@@ -260,7 +254,6 @@ def test_two_processes_cannot_share_a_run(copy: Path) -> None:
     assert run(copy) == []
 
 
-@pytest.mark.long
 def test_relative_paths_start_at_the_configuration(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (fresh / "trees").mkdir()
     (fresh / "bank.mrg").rename(fresh / "trees" / "bank.mrg")
@@ -299,7 +292,6 @@ def test_a_grammar_file_is_the_start_and_its_content_counts(fresh: Path) -> None
         execute(load_config(config), **where)
 
 
-@pytest.mark.long
 def test_all_files_of_a_berkeley_grammar_count(fresh: Path) -> None:
     from truesource.grammar.formats import save_grammar
 
@@ -323,7 +315,6 @@ def test_all_files_of_a_berkeley_grammar_count(fresh: Path) -> None:
     assert PCFG.load(fresh / "runs" / "pair" / "grammar" / "grammar.npz").vocabulary
 
 
-@pytest.mark.long
 def test_other_snapshots_are_measured_anew(fresh: Path) -> None:
     """The last weights are the same whatever is kept on the way."""
     wanted = ["models=[{name: c, preset: tiny, model: {dim: 16, heads: 2, layers: 1}, training: {SETTINGS}}]"]
@@ -334,7 +325,6 @@ def test_other_snapshots_are_measured_anew(fresh: Path) -> None:
     assert "dynamics:c" in run(fresh, *asked)
 
 
-@pytest.mark.long
 def test_the_command_prints_the_table_and_where_the_report_is(
     copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -387,7 +377,6 @@ WHERE = [
 ]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("stage", "where", "call"), WHERE, ids=[f"{w[1].rpartition('.')[2]}-{w[2]}" for w in WHERE])
 def test_ctrl_c_anywhere_and_the_same_command_goes_on(
     stage: str, where: str, call: int, finished: Path, copy: Path, monkeypatch: pytest.MonkeyPatch,
@@ -431,7 +420,6 @@ def test_ctrl_c_anywhere_and_the_same_command_goes_on(
     assert traces(copy) == []
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "number",
     [

@@ -63,6 +63,7 @@ def test_all_configurations_of_the_project_are_accepted(file: str, of: Of, text:
     assert _mistakes(text, of) == []
 
 
+@pytest.mark.long
 def test_own_configurations_are_accepted() -> None:
     assert _mistakes(TEXT) == []
 

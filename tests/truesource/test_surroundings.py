@@ -44,6 +44,7 @@ def test_without_standard_error_the_work_is_done(here: Path) -> None:
     assert done.returncode == 0 and done.stdout.startswith(b"Wrote corpus: 20 sentences")
 
 
+@pytest.mark.long
 def test_without_standard_output_nothing_can_be_written_to_it(here: Path) -> None:
     done = shell(f"{RUN} inspect g.txt --json - >&-")
     assert done.returncode == 2

@@ -39,6 +39,7 @@ class Finished:
         return (self.folder / task).is_file()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_each_is_made_once_and_failures_do_not_stop_the_others(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, workers: int

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tiny_run import prepare, run
+from tiny_run import RunCopies, prepare, run
 
 from truesource.evaluation.core.token_table import read_token_record
 from truesource.grammar.pcfg import PCFG
@@ -37,11 +37,9 @@ evaluation: {treebank_baseline: {max_epochs: 2}}
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(finished_run: RunCopies) -> Path:
     """A folder with a finished run; not to be changed."""
-    folder = prepare(tmp_path_factory.mktemp("baseline"), CONFIG, "")
-    run(folder)
-    return folder
+    return finished_run("baseline", lambda folder: run(prepare(folder, CONFIG, "")))
 
 
 def record(folder: Path, name: str) -> dict[str, Any]:

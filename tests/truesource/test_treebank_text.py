@@ -56,6 +56,7 @@ def test_a_tree_is_in_one_part_only(here: Path, command: Command) -> None:
     assert Treebank.read(here / "text" / "held_out.mrg.gz", None).trees == held.trees
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("quick_report")
 def test_a_run_and_the_verb_split_alike(here: Path, command: Command) -> None:
     from truesource.run.experiment import execute, load_config

@@ -91,6 +91,7 @@ def test_induction_comes_first_where_a_run_induces(tmp_path: Path, monkeypatch: 
     assert calls == ["_compile_for_runs", "_compile_for_induction", "_compile_for_runs"]
 
 
+@pytest.mark.long
 def test_what_compiles_for_induction_calls_both_precisions_in_all_phases(monkeypatch: pytest.MonkeyPatch) -> None:
     called: set[tuple[str, str]] = set()
 

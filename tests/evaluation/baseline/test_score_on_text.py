@@ -59,6 +59,7 @@ def ppl(*probabilities: float) -> float:
     return math.exp(-sum(map(math.log, probabilities)) / len(probabilities))
 
 
+@pytest.mark.long
 def test_common_and_all_sentences() -> None:
     found = score_on_text({"one": MODEL, "two": OTHER}, Setting(GRAMMAR_OF_TEXT, TEXT, lengths=None), kind="real")
     assert found.impossible == {"one": 0, "two": 1, GRAMMAR: 0} and found.common == 4 and found.lacking == 1
@@ -81,6 +82,7 @@ def _truth(sentence: list[str]) -> float:
     return sum(math.log(table.get(word, 0.2)) for word in sentence) + len(sentence) * math.log(0.5)
 
 
+@pytest.mark.long
 def test_known_words_alone() -> None:
     found = score_on_text({"one": MODEL}, Setting(GRAMMAR_OF_TEXT, TEXT, lengths=None), kind="real")
     expected = ppl(0.4, 0.2, 0.3, 0.2, 0.3, 0.2, 0.3, 0.2, 0.3, 0.2, 0.2, 0.3)

@@ -26,6 +26,7 @@ def members(weight: np.ndarray) -> list[Members]:
     return [Members(np.flatnonzero(column), column[column > 0.0]) for column in weight.T]
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(st.integers(-5, 5), st.integers(1, 4)), min_size=1, max_size=12))
 def test_a_weight_of_n_is_n_equal_tokens(pairs: list[tuple[int, int]]) -> None:
     values = np.array([v for v, _ in pairs], dtype=np.float64)

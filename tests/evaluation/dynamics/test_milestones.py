@@ -41,6 +41,7 @@ def test_a_mean_above_the_truth_is_not_below_a_level() -> None:
     assert np.isinf(found.step).tolist() == [True, False, True]
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(st.lists(st.floats(-3, 3), min_size=2, max_size=7), st.floats(0.1, 2))
 def test_crossings_are_those_of_a_slow_search(values: list[float], level: float) -> None:

@@ -82,6 +82,7 @@ def test_the_kit_has_the_same_bytes_twice_and_is_small(kit: Path, tmp_path: Path
     assert len([path for path in files if path.suffix == ".safetensors"]) == 7
 
 
+@pytest.mark.long
 def test_texts_and_grammars_of_a_kit_give_its_log_probs(kit: Path, record: KitAnswers) -> None:
     for name, text in record.texts.items():
         lines = (kit / text.file).read_text("utf-8").splitlines()
@@ -96,6 +97,7 @@ def test_texts_and_grammars_of_a_kit_give_its_log_probs(kit: Path, record: KitAn
                 assert sentence.log_prob == pytest.approx(math.fsum(sentence.log_probs), abs=1e-12)
 
 
+@pytest.mark.long
 def test_conventions_by_hand(record: KitAnswers) -> None:
     text, values = record.texts["words-1"], values_of(record, "words-1")
     parts = [sentence.log_probs for sentence in text.sentences]
@@ -150,6 +152,7 @@ def test_summed_segmentations_are_those_of_enumeration() -> None:
     assert several >= 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_answer_is_recognised(name: str, record: KitAnswers) -> None:
     text = record.texts[name]
@@ -171,6 +174,7 @@ def test_numbers_at_random_match_nothing(record: KitAnswers) -> None:
         assert sum(map(bool, matches)) <= 4
 
 
+@pytest.mark.long
 def test_a_verdict_says_what_and_how_well(record: KitAnswers) -> None:
     text, value = record.texts["words-1"], values_of(record, "words-1")["perplexity per token; not shifted"]
     assert ts.diagnose(f"{value:.4f}", text).detail.verdict.startswith(
@@ -184,6 +188,7 @@ def test_a_verdict_says_what_and_how_well(record: KitAnswers) -> None:
     assert "perplexity per token; not shifted" in str(nothing)
 
 
+@pytest.mark.long
 def test_a_combination_has_the_meaning_of_its_parts() -> None:
     (match,) = ts.diagnose("10.25943", "words-1").detail.matches
     assert match.name == "perplexity per token; end not scored; first token not scored; mean of sentence means"
@@ -194,6 +199,7 @@ def test_a_combination_has_the_meaning_of_its_parts() -> None:
     assert "10.2594 matches the combination perplexity per token; end" in str(ts.diagnose("10.25943", "words-1"))
 
 
+@pytest.mark.long
 def test_every_combination_has_a_meaning(record: KitAnswers) -> None:
     for text in record.texts.values():
         for name, value in text.combinations.items():

@@ -75,6 +75,7 @@ def test_each_edit_changes_one_thing_and_keeps_to_the_lengths(pairs: list[Pair])
             raise AssertionError(pair.phenomenon)  # all these languages have pairs of one length
 
 
+@pytest.mark.long
 def test_strata_say_what_decides_a_pair(pcfg: PCFG, pairs: list[Pair]) -> None:
     for pair in pairs:
         good, bad = (pcfg.prefix_log_prob(words, LENGTHS) for words in (pair.a, pair.b))
@@ -122,6 +123,7 @@ def test_words_of_like_frequency_come_first() -> None:
     assert pairs and all(pair.b != ("a", "c") for pair in pairs)  # less probable by its frequency alone
 
 
+@pytest.mark.long
 def test_other_lengths_where_no_edit_keeps_the_length() -> None:
     even = PCFG.from_text("S -> a T 1\nT -> a S 0.5 | a 0.5")
     kinds = Counter(pair.phenomenon for pair in edited_pairs(even, LengthRange(2, 30), number=12, seed=1))
@@ -141,6 +143,7 @@ def test_pairs_are_distinct_and_reproducible(pcfg: PCFG, pairs: list[Pair]) -> N
     assert pairs != edited_pairs(pcfg, LENGTHS, number=30, seed=2)
 
 
+@pytest.mark.long
 def test_the_truth_prefers_every_good_sentence(pcfg: PCFG, pairs: list[Pair]) -> None:
     found = evaluate_pairs(Oracle(pcfg), pairs, pcfg)
     assert np.array_equal(found.odds > 0.0, np.ones(len(pairs), dtype=bool))

@@ -64,12 +64,14 @@ def has_noun_phrase(tree: Tree, pcfg: PCFG, begin: int, end: int) -> bool:
     return ("NP", begin, end) in spans(tree, 0)
 
 
+@pytest.mark.long
 def test_every_phenomenon_is_found(made: GeneratedPairs) -> None:
     assert list(dict.fromkeys(pair.phenomenon for pair in made.pairs)) == list(PHENOMENA)
     assert Counter(pair.phenomenon for pair in made.pairs) == dict.fromkeys(PHENOMENA, 25)
     assert made.notes == []
 
 
+@pytest.mark.long
 def test_log_probabilities_are_those_of_all_derivations(toy: PCFG, made: GeneratedPairs) -> None:
     for pair in made.pairs[::3]:
         for words, value in ((pair.a, pair.log_p_a), (pair.b, pair.log_p_b)):
@@ -82,6 +84,7 @@ def test_log_probabilities_are_those_of_all_derivations(toy: PCFG, made: Generat
         assert pair.log_p_a is not None
 
 
+@pytest.mark.long
 def test_one_thing_differs(toy: PCFG, made: GeneratedPairs) -> None:
     lexicon = Lexicon(toy, LENGTHS)
     for pair in made.pairs:
@@ -106,11 +109,13 @@ def test_one_thing_differs(toy: PCFG, made: GeneratedPairs) -> None:
             assert pair.unigram_log_odds == pytest.approx(difference, abs=1e-12)
 
 
+@pytest.mark.long
 def test_no_pair_stands_twice(made: GeneratedPairs) -> None:
     keys = [(pair.phenomenon, frozenset((pair.a, pair.b))) for pair in made.pairs]
     assert len(set(keys)) == len(keys)
 
 
+@pytest.mark.long
 def test_verbs_that_do_not_fit_have_the_margin(made: GeneratedPairs) -> None:
     for pair in made.pairs:
         if pair.phenomenon == "subcategorisation" and pair.log_odds is not None:
@@ -163,6 +168,7 @@ def test_outside_weights_do_not_depend_on_the_batch(toy: PCFG) -> None:
             np.testing.assert_allclose(together, SampledSentence(lexicon, words).log_odds(at), atol=1e-10)
 
 
+@pytest.mark.long
 def test_attachments_are_those_of_all_derivations(toy: PCFG, made: GeneratedPairs) -> None:
     lexicon, checked = Lexicon(toy, LENGTHS), 0
     for pair in made.pairs:
@@ -199,6 +205,7 @@ def test_sites_by_hand(toy: PCFG) -> None:
     assert sites(SampledSentence(drawn.lexicon, ("the", "dog", "in", "the", "man", "sleeps")), 0.9) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("objective", ["causal", "masked"])
 def test_the_truth_is_right_always(toy: PCFG, made: GeneratedPairs, objective: Objective) -> None:
     found = evaluate_pairs(Oracle(toy, objective, lengths=LENGTHS), made.pairs, toy, lengths=LENGTHS)
@@ -224,6 +231,7 @@ def test_the_truth_is_right_always(toy: PCFG, made: GeneratedPairs, objective: O
     np.testing.assert_allclose(found.odds[finite], found.truth[finite], atol=1e-10)
 
 
+@pytest.mark.long
 def test_masked_odds_are_sums_over_substitutions(toy: PCFG, made: GeneratedPairs) -> None:
     pair = next(p for p in made.pairs if p.possible)
     found = evaluate_pairs(Oracle(toy, "masked"), [pair], toy)
@@ -248,11 +256,13 @@ def test_odds_in_any_order_are_given_the_lengths(toy: PCFG, made: GeneratedPairs
     assert "odds:given-length" in found.records()[0]["signature"]
 
 
+@pytest.mark.long
 def test_one_seed_gives_the_same_pairs(toy: PCFG, made: GeneratedPairs) -> None:
     assert make_pairs(toy, LENGTHS, SETTINGS, seed=5).pairs == made.pairs
     assert make_pairs(toy, LENGTHS, PairSettings(number=25, tries=40), seed=6).pairs != made.pairs
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PHENOMENA)
 def test_a_phenomenon_does_not_depend_on_the_others(toy: PCFG, made: GeneratedPairs, name: str) -> None:
     alone = make_pairs(toy, LENGTHS, SETTINGS.model_copy(update={"phenomena": (name,)}), seed=5)
@@ -274,12 +284,14 @@ def test_impossible_sides_are_flagged() -> None:
         make_pairs(strict, LENGTHS, PairSettings(number=2, tries=10, phenomena=wanted[:1], possible=True))
 
 
+@pytest.mark.long
 def test_only_possible_pairs_on_request(toy: PCFG) -> None:
     some = make_pairs(toy, LENGTHS, PairSettings(number=8, tries=60, tolerance=0.8, possible=True))
     assert some.pairs
     assert all(pair.possible for pair in some.pairs)
 
 
+@pytest.mark.long
 def test_probabilities_are_filled_in(toy: PCFG, made: GeneratedPairs) -> None:
     bare = [Pair(p.a, p.b, p.phenomenon, None, None, None, p.positions, p.source, p.sampled_side) for p in made.pairs]
     for pair, given_back in zip(made.pairs, with_truth(bare, Lexicon(toy, LENGTHS)), strict=True):

@@ -64,6 +64,7 @@ def test_a_long_sentence_neither_under_nor_overflows() -> None:
     assert changed > 0.9 > 0.1 > own
 
 
+@pytest.mark.long
 def test_against_all_derivations_by_hand() -> None:
     toy = agreement_grammar()
     words = ("the", "dog", "sees", "a", "cat", "in", "the", "man")

@@ -90,6 +90,7 @@ def test_a_label_that_is_never_proposed_has_no_precision() -> None:
     assert {record["name"]: record["value"] for record in records} == {"recall": 0.0, "f1": 0.0}
 
 
+@pytest.mark.long
 def test_lengths_part_the_sentences(found: ParseScores) -> None:
     """Every sentence is in one range; those of at most 40 words are in the short one."""
     sizes = {str(band): of(found, "sentences", by="length", group=str(band))["value"] for band in (SHORT, *BANDS)}

@@ -310,6 +310,7 @@ def test_words_with_their_tags() -> None:
         sense_grammar(PCFG.from_text("S -> N M 1.0\nN -> can 0.5 | can/N 0.5\nM -> can 1.0"))
 
 
+@pytest.mark.long
 def test_a_split_by_meaning_adds_information() -> None:
     """What is gained over the whole language is what the tags say beyond the words, given the context."""
     pcfg = PCFG.from_text(SENSES)

@@ -69,6 +69,7 @@ def test_the_whole_vocabulary_is_the_model_as_it_is() -> None:
     assert found["merge"].change_ppl == 0.0
 
 
+@pytest.mark.long
 def test_merging_words_takes_information_from_the_truth() -> None:
     """Data processing: I(W; C) of the truth falls when words are merged; on the expectation, here on a large sample."""
     pcfg, lengths = PCFG.from_text(TOY), LengthRange(2, 8)

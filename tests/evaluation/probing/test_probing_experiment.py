@@ -63,6 +63,7 @@ def test_what_is_coded_linearly_is_found_whole() -> None:
     assert found.measures["selectivity"].value > 0.5
 
 
+@pytest.mark.long
 def test_a_soft_probe_comes_as_near_as_the_posteriors_own_entropy() -> None:
     targets, x = make()
     soft, hard = (

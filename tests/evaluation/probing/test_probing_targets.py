@@ -69,6 +69,7 @@ def test_posteriors_are_those_of_all_derivations(case: tuple[PCFG, list[list[str
     assert row == len(found) == len(found.key)
 
 
+@pytest.mark.long
 def test_the_posterior_given_the_left_is_that_of_all_continuations() -> None:
     """Joint weight of tag and prefix over every derivation of every sentence of the length range."""
     sentence = ["saw", "dog", "her", "dog"]
@@ -113,6 +114,7 @@ def test_words_that_the_model_does_not_know_are_unknown_to_the_target_too() -> N
     assert found.key == ("the", "<unk>", "saw")
 
 
+@pytest.mark.long
 def test_coarse_tags_sum_over_the_symbols_of_a_label() -> None:
     plain = PCFG.from_text(
         "S -> N0 V 0.5 | N1 V 0.3 | X V 0.2\nN0 -> a 0.5 | b 0.5\nN1 -> a 1.0\nX -> a 1.0\nV -> c 1.0"
@@ -166,6 +168,7 @@ def test_constituents_are_the_lowest_branching_nodes() -> None:
     assert row == pytest.approx([0.5, 0, 0, 0.5, 0], abs=1e-12)
 
 
+@pytest.mark.long
 def test_spans_are_balanced_and_carry_the_words_at_their_ends() -> None:
     sentences = [["her", "saw", "the", "dog", "with", "her"], ["the", "dog", "saw", "the", "dog"]] * 20
     found = span_targets(Oracle(TOY), sentences, truth="sampled", seed=2)
@@ -211,6 +214,7 @@ def test_sampled_labels_of_spans_are_draws_from_their_posteriors() -> None:
         assert (np.abs(shares - law) <= 5 * np.sqrt(law * (1 - law) / len(some)) + 1e-12).all()
 
 
+@pytest.mark.long
 def test_what_cannot_be_a_target_is_refused() -> None:
     with pytest.raises(InputError, match=r"the grammar can make none of the 1 sentences"):
         word_targets(Oracle(TOY), [["with", "with"]])

@@ -39,6 +39,7 @@ def test_two_texts_of_one_law_and_of_two() -> None:
     assert found.findings["reference"]["types"].score.value == pytest.approx(25, abs=0.1)
 
 
+@pytest.mark.long
 def test_the_text_itself_is_at_distance_zero() -> None:
     itself = text(np.random.default_rng(2), 100)
     found = against_sample({"it": itself}, itself, FAST).findings["it"]
@@ -82,6 +83,7 @@ def test_the_difference_of_exponents_is_that_of_two_fits() -> None:
     assert found["heaps_beta_difference"][1].p == 1 / 100
 
 
+@pytest.mark.long
 def test_published_definitions_on_request() -> None:
     rng = np.random.default_rng(5)
     sides = text(rng, 100), text(rng, 100)
@@ -94,6 +96,7 @@ def test_published_definitions_on_request() -> None:
     assert paper["unigram_tv"].score.value == default["unigram_tv"].score.value
 
 
+@pytest.mark.long
 def test_what_cannot_be_compared() -> None:
     with pytest.raises(InputError, match="'reference' is empty"):
         against_sample({"x": [["a"]]}, [], FAST)
@@ -104,6 +107,7 @@ def test_what_cannot_be_compared() -> None:
     assert any("Heaps' law needs" in note for note in found.notes)
 
 
+@pytest.mark.long
 def test_unknown_words_count_for_distances_and_have_no_rank() -> None:
     """Rank-frequency and types are those of the texts without <unk>; total variation is not."""
     rng = np.random.default_rng(6)
@@ -130,6 +134,7 @@ def test_unknown_words_count_for_distances_and_have_no_rank() -> None:
     assert any("x: no rank_ks" in note for note in alone.notes)
 
 
+@pytest.mark.long
 def test_why_heaps_values_are_missing() -> None:
     two, one, far = [["a", "b"], ["a"]] * 9, [["a", "b"]] * 9, [["a", "b", "c"], ["a", "b", "c", "d"]] * 9
     short = against_sample({"x": two}, one, FAST)

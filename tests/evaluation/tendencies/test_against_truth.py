@@ -52,6 +52,7 @@ def test_the_truths_own_row_is_within_chance_and_a_changed_one_is_not() -> None:
     assert found.draws_needed == 20 * tests
 
 
+@pytest.mark.long
 def test_values_by_hand() -> None:
     where = truth()
     text = drawn(150, 5)
@@ -127,6 +128,7 @@ def test_with_unknown_words_the_tests_have_the_size_they_say_too() -> None:
     assert found.curves["0"].by_rank.tolist() == [known.count(w) for w in ranked]
 
 
+@pytest.mark.long
 def test_a_sample_with_no_word_of_the_grammar_has_a_row_and_notes_in_a_fixed_order() -> None:
     found = against_truth({"a": [["zz"]]}, truth(), TendencySettings(chance=19, draws=19))
     assert found.findings["a"]["outside_share"].score.value == 1.0
@@ -137,6 +139,7 @@ def test_a_sample_with_no_word_of_the_grammar_has_a_row_and_notes_in_a_fixed_ord
     ]
 
 
+@pytest.mark.long
 def test_one_word_sentences_have_no_laws_but_a_row() -> None:
     where = TrueText(PCFG.from_text("S -> a 0.5 | b 0.3 | c 0.2"), LengthRange(1, 1))
     found = against_truth({"x": [["a"], ["b"], ["a"]]}, where, FAST)
@@ -155,6 +158,7 @@ def test_samples_that_cannot_be_measured() -> None:
         against_truth({}, truth(), FAST)
 
 
+@pytest.mark.long
 def test_records_have_all_that_the_table_has() -> None:
     records = against_truth({"it": drawn(80, 5)}, truth(), FAST).records()
     first = next(r for r in records if r["name"] == "length_ks")
@@ -164,6 +168,7 @@ def test_records_have_all_that_the_table_has() -> None:
     assert "against:truth/" in first["signature"]
 
 
+@pytest.mark.long
 def test_what_is_drawn_of_the_truth_is_exact() -> None:
     where = truth()
     found = against_truth({"own": drawn(300, 3), "long": [["dog"] * 12] * 5}, where, FAST)

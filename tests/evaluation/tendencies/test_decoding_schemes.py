@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.decoding_schemes import ModelSample, compare
 from truesource.evaluation.tendencies.truth import TrueText, symbols
 from truesource.grammar.pcfg import PCFG
+
+pytestmark = pytest.mark.long
 
 TOY = PCFG.from_text("S -> N V [0.7]\nS -> S S [0.3]\nN -> 'dog' [0.6]\nN -> 'emu' [0.4]\nV -> 'runs' [1.0]\n")
 TEXT = [["dog", "runs"], ["emu", "runs", "dog", "runs"], ["dog", "runs"]] * 10

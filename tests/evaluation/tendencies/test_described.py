@@ -24,6 +24,7 @@ def text(seed: int, n: int, words: int = 25, high: int = 9) -> list[list[str]]:
     return [[*map(str, rng.choice(words, int(rng.integers(3, high)), p=p / p.sum()))] for _ in range(n)]
 
 
+@pytest.mark.long
 def test_samples_and_the_text_they_are_compared_with_are_described() -> None:
     texts = {"mine": text(1, 300), "reference": text(2, 400, 30)}
     found = against_sample({"mine": texts["mine"]}, texts["reference"], FAST).findings

@@ -18,6 +18,8 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 
+pytestmark = pytest.mark.long
+
 RANGE = LengthRange(3, 6)
 CLASS = ("the", "a", "with")
 

@@ -81,6 +81,7 @@ def test_errors_cover_the_truth() -> None:
     assert inside >= stats.binom.ppf(1e-3, 60, 0.95)
 
 
+@pytest.mark.long
 def test_text_is_less_dispersed_than_poisson() -> None:
     """Independent words of Zipf's law: the number of types varies much less than a Poisson count of that mean."""
     rng = np.random.default_rng(1)

@@ -76,6 +76,7 @@ def test_every_sum_is_that_of_enumeration(scores: dict[str, float], texts: list[
     assert ("words_to_64_paths" in values) == found.factorises
 
 
+@pytest.mark.long
 def test_words_come_with_their_cuts_and_shares() -> None:
     found = measure(["▁ab▁bab", "▁ab▁a"], WITHIN)
     ambiguous = {word.word: word for word in found.words(10)}
@@ -91,6 +92,7 @@ def test_words_come_with_their_cuts_and_shares() -> None:
     assert measure(["▁ab"], ACROSS).words(5) == []
 
 
+@pytest.mark.long
 def test_shares_of_words_are_of_tokens() -> None:
     long = "▁" + "ab" * 8
     n = len(slow.cuts(long, WITHIN))
@@ -99,6 +101,7 @@ def test_shares_of_words_are_of_tokens() -> None:
     assert [values[f"words_to_{most}_paths"].value for most in (64, 1024)] == [0.75, 0.75]
 
 
+@pytest.mark.long
 def test_own_cuts_that_are_not_the_best_are_counted() -> None:
     scores = {"▁": -1.0, "a": -1.0, "▁a": -2.0, "b": -3.0, "▁b": -9.0}
     builder = LatticeBuilder(slow.inventory(scores))
@@ -115,6 +118,7 @@ def test_own_cuts_that_are_not_the_best_are_counted() -> None:
     assert "own_tied" not in found.scores(scores="uniform")
 
 
+@pytest.mark.long
 def test_records_are_signed_and_sizes_are_those_of_the_original() -> None:
     builder = LatticeBuilder(slow.inventory(WITHIN))
     read = text_of("▁ab▁a", WITHIN)
@@ -202,6 +206,7 @@ def test_a_treebank_from_its_types() -> None:
     check_against_whole(text, 1.0)
 
 
+@pytest.mark.long
 def test_each_type_is_as_its_own_lattice() -> None:
     rng = np.random.default_rng(8)
     scores = {p: float(rng.uniform(-5.0, -1.0)) for p in ("▁", "a", "b", "▁a", "ab", "ba", "aba", "▁ab")}
@@ -218,6 +223,7 @@ def test_each_type_is_as_its_own_lattice() -> None:
     assert found.counts @ found.entropies == pytest.approx(entropy(builder.build(text), 0.7), rel=1e-12)
 
 
+@pytest.mark.long
 def test_numbers_of_paths_of_long_words_are_exact() -> None:
     builder = LatticeBuilder(truth.inventory({"▁": -1.0, "a": -1.0, "aa": -1.0, "▁a": -2.0}))
     word = "▁" + "a" * 200
@@ -227,6 +233,7 @@ def test_numbers_of_paths_of_long_words_are_exact() -> None:
     assert found.log_paths == pytest.approx([math.log(found.paths[0]), math.log(2)], rel=1e-12)
 
 
+@pytest.mark.long
 def test_what_is_refused() -> None:
     builder = LatticeBuilder(truth.inventory({"▁": -1.0, "a": -1.0}))
     with pytest.raises(InputError, match=r"U\+0078"):

@@ -18,6 +18,7 @@ THREE = "▁abab▁ba▁aba"
 ORDERS = st.sampled_from([2, 3, None])
 
 
+@pytest.mark.long
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 20), ORDERS, st.integers(1, 20), st.integers(1, 15))
 def test_a_beam_is_a_lower_bound_and_draws_nothing(seed: int, order: int | None, width: int, candidates: int) -> None:

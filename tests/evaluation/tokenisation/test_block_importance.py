@@ -64,6 +64,7 @@ def test_without_tails_the_mean_weight_is_unbiased_for_the_sum_over_listed_cuts(
     )
 
 
+@pytest.mark.long
 def test_the_lower_bound_is_the_sum_over_the_different_cuts_that_were_drawn() -> None:
     """With very many samples it is nearly everything; with one, it is P of a cut."""
     log_p = NETWORK.brute_log_p("▁abab▁ba▁aba")

@@ -109,6 +109,7 @@ def tail_of(lattice: Lattice, listed: int, b: float) -> Tail:
     return Tail(lattice, best, b, lattice.piece.astype(np.int64), np.zeros(len(lattice.piece), dtype=np.int64))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("listed", "b"), [(1, 1.0), (8, 1.0), (8, 0.0), (79, 1.0), (20, 2.5)])
 def test_tails_draw_unlisted_cuts_in_proportion_to_q(listed: int, b: float) -> None:
     lattice = lattice_of(AB, "_abababa")

@@ -126,6 +126,7 @@ def decomposed(
 # -- closed forms -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", [True, False])
 @pytest.mark.parametrize("lengths", [SHORT, None])
 def test_a_model_that_is_the_grammar_has_no_gap(lengths: LengthRange | None, end: bool) -> None:
@@ -145,6 +146,7 @@ def test_a_model_that_is_the_grammar_has_no_gap(lengths: LengthRange | None, end
     assert f"given:{lengths or 'none'}" in scores["distance"].signature.split("|")
 
 
+@pytest.mark.long
 def test_both_gaps_in_closed_form() -> None:
     """A word is cut whole with s and in two with t: gaps of ln (s+t)/s and -ln (s+t) a word."""
     whole = {"ab": 0.5, "cd": 0.75, "ef": 0.25, "gh": 0.5}
@@ -281,6 +283,7 @@ def test_the_truth_leaves_out_what_the_split_leaves_out(left_out: set[tuple[str,
         assert np.isneginf(true_log_probs(sorted(left_out), GRAMMAR, SHORT, end=True, excluded=excluded)).all()
 
 
+@pytest.mark.long
 def test_gaps_of_a_disjoint_split_are_those_of_its_own_law() -> None:
     """A model of the grammar itself is behind the law of the split by ln of the probability that is left."""
     seen = sorted({tuple(s) for s in SENTENCES})
@@ -304,6 +307,7 @@ def test_gaps_of_a_disjoint_split_are_those_of_its_own_law() -> None:
 # -- tables -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_gaps_are_divided_by_length() -> None:
     whole, halves = dict.fromkeys(WORDS, 0.5), {"ab": 0.5, "cd": 0.25, "ef": 0.125, "gh": 0.0}
     parts = decomposed(GrammarModel(whole, halves))

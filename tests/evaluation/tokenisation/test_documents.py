@@ -311,6 +311,7 @@ def test_after_the_own_cut_the_end_is_as_without_a_window() -> None:
     assert found.log_p == pytest.approx(expected.log_p, abs=1e-12)
 
 
+@pytest.mark.long
 def test_particles_that_are_all_too_long_are_said_to_be() -> None:
     model = narrow(4)
     document = document_of(model, "abab ba")

@@ -86,6 +86,7 @@ def test_arcs_stand_in_order(scores: dict[str, float], text: str) -> None:
             assert text[j:i] == list(scores)[p]
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=30)
 @given(st.sets(st.text(min_size=1, max_size=5), min_size=1, max_size=40), st.data())
 def test_any_characters_can_stand_in_pieces(pieces: set[str], data: st.DataObject) -> None:
@@ -102,6 +103,7 @@ def test_halves_of_surrogate_pairs_and_the_last_code_point_are_characters_like_o
         builder.build("é")
 
 
+@pytest.mark.long
 def test_a_large_vocabulary_of_many_characters() -> None:
     """All pairs of 150 characters, and the characters: the trie has nodes with many children, and grows."""
     letters = [chr(0x4E00 + 7 * k) for k in range(150)]
@@ -113,6 +115,7 @@ def test_a_large_vocabulary_of_many_characters() -> None:
     assert not builder.spells(["一 丁"])[0]
 
 
+@pytest.mark.long
 def test_pieces_whose_characters_lie_far_apart() -> None:
     """Every first letter is followed by 16 of 900: hardly two nodes fit into each other."""
     rng = np.random.default_rng(2)
@@ -161,6 +164,7 @@ def test_unknown_characters_are_named() -> None:
         builder.build("")
 
 
+@pytest.mark.long
 def test_words_joined_stay_apart() -> None:
     scores = {"a": -1.0, "b": -1.5, "ab": -2.0, "ba": -2.5}
     builder = LatticeBuilder(truth.inventory(scores))
@@ -433,6 +437,7 @@ def likelihood(inventory: PieceInventory, scores: Mapping[str, float], words: Ma
     return math.fsum(n * truth.log_partition(word, scores) for word, n in words.items())
 
 
+@pytest.mark.long
 def test_a_step_is_one_of_em_over_all_cuts() -> None:
     inventory = truth.inventory(BPE, kind="bpe")
     flat = dict.fromkeys(BPE, -math.log(len(BPE)))
@@ -462,6 +467,7 @@ def test_the_likelihood_never_falls(words: dict[str, int], longer: set[str], flo
     assert np.exp(scores).min() >= floor * (1.0 - 1e-10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("floor", [1e-9, 0.03])
 def test_the_end_is_the_best_there_is(floor: float) -> None:
     """No other probabilities, all at least ``floor``, make the words likelier."""
@@ -485,6 +491,7 @@ def test_the_end_is_the_best_there_is(floor: float) -> None:
     assert loss(np.exp(scores)) == pytest.approx(best, rel=1e-6)
 
 
+@pytest.mark.long
 def test_pieces_that_are_never_seen_keep_the_floor_and_all_paths() -> None:
     inventory = truth.inventory([*BPE, "x", "abcabc"], kind="bpe")
     scores = fit_scores(inventory, WORDS, floor=1e-6)
@@ -496,12 +503,14 @@ def test_pieces_that_are_never_seen_keep_the_floor_and_all_paths() -> None:
     assert log_partition(lattice) == pytest.approx(truth.log_partition(text, named), rel=1e-12)
 
 
+@pytest.mark.long
 def test_words_that_no_pieces_spell_are_left_out() -> None:
     inventory = truth.inventory(BPE, kind="bpe")
     other = WORDS | {"▁é": 100, "": 3, "▁ab": 0}
     assert fit_scores(inventory, other).tolist() == fit_scores(inventory, WORDS).tolist()
 
 
+@pytest.mark.long
 def test_it_stops_when_little_changes() -> None:
     inventory = truth.inventory(BPE, kind="bpe")
     found = fit_scores(inventory, WORDS, iterations=500, tolerance=1e-4)
@@ -519,6 +528,7 @@ def test_uniform_scores_make_all_paths_alike() -> None:
     assert entropy(lattice, 3.0) == pytest.approx(math.log(count_paths(lattice)), rel=1e-12)
 
 
+@pytest.mark.long
 def test_what_cannot_be_fitted() -> None:
     inventory = truth.inventory(BPE, kind="bpe")
     with pytest.raises(InputError, match="none of the words"):

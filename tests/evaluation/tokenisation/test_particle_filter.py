@@ -80,6 +80,7 @@ def test_weights_far_below_the_largest_are_drawn_by_their_own_scale(log_w: list[
     assert seen == {i for i, w in enumerate(log_w) if w > c - 745.0}
 
 
+@pytest.mark.long
 def test_expected_weights_are_the_old_ones() -> None:
     """Averaged over a grid of the one number that is drawn."""
     weights = np.random.default_rng(1).exponential(size=14) ** 3
@@ -222,6 +223,7 @@ def test_replicates_share_what_they_read() -> None:
     assert len(set(model.last.texts)) == len(model.last.texts) == two.steps - 1
 
 
+@pytest.mark.long
 def test_equal_contexts_become_one_particle() -> None:
     bigram = ToyPieceModel(AB, order=2, seed=2)
     wide = EstimatorSettings(candidates=15, particles=80, replicates=1)
@@ -232,6 +234,7 @@ def test_equal_contexts_become_one_particle() -> None:
     assert found.log_p == pytest.approx(expected.log_p, abs=1e-12)
 
 
+@pytest.mark.long
 def test_it_beats_n_best_at_equal_steps() -> None:
     """Five words, 15 * 4 * 8 * 15 * 4 cuts: mean squared error of the logarithm."""
     text = "abab ba aba abab ba"

@@ -57,6 +57,7 @@ def test_the_wrong_temperature_would_be_noticed(eighty: Cutter) -> None:
     assert fit_p(eighty.counts(drawn), eighty.truth(1.1)) < 1e-6
 
 
+@pytest.mark.long
 def test_the_estimate_with_the_best_path_apart_is_unbiased(eighty: Cutter) -> None:
     truth = eighty.truth(1.0)
     best = n_best(eighty.lattice, 1).each()[0]
@@ -118,6 +119,7 @@ def test_draws_in_one_call_are_those_from_sums_made_before(eighty: Cutter, b: fl
         np.testing.assert_array_equal(found.log_q, totals - proposal.log_z)
 
 
+@pytest.mark.long
 def test_seeds_next_to_each_other_give_independent_draws(eighty: Cutter) -> None:
     counts = sum(
         (eighty.counts(sample(eighty.lattice, 1, seed=seed)) for seed in range(5000)),
@@ -294,6 +296,7 @@ def test_thresholds_have_the_law_of_enumerated_gumbels(runs: Runs) -> None:
         assert stats.ks_2samp(fifth, [d.kappa for d in drawn[method]]).pvalue > 1e-3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_drawn_first_and_second_has_the_law_of_draws_without_replacement(runs: Runs, method: Method) -> None:
     cutter, avoid, drawn = runs
@@ -304,6 +307,7 @@ def test_what_is_drawn_first_and_second_has_the_law_of_draws_without_replacement
     assert fit_p(Counter(second for _, second in pairs), second) > 1e-3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", METHODS)
 def test_weighted_sums_are_unbiased_and_so_is_their_variance(runs: Runs, method: Method) -> None:
     cutter, avoid, drawn = runs
@@ -321,6 +325,7 @@ def test_weighted_sums_are_unbiased_and_so_is_their_variance(runs: Runs, method:
     assert abs(spread.mean()) < 4.0 * spread.std() / math.sqrt(REPEATS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_drawn_is_told_with_its_probabilities(runs: Runs, method: Method) -> None:
     cutter, avoid, drawn = runs

@@ -153,6 +153,7 @@ def test_temperature_is_compared_with_n_best(read: Documents) -> None:
 # -- equal cost -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_errors_are_against_the_exact_reference(read: Documents) -> None:
     reference = reference_log_p(MODEL, read, SETTINGS)
     truth = np.array([MODEL.brute_log_p(document.text.spelling) for document in read.documents])

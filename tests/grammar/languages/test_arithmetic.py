@@ -63,6 +63,7 @@ def probability(tokens: tuple[str, ...], settings: ArithmeticSettings) -> float:
     return found if waiting == ["end"] else 0.0
 
 
+@pytest.mark.long
 def test_string_probabilities_are_those_of_the_only_derivation() -> None:
     """Every sequence of up to 4 tokens; sentences drawn, whole and without a token in the middle."""
     grammar = language("arithmetic", **SETTINGS.model_dump())
@@ -124,6 +125,7 @@ def test_trees_have_the_precedence_of_arithmetic() -> None:
 shares = st.floats(0.0, 0.95).map(lambda p: round(p, 3))
 
 
+@pytest.mark.long
 @given(shares, shares, shares, st.integers(1, 10), st.integers(0, 3))
 def test_mean_length_and_entropy_are_their_closed_forms(
     add: float, multiply: float, bracket: float, digits: int, variables: int

@@ -43,6 +43,7 @@ def test_string_probabilities_are_those_of_the_process(k: int, p: float, longest
 probabilities = st.floats(0.01, 0.49)
 
 
+@pytest.mark.long
 @given(st.integers(1, 5), probabilities)
 def test_mean_length_with_and_without_the_empty_string(k: int, p: float) -> None:
     mean = language("dyck-free", k=k, p=p).exact.mean_length
@@ -50,6 +51,7 @@ def test_mean_length_with_and_without_the_empty_string(k: int, p: float) -> None
     assert p * mean + (1 - p) * 0 == pytest.approx(2 * p / (1 - 2 * p), rel=1e-10)
 
 
+@pytest.mark.long
 @given(st.integers(1, 5), probabilities)
 def test_entropy_is_its_closed_form(k: int, p: float) -> None:
     """With the empty string: 1/(1-2p) places, at each of which a pair opens (of k kinds) or not."""
@@ -59,6 +61,7 @@ def test_entropy_is_its_closed_form(k: int, p: float) -> None:
     assert entropy == pytest.approx((with_empty - choice) / p, rel=1e-10)
 
 
+@pytest.mark.long
 @given(st.integers(1, 5), probabilities)
 def test_lengths_follow_catalan_numbers(k: int, p: float) -> None:
     expected = np.zeros(31)

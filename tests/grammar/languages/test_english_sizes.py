@@ -28,6 +28,7 @@ def rules(grammar: PCFG) -> dict[tuple[str, ...], float]:
     )
 
 
+@pytest.mark.long
 def test_the_full_size_is_the_grammar_of_the_data_folder() -> None:
     full = language("english")
     assert full == english() == compile_template(data_folder() / "english")
@@ -71,6 +72,7 @@ def test_no_symbol_is_so_near_the_limit_that_rounding_would_decide(name: str, si
     assert np.abs(english().exact.expected_symbols / size[0] - 1.0).min() > 1e-6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SMALLER)
 def test_a_smaller_size_is_consistent_and_agrees(name: str) -> None:
     part = language("english", size=name)

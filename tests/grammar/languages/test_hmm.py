@@ -28,6 +28,7 @@ SETTINGS = st.builds(
 )
 
 
+@pytest.mark.long
 @given(SETTINGS)
 @settings(max_examples=25, deadline=None)
 def test_string_probabilities_are_those_of_the_forward_algorithm(given: HmmSettings) -> None:

@@ -21,6 +21,7 @@ SETTINGS = st.builds(
 )
 
 
+@pytest.mark.long
 @given(SETTINGS)
 @settings(max_examples=25, deadline=None)
 def test_next_token_probabilities_are_those_of_the_tables(given: RandomNgramSettings) -> None:

@@ -36,6 +36,7 @@ def chosen(draw: st.DrawFn) -> PfsaSettings:
     )
 
 
+@pytest.mark.long
 @given(chosen())
 @settings(max_examples=25, deadline=None)
 def test_string_probabilities_are_those_of_the_forward_algorithm(given: PfsaSettings) -> None:

@@ -27,6 +27,7 @@ def strings(grammar: PCFG, tokens: int) -> dict[tuple[str, ...], float]:
     return by_length[tokens]
 
 
+@pytest.mark.long
 @given(st.integers(1, 4), st.integers(1, 5), st.integers(1, 5), st.integers(2, 3), seeds)
 def test_length_and_entropy_are_their_closed_forms(depth: int, v: int, m: int, s: int, seed: int) -> None:
     m = min(m, v ** (s - 1))

@@ -104,6 +104,7 @@ def test_chains_that_go_round_are_left_out_and_all_others_are_there(sentence: st
     check(by_rules, {str(tree): p for tree, p in Brute(CYCLES, words).trees(0, len(words), "S")}, 0.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("window", "smallest"), [(0.0, 0.999), (0.5, 1e-6), (3.0, 0.1), (math.inf, 1e-2)])
 def test_where_trees_are_looked_for_first_changes_nothing(
     window: float, smallest: float, monkeypatch: pytest.MonkeyPatch
@@ -125,6 +126,7 @@ def test_ambiguity_of_the_binarisation_alone_is_none() -> None:
         assert str(tree) == f"(S{' (T t)' * 24})"
 
 
+@pytest.mark.long
 def test_trees_of_equal_score_stand_in_one_order() -> None:
     pcfg = PCFG.from_text("S -> A B 0.25 | B A 0.25 | A A 0.25 | B B 0.25\nA -> a 0.5 | A A 0.5\nB -> a 0.5 | B B 0.5")
     words = ["a"] * 4
@@ -139,6 +141,7 @@ def test_trees_of_equal_score_stand_in_one_order() -> None:
     assert k_best_max_rule(found, 1)[0][0] == splice(max_rule_tree(found)[0])
 
 
+@pytest.mark.long
 def test_one_word() -> None:
     pcfg = PCFG.from_text("S -> A 0.5 | B 0.3 | a 0.2\nA -> B 0.5 | a 0.5\nB -> a 1.0")
     wanted = {"(S (A (B a)))": 0.25, "(S (A a))": 0.25, "(S (B a))": 0.3, "(S a)": 0.2}
@@ -167,6 +170,7 @@ def test_no_trees_are_too_few(k: int) -> None:
         k_best_max_rule(posterior(CYCLES, ["a"]), k)
 
 
+@pytest.mark.long
 def test_a_start_symbol_that_binarisation_made_has_no_treebank_tree() -> None:
     pcfg = replace(CYCLES, labels=("@S", "A", "B"))
     with pytest.raises(InputError, match="cannot have the label '@S'"):
@@ -175,6 +179,7 @@ def test_a_start_symbol_that_binarisation_made_has_no_treebank_tree() -> None:
         k_best_max_rule(posterior(pcfg, ["a"]), 2)
 
 
+@pytest.mark.long
 def test_chains_without_a_way_out_are_not_followed() -> None:
     """Labels A0 to A13 rewrite to each other in every order, but only S leads to the one that ends."""
     names = [f"A{i}" for i in range(14)]

@@ -20,6 +20,8 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank.binarise import splice, surface
 
+pytestmark = pytest.mark.long
+
 TRUTH = PCFG.from_text(
     "S -> NP VP 1.0\nNP -> D N 0.6 | NP PP 0.3 | N 0.1\nVP -> V NP 0.5 | VP PP 0.3 | V 0.2\nPP -> P NP 1.0\n"
     "D -> the 0.7 | a 0.3\nN -> dog 0.5 | park 0.3 | saw 0.2\nV -> saw 0.6 | dog 0.4\nP -> in 0.5 | with 0.5"
@@ -39,7 +41,6 @@ def sentences() -> list[list[str]]:
     return [AMBIGUOUS, *(list(tree.leaves()) for tree in itertools.islice(sample_treebank(TRUTH, 40, seed=2), 40))]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("method", ParseMethod)
 def test_at_low_thresholds_trees_are_the_exact_ones(
     split: PCFG, sentences: list[list[str]], method: ParseMethod

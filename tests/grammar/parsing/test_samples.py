@@ -98,6 +98,7 @@ def test_cycles_of_visible_symbols_are_counted_as_often_as_the_tree_shows_them(c
         assert log_p == pytest.approx(math.log(exact) - found.log_prob, abs=1e-10)
 
 
+@pytest.mark.long
 def test_hidden_cycles_are_summed() -> None:
     """S -> I, then I -> J -> I any number of rounds, and a word from I or J."""
     pcfg = replace(
@@ -137,12 +138,14 @@ def test_samples_have_the_exact_distribution_of_trees(sentence: str) -> None:
     assert chisquare(observed, expected).pvalue > 0.001
 
 
+@pytest.mark.long
 def test_one_seed_gives_the_same_samples() -> None:
     found = posterior(HIDDEN, ["a", "b", "a"])
     first, second, other = (posterior_samples(found, 20, np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert first == second != other
 
 
+@pytest.mark.long
 def test_long_trees_do_not_underflow() -> None:
     """All binary trees over n words are equally probable."""
     pcfg = PCFG.from_text("S -> S S 0.3 | rare 1e-9 | other 0.699999999")
@@ -153,6 +156,7 @@ def test_long_trees_do_not_underflow() -> None:
     assert log_p == pytest.approx(-math.log(math.comb(2 * n - 2, n - 1) // n), rel=1e-9)
 
 
+@pytest.mark.long
 def test_flat_nodes_sum_over_their_binarisations() -> None:
     flat = PCFG.from_text("S -> I I 0.9 | t 0.1\nI -> I I 0.3 | T 0.7\nT -> t 1.0")
     flat = replace(flat, labels=("S", "@S", "T"))
@@ -191,6 +195,7 @@ def test_no_samples_are_too_few() -> None:
         posterior_samples(posterior(HIDDEN, ["a"]), 0, np.random.default_rng(0))
 
 
+@pytest.mark.long
 def test_records_hold_the_words_of_the_sentence_escaped() -> None:
     sentence = ["(", "b c", "-LRB-"]
     known = ["a", "b", "a"]

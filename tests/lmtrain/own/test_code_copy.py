@@ -118,6 +118,7 @@ def test_truesource_runs_the_named_file_and_never_the_copy(tmp_path: Path) -> No
     assert refused.value.code == "needs-code"
 
 
+@pytest.mark.long
 def test_a_file_that_imports_its_neighbour_stays_and_the_card_says_so(tmp_path: Path) -> None:
     (tmp_path / "layers.py").write_text("from torch.nn import GRU\n")
     source = EXAMPLES.read_text().replace("from torch import Tensor, nn", "from torch import Tensor, nn\nimport layers")

@@ -31,6 +31,7 @@ def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "mygru"
 
 
+@pytest.mark.long
 def test_its_name_trains_and_loads(offered: str, tmp_path: Path) -> None:
     steps = STEPS.model_copy(update={"max_steps": 2})
     model = trained(offered, tmp_path / "m", steps=steps, hidden=8)

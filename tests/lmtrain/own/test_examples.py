@@ -18,6 +18,8 @@ from truesource.lmtrain.models import load_model
 from truesource.lmtrain.references import load_code
 from truesource.lmtrain.word_models import CausalModel
 
+pytestmark = pytest.mark.long
+
 NAMES = ("GRU", "LinearRecurrence")
 
 
@@ -30,7 +32,6 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return f"{code}@{out}", out, model
 
 
-@pytest.mark.long
 def test_it_learns(made: tuple[str, Path, Any]) -> None:
     rows = [json.loads(line) for line in (made[1] / "metrics.jsonl").read_text().splitlines()]
     assert rows[-1]["dev_loss"] < 1.2 < rows[0]["dev_loss"] - 1.0
@@ -38,7 +39,6 @@ def test_it_learns(made: tuple[str, Path, Any]) -> None:
     assert rows[-1]["dev_loss"] == pytest.approx(-dev.mean(), abs=1e-5)
 
 
-@pytest.mark.long
 def test_its_scores_are_those_of_its_logits(made: tuple[str, Path, Any]) -> None:
     """The weights put into the module by hand, a sentence at a time, a softmax by hand."""
     from safetensors.torch import load_file
@@ -89,7 +89,6 @@ def test_its_distributions_hold_its_scores(made: tuple[str, Path, Any]) -> None:
     assert found == pytest.approx(model.score([sentence], ScoringFrame()).log_prob, abs=1e-6)
 
 
-@pytest.mark.long
 def test_snapshots_are_models_too(made: tuple[str, Path, Any]) -> None:
     code = made[0].partition("@")[0]
     scores = [

@@ -250,6 +250,7 @@ def test_a_step_that_does_not_agree_with_forward_is_refused(bad: Path, steps: Pa
         assert caught.value.code == "bad-step"
 
 
+@pytest.mark.long
 def test_without_step_texts_are_read_again(bad: Path, steps: Path) -> None:
     model: Any = load_model(f"{bad}:Good@{steps / 'Good'}", device="cpu")
     assert not model.model.can_step

@@ -170,6 +170,7 @@ def test_a_stopped_training_goes_on_to_the_same_bytes(
     assert files(tmp_path / "stopped") == files(tmp_path / "whole")
 
 
+@pytest.mark.long
 def test_an_edited_file_does_not_go_on_with_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from truesource.lmtrain.trainer import LossTrainer
 
@@ -208,6 +209,7 @@ def test_tied_weights_and_buffers_come_back(code: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_initial_weights_are_those_of_the_code(code: Path, tmp_path: Path) -> None:
     steps = STEPS.model_copy(update={"snapshots": "log", "max_steps": 1})
     trained(f"{code}:Everything", tmp_path / "m", steps=steps, width=64)
@@ -237,6 +239,7 @@ def test_a_masked_module_scores_each_word_given_the_others(code: Path, tmp_path:
     assert [states[layer].shape for layer in (0, 1)] == [(sum(map(len, SENTENCES)), 16)] * 2
 
 
+@pytest.mark.long
 def test_a_state_may_grow(code: Path, tmp_path: Path) -> None:
     model = trained(f"{code}:Causal", tmp_path / "m")
     again: Any = load_model(f"{code}:Causal@{tmp_path / 'm'}", device="cpu")
@@ -255,6 +258,7 @@ def test_states_of_both_kinds_serve_models_of_pieces(code: Path, tmp_path: Path)
         assert walked(model.incremental_scorer(), rows) == pytest.approx(model.log_probs(rows), abs=1e-5)
 
 
+@pytest.mark.long
 def test_it_trains_in_half_precision(code: Path, tmp_path: Path) -> None:
     steps = STEPS.model_copy(update={"precision": "bf16"})
     trained(f"{code}:Causal", tmp_path / "m", steps=steps)
@@ -296,6 +300,7 @@ def test_presets_give_the_training_and_no_shape() -> None:
     assert preset("tiny", "x.py:y", objective="masked").training == preset("tiny", "bert").training
 
 
+@pytest.mark.long
 def test_the_random_states_of_the_caller_are_kept(code: Path, tmp_path: Path) -> None:
     trained(f"{code}:Causal", tmp_path / "m")
     torch.manual_seed(3)

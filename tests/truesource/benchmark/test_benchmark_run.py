@@ -155,6 +155,7 @@ def test_the_parts_of_a_text_are_counted_in_folders_that_a_later_call_removes(
     assert not [path for path in copy.rglob("*") if path.name.startswith(".")]
 
 
+@pytest.mark.long
 def test_what_is_missing_is_made_again_and_no_more(folder: Path, whole: BenchmarkResults) -> None:
     copy = folder / "copy"
     shutil.copytree(folder / "whole", copy)
@@ -166,6 +167,7 @@ def test_what_is_missing_is_made_again_and_no_more(folder: Path, whole: Benchmar
     assert {path: path.stat().st_mtime_ns for path in times} == times
 
 
+@pytest.mark.long
 def test_a_truth_that_was_deleted_is_made_again_and_no_cell(folder: Path, whole: BenchmarkResults) -> None:
     copy = folder / "no-truths"
     shutil.copytree(folder / "whole", copy)
@@ -181,6 +183,7 @@ def test_a_truth_that_was_deleted_is_made_again_and_no_cell(folder: Path, whole:
     assert {path: path.stat().st_mtime_ns for path in times} == times
 
 
+@pytest.mark.long
 def test_a_shard_gives_no_cell_whose_truth_another_has_to_make(folder: Path, whole: BenchmarkResults) -> None:
     copy = folder / "no-truth"
     shutil.copytree(folder / "whole", copy)
@@ -192,6 +195,7 @@ def test_a_shard_gives_no_cell_whose_truth_another_has_to_make(folder: Path, who
     read_results(folder / "shard.json")
 
 
+@pytest.mark.long
 def test_the_words_of_a_language_are_counted_once(
     folder: Path, whole: BenchmarkResults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,6 +228,7 @@ def test_a_cell_reads_the_train_split_once(
     assert sorted(splits) == ["dev", "train"]
 
 
+@pytest.mark.long
 def test_a_folder_of_another_suite_is_refused(folder: Path, whole: BenchmarkResults) -> None:
     suite = mini_suite(folder)
     other = suite.model_copy(update={"seed": 9})
@@ -272,6 +277,7 @@ def test_cells_of_other_settings_have_other_names(folder: Path) -> None:
 # -- files of results --------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_results_are_read_as_they_were_written(folder: Path, whole: BenchmarkResults) -> None:
     found = json.loads(json.dumps(read_results(folder / "results.json")))
     assert found == round_floats(json.loads(json.dumps(whole)))
@@ -279,6 +285,7 @@ def test_results_are_read_as_they_were_written(folder: Path, whole: BenchmarkRes
     assert len(lines) < 40  # a cell is a line
 
 
+@pytest.mark.long
 def test_results_join_and_names_stay_apart(folder: Path, whole: BenchmarkResults) -> None:
     found = joined(whole, [("yours", whole), ("yours", whole)])
     names = [model["name"] for model in found["models"] if model["objective"] == "causal"]
@@ -289,6 +296,7 @@ def test_results_join_and_names_stay_apart(folder: Path, whole: BenchmarkResults
     ]
 
 
+@pytest.mark.long
 def test_results_of_other_truths_do_not_join(whole: BenchmarkResults) -> None:
     other: Any = json.loads(json.dumps(whole))
     other["languages"]["chain"]["truth"]["causal"]["test"]["information"][0] *= 1.001
@@ -297,6 +305,7 @@ def test_results_of_other_truths_do_not_join(whole: BenchmarkResults) -> None:
     assert refused.value.code == "other-truth"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "damage",
     [
@@ -341,6 +350,7 @@ def test_numbers_that_were_changed_are_found(folder: Path, whole: BenchmarkResul
     assert not found.agrees
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cell", ["chain/small/9", "chain", "klingon/small/1"])
 def test_a_cell_that_is_not_there_is_refused(folder: Path, whole: BenchmarkResults, cell: str) -> None:
     with pytest.raises(InputError) as refused:
@@ -407,6 +417,7 @@ def test_the_command_samples_corpora_measures_and_fails_above_a_threshold(
     assert {row["model"] for row in json.loads(Path("out.json").read_text())["standings"]} >= {"mine"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("language", "model", "more", "code"),
     [

@@ -18,6 +18,8 @@ from truesource.studies.benchmark.standings import (
 )
 from truesource.studies.benchmark.suite import Suite
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def suite() -> Suite:
@@ -29,7 +31,6 @@ def results(suite: Suite) -> BenchmarkResults:
     return made_results(suite)
 
 
-@pytest.mark.long
 def test_values_are_differences_of_the_headlines(suite: Suite, results: BenchmarkResults) -> None:
     (causal, *_) = standings(results, list(suite.languages))
     shares = {row.name: row.share.value for row in causal.rows if row.share is not None}
@@ -60,7 +61,6 @@ def test_on_one_language_it_is_the_contrast_of_its_sums(suite: Suite, results: B
     assert (found.contrast.low, found.contrast.high) == pytest.approx((-expected.high, -expected.low), rel=1e-9)  # type: ignore[operator]
 
 
-@pytest.mark.long
 def test_the_baseline_is_ones_own_model_or_the_best(suite: Suite, results: BenchmarkResults) -> None:
     found = standings(results, list(suite.languages))
     (causal, *_) = found

@@ -81,6 +81,7 @@ def reader(exported: HarnessExport) -> Any:
     return module
 
 
+@pytest.mark.long
 def test_tasks_include_the_template_and_the_group_has_them_all(exported: HarnessExport) -> None:
     folder = folder_of(exported)
     assert sorted(folder.iterdir()) == sorted(exported.files)
@@ -98,6 +99,7 @@ def test_tasks_include_the_template_and_the_group_has_them_all(exported: Harness
     assert f"--include_path {folder}" in exported.next_command
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", list(LANGUAGES))
 def test_good_strings_are_possible_and_bad_ones_less_probable(exported: HarnessExport, language: str) -> None:
     pcfg, low_high = PCFG.load(LANGUAGES[language][0]), made_suite().languages[language].range
@@ -116,6 +118,7 @@ def test_good_strings_are_possible_and_bad_ones_less_probable(exported: HarnessE
         assert record["kind"] in ("swap", "replace", "delete", "insert")
 
 
+@pytest.mark.long
 def test_the_truth_gets_every_pair_right_as_evaluate_reads_the_file(exported: HarnessExport) -> None:
     for language, (reference, _) in LANGUAGES.items():
         pcfg = PCFG.load(reference)
@@ -125,6 +128,7 @@ def test_the_truth_gets_every_pair_right_as_evaluate_reads_the_file(exported: Ha
         assert (found.odds > 0.0).all() and len(found.pairs) == len(lines(exported, language))
 
 
+@pytest.mark.long
 def test_the_reader_ends_strings_and_turns_the_choices(exported: HarnessExport) -> None:
     records = lines(exported, "brackets")
     docs = list(reader(exported).load(f"{exported.tasks['brackets']}.jsonl", end="</s>", version=3)["test"])
@@ -134,6 +138,7 @@ def test_the_reader_ends_strings_and_turns_the_choices(exported: HarnessExport) 
         assert doc["choices"][1 - doc["target"]] == record["sentence_bad"] + "</s>"
 
 
+@pytest.mark.long
 def test_without_an_end_the_reader_keeps_what_is_decided_before_it(exported: HarnessExport) -> None:
     decided = [record["strata"]["decided"] for record in lines(exported, "brackets")]
     assert set(decided) == {"beginning", "end"}
@@ -177,6 +182,7 @@ def test_one_seed_writes_the_same_bytes(exported: HarnessExport, tmp_path: Path)
     assert lines(other, "counting") != lines(one, "counting")
 
 
+@pytest.mark.long
 def test_files_that_exist_are_refused_without_force(tmp_path: Path) -> None:
     suite = made_suite()
     first = export_lm_eval(suite, tmp_path, pairs=4, languages=["counting"])
@@ -204,6 +210,7 @@ def test_files_appear_together_or_not_at_all(tmp_path: Path, monkeypatch: pytest
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_languages_that_the_suite_lacks_and_those_without_pairs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as refused:
         export_lm_eval(made_suite(), tmp_path, languages=["klingon"])
@@ -215,6 +222,7 @@ def test_languages_that_the_suite_lacks_and_those_without_pairs_are_refused(tmp_
     assert without.value.code == "no-pairs" and not (tmp_path / "tasks").exists()
 
 
+@pytest.mark.long
 def test_grammars_with_english_tags_have_english_phenomena_too(tmp_path: Path) -> None:
     path = tmp_path / "toy.npz"
     agreement_grammar().save(path)
@@ -227,6 +235,7 @@ def test_grammars_with_english_tags_have_english_phenomena_too(tmp_path: Path) -
     assert all("decided" in pair.strata for pair in pairs)
 
 
+@pytest.mark.long
 def test_words_that_models_may_not_know_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "toy.npz"
     agreement_grammar().save(path)

@@ -82,6 +82,7 @@ def batch_of(reference: str) -> tuple[Batch, WordVocabulary]:
     return causal_batch([np.arange(5, 5 + WORDS) % len(vocabulary)] * ROWS, vocabulary), vocabulary
 
 
+@pytest.mark.long
 def test_operations_are_steps_times_those_of_a_batch() -> None:
     plan = only(plan_suite(suite(), [Model()], seconds=0))
     total = 0
@@ -99,17 +100,20 @@ def test_operations_are_steps_times_those_of_a_batch() -> None:
     assert plan.tokens == 6 * 9000
 
 
+@pytest.mark.long
 def test_languages_and_seeds_can_be_fewer() -> None:
     whole = only(plan_suite(suite(), [Model()], seconds=0))
     part = only(plan_suite(suite(), [Model()], languages=["two"], seeds=2, seconds=0))
     assert part.flops == 2 * whole.trainings["two"].flops
 
 
+@pytest.mark.long
 def test_operations_are_linear_in_tokens() -> None:
     once, twice = (only(plan_suite(suite(tokens), [Model()], seconds=0)) for tokens in (9000, 18000))
     assert twice.flops == 2 * once.flops
 
 
+@pytest.mark.long
 def test_large_batches_cost_as_much_a_token_as_those_that_are_counted() -> None:
     """Steps are somewhat more than tokens by size of a batch: the last batch of a pool of strings is small."""
     tokens = 10**7
@@ -157,6 +161,7 @@ def test_models_that_are_not_trained_in_steps_cost_nothing() -> None:
     assert [plan.name for plan in plan_suite(suite(), models, seconds=0).models] == ["gpt2"]
 
 
+@pytest.mark.long
 def test_the_table_shows_a_planned_gpu_only_where_there_is_one() -> None:
     without = plan_table(plan_suite(suite(), [Model()], seconds=0))
     having = plan_table(plan_suite(suite(), [Model()], flops_per_second=1e9, utilisation=0.5, seconds=0))
@@ -167,6 +172,7 @@ def test_the_table_shows_a_planned_gpu_only_where_there_is_one() -> None:
     assert "50%" not in without.note
 
 
+@pytest.mark.long
 def test_the_note_speaks_of_timed_steps_only_where_steps_were_timed() -> None:
     timed = plan_table(plan_suite(suite(), [Model()], languages=["one"], seconds=1e-9))
     counted = plan_table(plan_suite(suite(), [Model()], languages=["one"], seconds=0))
@@ -189,6 +195,7 @@ def test_impossible_throughputs_are_refused(given: dict[str, float], code: str) 
     assert refused.value.code == code
 
 
+@pytest.mark.long
 def test_a_word_is_known_where_it_is_expected_often_enough() -> None:
     english = suite().languages["one"].model_copy(update={"language": "english:size=small", "lengths": "3..30"})
     sizes = []

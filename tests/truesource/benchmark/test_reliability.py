@@ -99,6 +99,7 @@ def test_a_ranking_without_noise_is_perfectly_reliable() -> None:
         assert agreements["both"].spearman_brown is None
 
 
+@pytest.mark.long
 def test_noise_of_training_agrees_by_strings_and_not_by_seeds() -> None:
     drawn = noise(1, 200, 3)
     found = reliability(make_results(lambda m, _, seed: 0.5 + drawn[m, seed - 1], models=200), ["one"], "causal")
@@ -108,6 +109,7 @@ def test_noise_of_training_agrees_by_strings_and_not_by_seeds() -> None:
         assert found.headline[by].kendall == pytest.approx(0.0, abs=0.2)
 
 
+@pytest.mark.long
 def test_noise_of_strings_agrees_by_seeds_and_not_by_strings() -> None:
     drawn = noise(2, 200, BLOCKS)
     found = reliability(make_results(lambda m, _, __: 0.5 + drawn[m], models=200), ["one"], "causal")

@@ -65,6 +65,7 @@ def test_a_language_has_longer_strings_unless_its_lengths_end(name: str, languag
         assert grammar(entry.language).exact.range_mass(entry.longer_range) > 1e-3
 
 
+@pytest.mark.long
 def test_twins_differ_in_order_alone() -> None:
     """The pairs of the suites have one law of length, on which their comparison rests."""
     for name in ("small", "paper"):
@@ -97,6 +98,7 @@ def test_the_second_versions_have_every_kind_of_truth_and_learner() -> None:
         assert {cell.objective for cell in without} == {"causal", "masked"}, "nothing fills gaps in any order"
 
 
+@pytest.mark.long
 def test_families_of_documents_have_a_causal_truth_alone_and_the_word_frequencies_of_their_share() -> None:
     for name in ("in-context-tiny", "in-context-small"):
         suite = load_suite(name)

@@ -57,6 +57,7 @@ def test_ranks_pass_over_references_and_incomplete_models(suite: Suite, found: l
     assert column(table, "model")[0].small == column(table, "model")[9].small == "reference"
 
 
+@pytest.mark.long
 def test_the_numbers_are_those_of_the_standings(suite: Suite, found: list[Standings]) -> None:
     for each in found:
         table = headline_table(each, suite)
@@ -112,6 +113,7 @@ def test_missing_longer_strings_say_why(suite: Suite, found: list[Standings]) ->
     assert set(of_language) == {f"{ABSENT} (no such strings)"}
 
 
+@pytest.mark.long
 def test_references_alone_are_no_table_where_others_have_models() -> None:
     suite = made_suite(2)
     references = (("oracle", 1.0), ("unigram", 0.0))

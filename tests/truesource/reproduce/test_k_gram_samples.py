@@ -125,6 +125,7 @@ def variance(grammar: PCFG, k: int, first: FloatArray, length: int) -> float:
     return float(moments[2].sum())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("k", [1, 2, 4, 8])
 def test_the_row_of_spins_has_the_variance_of_a_sum_over_all_windows(k: int) -> None:
     row = find_rows("gaitonde-variance")[0]
@@ -177,6 +178,7 @@ def test_colours_are_impossible_as_often_as_the_chain_says(sampled: Sampled) -> 
         assert value(found, name="impossible", words=words) == pytest.approx(wanted, abs=0.08)
 
 
+@pytest.mark.long
 def test_strings_of_several_lengths_are_refused(sampled: Sampled) -> None:
     with pytest.raises(InputError, match="strings have several lengths"):
         sampled({"language": "mess3"}, 50, lengths="4..6")

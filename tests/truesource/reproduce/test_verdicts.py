@@ -64,6 +64,7 @@ def test_numbers_without_interval_are_said_to_be_compared_as_they_are() -> None:
     assert not judged(claim, {"a": QuantityValue(None), "b": QuantityValue(2.0)}).exact
 
 
+@pytest.mark.long
 @given(VALUES, VALUES)
 def test_a_difference_of_seeds_is_the_paired_t_test(one: list[float], other: list[float]) -> None:
     n = min(len(one), len(other))
@@ -78,6 +79,7 @@ def test_a_difference_of_seeds_is_the_paired_t_test(one: list[float], other: lis
     assert found is (side if p < 0.05 else Verdict.UNDECIDED)
 
 
+@pytest.mark.long
 @given(VALUES)
 def test_the_sign_of_a_quantity_is_the_t_test(values: list[float]) -> None:
     assume(np.ptp(values) > 0.1)
@@ -210,6 +212,7 @@ def test_a_claim_says_how_many_seeds_would_decide_it() -> None:
     assert seeds_to_decide(positive, [5.0, 5.1, 5.2]) == 3
 
 
+@pytest.mark.long
 @given(VALUES)
 def test_with_so_many_seeds_like_these_the_interval_is_on_one_side(values: list[float]) -> None:
     """Twice the values have their mean, and seeds that would decide are at most as many as were asked for."""
