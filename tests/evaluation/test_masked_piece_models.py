@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -44,7 +44,7 @@ OTHER = PCFG.from_text("S -> W S 0.3 | W 0.7\nW -> cat 0.2 | cats 0.1 | s 0.3 | 
 SENTENCES = [list(words) for n in (1, 2, 3) for words in product(WORDS, repeat=n)]
 SEEN = [sentence for sentence in SENTENCES if "zu" not in sentence]
 
-Probabilities = Counter[tuple[int, ...]]  # of rows of tokens
+Probabilities = defaultdict[tuple[int, ...], float]  # of rows of tokens
 
 
 def wordpiece() -> PreTrainedTokenizerFast:
@@ -71,7 +71,7 @@ def rows_of(model: MaskedPieceModel, law: PCFG, lengths: LengthRange) -> Probabi
     """The probability of every sentence of the language, as the tokens that the network reads."""
     before, after, *_ = model.aligner.marks
     some = [sentence for sentence in SENTENCES if len(sentence) in lengths]
-    rows: Probabilities = Counter()
+    rows: Probabilities = defaultdict(float)
     for row, value in zip(model.aligner.align(some).rows(), law.exact.string_log_probs(some, lengths), strict=True):
         rows[(*before, *row.tolist(), *after)] += float(np.exp(value))
     assert sum(rows.values()) == pytest.approx(1.0)
@@ -84,7 +84,8 @@ def masked_row(rows: Probabilities, row: tuple[int, ...], place: int, size: int)
     for other, probability in rows.items():
         if len(other) == len(row) and (*other[:place], *other[place + 1 :]) == (*row[:place], *row[place + 1 :]):
             table[other[place]] += probability
-    return table / table.sum()
+    row_of_mask: FloatArray = table / table.sum()
+    return row_of_mask
 
 
 class EnumeratedNetwork(torch.nn.Module):
@@ -94,7 +95,7 @@ class EnumeratedNetwork(torch.nn.Module):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.zeros(1))
         self.mask, self.size = mask, size
-        self.rows: Probabilities = Counter()
+        self.rows: Probabilities = defaultdict(float)
 
     def forward(self, input_ids: torch.Tensor) -> Any:
         logits = torch.zeros((*input_ids.shape, self.size), dtype=torch.float64)
@@ -120,7 +121,8 @@ def test_the_truth_as_a_model_has_no_divergence_in_any_context(kind: str) -> Non
     """Both sides see the other pieces, their number, and the condition on the number of words."""
     model = enumerated(kind, LAW, LENGTHS)
     tokens, cut = Setting(LAW, SENTENCES, lengths=LENGTHS).with_distributions(model)
-    numbers = {len(cut.known.words_of(pieces)) for pieces in cut.sentences if len(pieces) == 3}
+    language: Any = cut.known
+    numbers = {len(language.words_of(pieces)) for pieces in cut.sentences if len(pieces) == 3}
     assert len(numbers) > 1  # the number of pieces does not tell the number of words
     measured = measure_contexts(tokens, cut.full_oracle(tokens), cut.sentences)
     assert len(measured.values) == sum(map(len, cut.sentences))
@@ -224,7 +226,7 @@ def test_numbers_of_words_are_absent_or_refused(model: Any) -> None:
     with pytest.raises(InputError, match="--sums needs a tokeniser of pieces, and scores piece by piece") as refused:
         evaluate("divergence", model, setting, sums=3)
     assert refused.value.code == "missing-ability"
-    assert {"kl", "js"}.isdisjoint(OracleMonitor(setting)(model))
+    assert set(OracleMonitor(setting)(model)) == {"relative_ppl"}
     assert setting.distributed(model) is not None
     assert setting.distributed(model, of_words=True) is None
 
@@ -242,6 +244,17 @@ def test_truths_without_masked_pieces_are_refused(model: Any, tmp_path: Path) ->
     ) as error:
         evaluate("divergence", model, transformed)
     assert error.value.code == "transformed"
+
+
+def test_sentences_that_the_model_cannot_read_are_refused(model: Any) -> None:
+    tokens, pieces = model.as_tokens(), model.cut([["cats", "at"]])
+    with pytest.raises(InputError, match="the tokeniser has no piece 'rubbish'"):
+        list(tokens.distributions([["rubbish"]]))
+    with pytest.raises(InputError, match="need sentences of one length"):
+        list(tokens.distributions([*pieces, pieces[0][1:]]))
+    tokens.longest = len(pieces[0]) + 1  # one less than its pieces and the tokens around them
+    with pytest.raises(InputError, match=f"sentence 1 has {len(pieces[0])} pieces, but the model takes at most"):
+        list(tokens.distributions(pieces))
 
 
 def test_a_tokeniser_without_a_mask_is_refused() -> None:
@@ -262,15 +275,15 @@ def test_a_comparison_says_that_the_exact_divergence_is_missing(model: Any, tmp_
 def test_smaller_vocabularies_are_of_masked_pieces(model: Any) -> None:
     result = evaluate("pplu", model, SEEN, LAW, lengths=LENGTHS, reduce=True)
     rows = [s for s in result.scores if s.keys.get("table") == "reduction" and s.keys.get("side") == "model"]
-    (all_pieces,) = [s for s in rows if s.name == "ppl" and s.keys["protocol"] == "skip"][:1]
+    all_pieces: Any = next(s for s in rows if s.name == "ppl" and s.keys["protocol"] == "skip")
     mean = model.as_tokens().score(model.cut(SEEN)).log_prob.mean()
     assert all_pieces.value == pytest.approx(np.exp(-mean), rel=1e-6)
     assert all_pieces.keys["of"] == "pieces"
 
 
 def test_tables_are_of_masked_pieces(model: Any) -> None:
-    output = evaluate("divergence", model, SENTENCES, LAW, lengths=LENGTHS).detail
-    record = record_of(output)
+    output: Any = evaluate("divergence", model, SENTENCES, LAW, lengths=LENGTHS).detail
+    record: Any = record_of(output)
     headings = {by: group_table(by, {"m": record}).columns[:2] for by in ("frequency", "length")}
     assert headings == {
         "frequency": ("probability of the masked piece", "tokens"),
