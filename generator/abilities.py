@@ -73,7 +73,7 @@ ABILITIES: dict[str, Ability] = {
             "tokens",
             ("as_tokens", "tokenised", "cut"),
             "probabilities of all its pieces in a context",
-            "use a causal model of pieces (tokenizer bpe or unigram)",
+            "use a model of pieces (tokenizer bpe or unigram)",
         ),
         Ability(
             "marks",

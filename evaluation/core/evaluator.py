@@ -27,6 +27,11 @@ OF_PIECES = (
     " table says words."
     " The truth of each piece is exact."
 )
+OF_MASKED_PIECES = (
+    "The tokens here are the pieces of {}: positions, lengths and nats per token are of pieces."
+    " Each piece is given all other pieces of the sentence and their number, and its truth is exact."
+    " Divergences of masked pieces do not add up to divergences of words, so no number is per word."
+)
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,7 @@ class Evaluator:
         if "distributions" in self.needs and not self.in_words:
             words, (model, setting) = setting, setting.with_distributions(model)
             if setting is not words:
-                notes = [OF_PIECES.format(model.name)]
+                notes = [(OF_MASKED_PIECES if model.objective == "masked" else OF_PIECES).format(model.name)]
         for of_truth in self.of_truth:
             require(setting.known, of_truth, f"evaluate {self.name}")
         for ability in self.needs:

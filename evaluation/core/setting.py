@@ -204,15 +204,22 @@ class Setting:
     def with_distributions(self, model: Any) -> tuple[Any, Setting]:
         """Return a model with the probabilities of all its tokens, and this setting in its tokens.
 
-        A causal model of pieces becomes a model of sequences of pieces, and truth, text and what the text excludes are
-        cut into the same pieces. Other models stay as they are.
+        A model of pieces becomes a model of sequences of pieces, and truth, text and what the text excludes are cut
+        into the same pieces. Other models stay as they are.
 
         Raises:
-            NothingToMeasureError: the pieces of a word depend on its neighbours, or do not show where words end.
+            NothingToMeasureError: the pieces of a word depend on its neighbours, or do not show where words end; or the
+                model is masked, and the text is transformed.
         """
         if offers(model, "distributions") or not has_divergence(model):
             return model, self
         of_pieces: Any = model.model if isinstance(model, SpelledModel) else model
+        if model.objective == "masked" and self.transform is not None:
+            raise NothingToMeasureError(
+                "a masked piece has exact probabilities only in the order of a grammar, but this text is transformed"
+                f" by {self.transform}; use a masked model of whole words",
+                "transformed",
+            )
         cut = replace(
             self,
             language=None if self.language is None else of_pieces.tokenised(self.language),
@@ -222,9 +229,15 @@ class Setting:
         )
         return of_pieces.as_tokens(), cut
 
-    def distributed(self, model: Any) -> tuple[Any, Setting] | None:
-        """Return `with_distributions`; None if the model has none, or the truth has no distributions of its pieces."""
-        if not has_divergence(model):
+    def distributed(self, model: Any, *, of_words: bool = False) -> tuple[Any, Setting] | None:
+        """Return `with_distributions`; None if the model has none, or the truth has no distributions of its pieces.
+
+        Args:
+            model: any.
+            of_words: also None if divergences of the model's tokens do not add up to divergences of words, see
+                `adds_up_to_words`.
+        """
+        if not has_divergence(model) or (of_words and not adds_up_to_words(model)):
             return None
         try:
             return self.with_distributions(model)
@@ -306,6 +319,15 @@ def has_divergence(model: object) -> bool:
         model.model if isinstance(model, SpelledModel) else model
     )  # which spells any word, so nothing is changed
     return offers(model, "distributions") or offers(of_pieces, "tokens")
+
+
+def adds_up_to_words(model: LanguageModel) -> bool:
+    """Return True if divergences of a model's tokens are, or add up to, divergences of words.
+
+    Pieces given the pieces before them add up by the chain rule. Masked pieces do not, because each is given the other
+    pieces of its word.
+    """
+    return model.objective != "masked" or offers(model, "distributions")
 
 
 def vocabulary_of(model: LanguageModel) -> tuple[str, ...] | None:

@@ -16,11 +16,11 @@ from truesource.evaluation.core.comparison import vocabulary_part
 from truesource.evaluation.core.exclusion import disjoint_part
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score, keyed
-from truesource.evaluation.core.setting import Setting, has_divergence
+from truesource.evaluation.core.setting import Setting, adds_up_to_words, has_divergence
 from truesource.evaluation.core.signature import dependence_part, digest_sentences, frame_parts, signature
 from truesource.evaluation.core.transformed import require_tokens, transform_parts
 from truesource.evaluation.core.vocabulary import compared_part
-from truesource.evaluation.divergence import BY, OF_EVENTS, By
+from truesource.evaluation.divergence import BY, IN_WORDS, OF_EVENTS, By
 from truesource.evaluation.divergence.blocks import PENN, TagClasses, events_of, paired_blocks
 from truesource.evaluation.divergence.contexts import MEASURED, CachedTruth, Contexts, Reliability, measure_contexts
 from truesource.evaluation.divergence.groups import (
@@ -32,7 +32,7 @@ from truesource.evaluation.divergence.groups import (
     require_groups,
 )
 from truesource.evaluation.divergence.means import Column, mean_scores, variance_ratio
-from truesource.evaluation.divergence.of_words import in_words
+from truesource.evaluation.divergence.of_words import NOT_ADDED, in_words
 from truesource.evaluation.divergence.segmentation_losses import SegmentationLosses, scores_of_words
 from truesource.evaluation.divergence.tables import BreakdownRow, by_context, by_group
 from truesource.evaluation.measures.bootstrap import ci_part
@@ -94,7 +94,7 @@ def compare_distributions(
     that do not add up, such as ``js``, are missing. The same model in its own tokens
     (`truesource.evaluation.core.setting.Setting.with_distributions`) has them all, per piece, and ``kl_per_word``, with
     its parts, see `truesource.evaluation.divergence.segmentation_losses`. Divergences of masked pieces do not add up
-    to divergences of words.
+    to divergences of words, so a masked model of pieces is compared in its own tokens alone.
 
     Args:
         model: with full distributions, such as the oracle itself, or a causal model of pieces.
@@ -116,7 +116,8 @@ def compare_distributions(
         InputError: sentences are strings, an unknown ``by``, a ``truth`` about other sentences, a table needs the rules
             of a grammar and the truth is a process (``missing-ability``), or see
             `truesource.evaluation.divergence.contexts.measure_contexts`.
-        NothingToMeasureError: by ``distance`` of a masked model (``masked``).
+        NothingToMeasureError: by ``distance`` of a masked model; or a masked model of pieces is not in its own tokens,
+            or is to be divided by groups of words (``masked``).
     """
     check_sentences(setting.sentences)
     _require_tables(by, top, setting, model)
@@ -178,13 +179,13 @@ def _measured(
         return _Measured(
             oracle=oracle, contexts=contexts, text=text, words=contexts, of_words=oracle, losses={}, parts={}
         )
+    parts = {"pieces": oracle.truth.segmentation.digest[:8]}
     if oracle.objective == "masked":
         contexts = measure(blocks=blocks)
         return _Measured(
-            oracle=oracle, contexts=contexts, text=text, words=contexts, of_words=oracle, losses={}, parts={}
+            oracle=oracle, contexts=contexts, text=text, words=contexts, of_words=oracle, losses={}, parts=parts
         )
     of_words = Oracle(text.known, model.objective, lengths=text.lengths)
-    parts = {"pieces": oracle.truth.segmentation.digest[:8]}
     if cut is not setting:  # the model is compared in words
         words = in_words(measure(blocks=blocks), oracle.truth, cut.sentences)
         words = replace(words, reliability=Reliability())
@@ -238,6 +239,13 @@ def _require_tables(by: Sequence[By], top: int, setting: Setting, model: Languag
         raise InputError(f"tables are by {', '.join(BY)}, and top must be at least 1; got {', '.join(unknown) or top}")
     require_tokens(setting.transform, model.objective, "a divergence from the truth")
     require_groups(by, setting.words or setting, model)
+    if has_divergence(model) and not adds_up_to_words(model):
+        raise NothingToMeasureError(f"{model.name} has no exact divergence per word: {NOT_ADDED}", "masked")
+    of_words = [name for name in by if name in IN_WORDS]
+    if of_words and setting.words is not None and model.objective == "masked":
+        raise NothingToMeasureError(
+            f"the divergence by {of_words[0]} is of words, but {NOT_ADDED}, or leave {of_words[0]} out", "masked"
+        )
     if "class" in by and setting.words is not None:
         raise NothingToMeasureError(
             f"the divergence by class is of whole words, but the tokens of {model.name} are pieces; leave class out",

@@ -86,8 +86,7 @@ class DivergenceSettings(Settings):
 
 def check(config: RunRequest) -> None:
     """Raise `ValueError` if samples of one model are configured for several models."""
-    models = [model for model in config.entries if model.of_words or model.is_causal]
-    if config.evaluation.of(DivergenceSettings).model_samples is not None and len(models) > 1:
+    if config.evaluation.of(DivergenceSettings).model_samples is not None and len(config.entries) > 1:
         raise ValueError("evaluation.divergence.model_samples belong to one model, but there are several; remove it")
 
 
@@ -119,6 +118,5 @@ DIVERGENCE = Evaluator(
     corrected=False,
     compares=True,
     draws=True,
-    applies=lambda model: model.of_words or model.is_causal,
     then="evaluate pplu {model} {corpus}{oracle}",
 )

@@ -17,6 +17,11 @@ from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import NothingToMeasureError
 
 ADDED = ("kl", "entropy_truth")  #: measures of a word that are sums over its pieces
+#: why masked pieces have no divergences of words
+NOT_ADDED = (
+    "divergences of pieces add up to divergences of words only if each piece is given the pieces before it; use a"
+    " causal model"
+)
 WRONG = ("special_mass", "impossible_mass")  #: probabilities that the first wrong piece of a word is such
 
 
@@ -36,11 +41,7 @@ def in_words(measured: Contexts, truth: TokenisedTruth, sentences: Sequence[Sequ
     """
     word = words_of(measured, truth, sentences)
     if len(word) != len(measured.values):
-        raise NothingToMeasureError(
-            "divergences of pieces add up to divergences of words only if each piece is given the pieces before it; use"
-            " a causal model",
-            "masked",
-        )
+        raise NothingToMeasureError(NOT_ADDED, "masked")
     total = int(word[-1]) + 1
     values = np.full((total, len(NAMES)), np.nan)
     for name in ADDED:

@@ -30,6 +30,7 @@ from truesource.evaluation.show.table import Cell, ReportTable, TableRow, number
 from truesource.evaluation.tokenisation.sums import gains_of_sums
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import DistributionModel
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import listed
 from truesource.grammar.support.records import STRICT, Count
@@ -101,7 +102,7 @@ def measure(model: DistributionModel, setting: Setting, settings: DivergenceSett
         model,
         setting,
         top=settings.top_k,
-        by=usual(setting) if settings.by is None else settings.by,
+        by=usual(setting, model.objective) if settings.by is None else settings.by,
         classes=PENN if settings.classes is None else read_classes(settings.classes),
         gains=gains,
     )
@@ -124,12 +125,16 @@ def measure(model: DistributionModel, setting: Setting, settings: DivergenceSett
     )
 
 
-def usual(setting: Setting) -> list[By]:
-    """Return the default tables: all for which the truth and the text have groups."""
+def usual(setting: Setting, objective: Objective) -> list[By]:
+    """Return the default tables of models of an objective: all for which the truth and the text have groups.
+
+    Masked pieces have no groups of words.
+    """
     text = setting.words or setting
+    pieces = setting.words is not None and objective == "masked"
     missing = {
         "class": not offers(setting.known, "parses"),
-        "phrase": not offers(text.known, "parses") or setting.transform is not None,
+        "phrase": pieces or not offers(text.known, "parses") or setting.transform is not None,
     }
     return [by for by in USUAL if not missing.get(by)]
 
@@ -169,8 +174,12 @@ def measures_table(models: Mapping[str, Record], title: str = "") -> ReportTable
     """
     note = "P: the truth, Q: the model; 95% intervals from resampling sentences"
     pieces = [name for name, record in models.items() if of_pieces(record)]
-    if pieces and len(pieces) < len(models):
-        note += f"; tokens of {listed(pieces)} are pieces, so compare models per word"
+    masked = [name for name in pieces if models[name]["objective"] == "masked"]
+    causal = [name for name in pieces if name not in masked]
+    if causal and len(causal) < len(models):
+        note += f"; tokens of {listed(causal)} are pieces, so compare models per word"
+    if masked and len(models) > 1:
+        note += f"; tokens of {listed(masked)} are masked pieces, which have no divergence per word"
 
     def cell(measure: Measure, record: Record) -> Cell | None:
         in_words = pieces and measure.name == "kl_per_word" and not of_pieces(record)
@@ -181,7 +190,7 @@ def measures_table(models: Mapping[str, Record], title: str = "") -> ReportTable
 
 def of_pieces(record: Record) -> bool:
     """Return True if the tokens of a record are pieces of words."""
-    return any(each["name"].startswith("kl_per_word") for each in record["records"])
+    return any("pieces" in parts_of(each.get("signature") or "") for each in record["records"])
 
 
 def _cell(name: str, form: str, record: Record) -> Cell | None:
@@ -216,6 +225,8 @@ def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
     few = f"; groups with fewer than {LEAST_TOKENS} expected tokens are excluded" if len(groups) < len(every) else ""
     pieces, in_words = all(map(of_pieces, models.values())), by in IN_WORDS
     heading = TITLES[by].replace("word", "piece") if pieces and not in_words else TITLES[by]
+    if pieces and all(record["objective"] == "masked" for record in models.values()):
+        heading = heading.replace("next piece", "masked piece")
     return ReportTable(
         title=f"By {heading}",
         columns=(

@@ -173,7 +173,7 @@ def oracle_scores(model: LanguageModel, setting: Setting, *, contexts: int, stat
     oracle = setting.full_oracle(model)
     scores = setting.truth(model)
     cached = None
-    if contexts and (distributed := setting.distributed(model)) is not None:
+    if contexts and (distributed := setting.distributed(model, of_words=True)) is not None:
         tokens, cut = distributed
         cached = cache_truth(tokens, cut, contexts=contexts, dtype=np.float64, states=states and cut is setting)
     return OracleScores(

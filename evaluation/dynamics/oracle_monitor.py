@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.comparison import score_by_model
 from truesource.evaluation.core.exclusion import Exclusion
-from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.setting import Setting, adds_up_to_words
 from truesource.evaluation.core.transformed import of_sentences, text_grammar
 from truesource.evaluation.divergence.contexts import CachedTruth, cache_truth
 from truesource.evaluation.measures.paired import at_positions_of, pair
@@ -31,7 +31,8 @@ class OracleMonitor:
     """A function of a model that returns ``relative_ppl`` and, with full distributions, ``kl``, ``js`` and ``tv``.
 
     For transformed text, only masked models have the latter, see `truesource.evaluation.core.oracle.Oracle`. For models
-    of pieces, ``kl`` is per word, the sum over its pieces; ``js`` and ``tv`` are means over pieces.
+    of pieces, ``kl`` is per word, the sum over its pieces; ``js`` and ``tv`` are means over pieces. Masked models of
+    pieces have ``relative_ppl`` alone, because divergences of masked pieces do not add up to divergences of words.
 
     ``relative_ppl`` is the perplexity over the true one, on the tokens of the sentences with their ends; the
     divergences are means over these contexts, exact in each, nats. The truth is computed at the first call, in
@@ -75,7 +76,7 @@ class OracleMonitor:
             InputError: the grammar gives all sentences probability 0, or they are too long for the model.
         """
         whole = of_sentences(self.setting.transform, model.objective)
-        if offers(model, "tokens") and not whole:
+        if offers(model, "tokens") and adds_up_to_words(model) and not whole:
             return {**self._score(model), **self._of_pieces(model)}
         if model.vocabulary is None or whole or not offers(model, "distributions"):
             return self._score(model)

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 # Okabe & Ito (2008), and darker shades; one per class, in the order of the classes
 COLOURS = ("#E69F00", "#0066A6", "#00805F", "#8C4A73", "#56B4E9", "#7A5C00", "#D673AB", "#111827", "#5B3F8C")
+NO_EXACT = (
+    "No exact KL divergence of {}: it needs distributions over words, or over pieces given the pieces before them"
+)
 GAP = "ln Q \N{MINUS SIGN} ln P"
 MEASURES = {
     "mean": f"mean of {GAP}, nats per token",
@@ -97,12 +100,16 @@ def measure(reference: ModelReference, setting: Setting, settings: DynamicsSetti
     )
     sentences = findings(result)
     measured = "mean" if settings.measure == "kl" and not result.contexts else settings.measure
-    without_kl = settings.contexts and frame != "default"
+    notes = []
+    if settings.contexts and frame != "default":
+        notes = [f"No exact KL divergence: the frame {frame} excludes positions"]
+    elif settings.contexts and not result.contexts:
+        notes = [NO_EXACT.format(reference.title)]
     return EvaluatorOutput(
         scores=result.as_scores(),
         entries={**result.as_record(), "measure": measured, "only": list(settings.only), "findings": sentences},
         impossible=(result.impossible_model.tolist(), result.impossible_truth.tolist()),
-        notes=[f"No exact KL divergence: the frame {frame} excludes positions"] if without_kl else [],
+        notes=notes,
         line="\n".join([*sentences, str(result.score("all", 0, len(result.steps) - 1, "log_ratio"))]),
     )
 

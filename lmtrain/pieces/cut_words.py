@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CutsWords:
-    """The methods of a causal model of pieces that cut words as its tokeniser does."""
+    """The methods of a model of pieces that cut words as its tokeniser does."""
 
     tokenizer: Any
 

@@ -36,7 +36,7 @@ from truesource.lmtrain.pieces.scoring import (
     score_causal_words,
     score_masked_words,
 )
-from truesource.lmtrain.pieces.token_model import TokenModel
+from truesource.lmtrain.pieces.token_model import MaskedTokenModel, TokenModel
 from truesource.lmtrain.pieces.words import Marks, OffsetAligner, OpenVocabulary, WordAligner, numbers, reading_of
 from truesource.lmtrain.scoring import batch_budget, predictor
 from truesource.lmtrain.subword_vocabulary import SubwordVocabulary, is_ours, is_subword
@@ -224,10 +224,18 @@ class CausalPieceModel(CutsWords, _PieceModel):
         return memory_of(self.model)
 
 
-class MaskedPieceModel(_PieceModel):
+class MaskedPieceModel(CutsWords, _PieceModel):
     """A model of pieces given all others, as a model of words; see `truesource.lmtrain.pieces.scoring`."""
 
     objective: Objective = "masked"
+
+    def as_tokens(self) -> MaskedTokenModel:
+        """Return this model as a model of sequences of its pieces, with full distributions over them.
+
+        Raises:
+            InputError: its tokeniser has no mask.
+        """
+        return MaskedTokenModel(self, self._predictor)
 
     @property
     def reading(self) -> str:

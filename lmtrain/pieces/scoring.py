@@ -99,9 +99,8 @@ def score_masked_words(
     Raises:
         InputError: the tokeniser has no mask, or a sentence has more than ``longest`` tokens.
     """
-    before, after, mask, pad = aligner.marks
-    if mask is None:
-        raise InputError("the tokeniser has no mask token, so no word can be scored with this masked model")
+    before, after, _, pad = aligner.marks
+    mask = require_mask(aligner.marks)
     pieces = aligner.align(sentences)
     check_piece_counts(pieces, len(before) + len(after), longest)
     starts, bounds, sentence = pieces.starts, pieces.bounds, pieces.sentence
@@ -135,6 +134,17 @@ def score_masked_words(
     if frame.unk == "token":
         sums[pieces.unreadable] = -np.inf
     return assemble_scores(by_sentence(sums, pieces), by_sentence(pieces.unreadable, pieces), frame)
+
+
+def require_mask(marks: Marks) -> int:
+    """Return the number of the mask.
+
+    Raises:
+        InputError: the tokeniser has none.
+    """
+    if marks.mask is None:
+        raise InputError("the tokeniser has no mask token, so no word can be scored with this masked model")
+    return marks.mask
 
 
 def row_log_probs(

@@ -1,4 +1,4 @@
-"""A causal model of pieces as a model of its own tokens, with the probabilities of all of them in every context."""
+"""A model of pieces as a model of its own tokens, with the probabilities of all of them in every context."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from truesource.generator.language_model import EVERY_POSITION, LogDistributions
 from truesource.generator.objectives import Objective
 from truesource.generator.piece_model import PieceTokenizer
 from truesource.grammar.sentences import takes_sentences
-from truesource.grammar.support.arrays import BoolArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.data import pack
-from truesource.lmtrain.pieces.scoring import OpenPredictor, score_causal_words
+from truesource.lmtrain.data import pack, to_device
+from truesource.lmtrain.pieces.scoring import OpenPredictor, require_mask, score_causal_words, score_masked_words
 from truesource.lmtrain.pieces.words import Marks, Pieces, WordAligner, check_piece_counts
 from truesource.lmtrain.scoring import batch_budget, log_softmax_at
 
 
-class CausalPieces(Protocol):
-    """The parts of a causal model of pieces that its tokens need."""
+class ModelOfPieces(Protocol):
+    """The parts of a model of pieces that its tokens need."""
 
     name: str
     tokenizer: Any
+    objective: Objective
 
     @property
     def longest(self) -> int | None:
@@ -39,6 +40,10 @@ class CausalPieces(Protocol):
     @property
     def token_names(self) -> tuple[str, ...]:
         """(V,) the name of each token."""
+
+
+class CausalPieces(ModelOfPieces, Protocol):
+    """The parts of a causal model of pieces that its tokens need."""
 
     @property
     def pieces(self) -> PieceTokenizer:
@@ -78,11 +83,46 @@ class PieceNetwork(CausalPieces, Protocol):
     model: PreTrainedModel
 
 
+class MaskedPieceNetwork(ModelOfPieces, Protocol):
+    """A masked network of pieces."""
+
+    model: PreTrainedModel
+
+
 class TokensOfModel:
-    """A causal model of pieces whose texts are sequences of its pieces.
+    """A model of pieces whose texts are sequences of its pieces.
 
     The piece for unknown characters is ``<unk>``. Probabilities are over all the model emits: the probability of
     special tokens is lost to the model, as in the scores of words.
+
+    Args:
+        model: of pieces.
+    """
+
+    folder: Path | None = None
+
+    def __init__(self, model: ModelOfPieces) -> None:
+        self.name, self.longest, self.objective = model.name, model.longest, model.objective
+        self.of_words: Any = model  #: the same model as one of words
+        names, marks = model.token_names, model.aligner.marks
+        self._aligner = TokenAligner(names, marks)
+        special = {*model.tokenizer.all_special_ids, *marks.before, *marks.after}
+        self.vocabulary = tuple(name for number, name in enumerate(names) if name and number not in special)
+        unknown = model.tokenizer.unk_token_id
+        numbers = [number for number, name in enumerate(names) if name and number not in special]
+        self._columns = [*numbers, -1 if unknown is None else int(unknown)]
+
+    def __repr__(self) -> str:
+        return model_line(self)
+
+    @property
+    def reading(self) -> str:
+        """The way that tokens are scored, for signatures."""
+        return "tokens"
+
+
+class CausalTokens(TokensOfModel):
+    """A causal model of pieces whose texts are sequences of its pieces.
 
     Args:
         model: a causal model of pieces.
@@ -91,25 +131,12 @@ class TokensOfModel:
         InputError: it has no token for the beginning or the end of a text.
     """
 
-    objective: Objective = "causal"
-    folder: Path | None = None
-
     def __init__(self, model: CausalPieces) -> None:
         marks = model.aligner.marks
         if not marks.before or not marks.after:
             raise InputError(f"{model.name} has no token for the beginning or the end of a text, as distributions need")
-        self.name, self.longest = model.name, model.longest
-        self.of_words = model  #: the same model as one of words
-        self._aligner = TokenAligner(model.token_names, marks)
-        special = {*model.tokenizer.all_special_ids, *marks.before, *marks.after}
-        names = model.token_names
-        self.vocabulary = tuple(name for number, name in enumerate(names) if name and number not in special)
-        unknown = model.tokenizer.unk_token_id
-        numbers = [number for number, name in enumerate(names) if name and number not in special]
-        self._columns = [*numbers, -1 if unknown is None else int(unknown), marks.after[0]]
-
-    def __repr__(self) -> str:
-        return model_line(self)
+        super().__init__(model)
+        self._columns.append(marks.after[0])
 
     @property
     def spelling(self) -> dict[str, str] | None:
@@ -124,13 +151,8 @@ class TokensOfModel:
         names, numbers = self.of_words.token_names, inventory.ids.tolist()
         return {names[number]: piece for number, piece in zip(numbers, inventory.pieces, strict=True)}
 
-    @property
-    def reading(self) -> str:
-        """The way that tokens are scored, for signatures."""
-        return "tokens"
 
-
-class TokenModel(TokensOfModel):
+class TokenModel(CausalTokens):
     """A causal network of pieces as a model of its tokens, with full distributions over them.
 
     Args:
@@ -162,11 +184,7 @@ class TokenModel(TokensOfModel):
         Raises:
             InputError: the sentences differ in length, one is empty or longer than the model's positions.
         """
-        pieces = self._aligner.align(sentences)
-        lengths = {len(sentence) for sentence in sentences}
-        if len(lengths) != 1 or 0 in lengths:
-            raise InputError("full distributions need sentences of one length, 1 or more; group them by length")
-        marks = self._aligner.marks
+        pieces, marks = _of_one_length(self._aligner, sentences), self._aligner.marks
         check_piece_counts(pieces, len(marks.before), self.longest)
         inputs, _ = pack(pieces.rows(), marks.pad, before=marks.before[0])
         device = next(self._network.parameters()).device
@@ -179,3 +197,87 @@ class TokenModel(TokensOfModel):
                 table[position, at : at + step] = log_softmax_at(logits[:, position], self._columns)
         for position, rows in enumerate(table):
             yield LogDistributions(position, rows)
+
+
+class MaskedTokenModel(TokensOfModel):
+    """A masked network of pieces as a model of its tokens, with full distributions over them.
+
+    One piece is masked at a time: the context is all other pieces of the sentence, and their number.
+
+    Args:
+        model: a masked network of pieces.
+        predictor: opens it.
+
+    Raises:
+        InputError: its tokeniser has no mask.
+    """
+
+    def __init__(self, model: MaskedPieceNetwork, predictor: OpenPredictor) -> None:
+        self._mask = require_mask(model.aligner.marks)
+        super().__init__(model)
+        self._network, self._predictor = model.model, predictor
+
+    @takes_sentences
+    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame = EVERY_POSITION) -> TokenScores:
+        """Return the log probability of every piece that ``frame`` counts, with that piece alone masked.
+
+        Raises:
+            InputError: a sentence is longer than the model's positions.
+        """
+        return score_masked_words(self._network, self._predictor, self._aligner, sentences, frame, longest=self.longest)
+
+    @takes_sentences
+    @torch.inference_mode()
+    def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
+        """Yield the distribution of each piece, with it alone masked; see `DistributionModel.distributions`.
+
+        Raises:
+            InputError: the sentences differ in length, one is empty or longer than the model's positions.
+        """
+        pieces, marks = _of_one_length(self._aligner, sentences), self._aligner.marks
+        check_piece_counts(pieces, len(marks.before) + len(marks.after), self.longest)
+        before, after = (np.tile(np.array(tokens, dtype=np.int64), (len(sentences), 1)) for tokens in marks[:2])
+        inputs = np.hstack([before, np.stack(pieces.rows()), after])
+        rows = max(1, batch_budget(len(self._aligner)) // inputs.shape[1])
+        together = max(1, rows // len(inputs))  # positions
+        n = len(sentences[0])
+        for first in range(0, n, together):
+            places = np.arange(first, min(n, first + together))
+            table = self._at_places(inputs, places, rows)
+            for place, block in zip(places.tolist(), np.split(table, len(places)), strict=True):
+                yield LogDistributions(place, block)
+
+    def _at_places(self, inputs: IntArray, places: IntArray, rows: int) -> FloatArray:
+        """Return the distributions at some positions of all sentences, position by position, (P * W, E) nats.
+
+        Args:
+            inputs: (W, L) tokens, those around a text included.
+            places: (P,) numbers of pieces to the left.
+            rows: number of rows that the network reads at once.
+        """
+        self._network.eval()
+        device = next(self._network.parameters()).device
+        masked = np.tile(inputs, (len(places), 1))
+        column = np.repeat(places, len(inputs)) + len(self._aligner.marks.before)
+        masked[np.arange(len(masked)), column] = self._mask
+        parts = []
+        with self._predictor(self._network) as predict:
+            for at in range(0, len(masked), rows):
+                some = masked[at : at + rows]
+                positions = np.arange(len(some)) * some.shape[1] + column[at : at + rows]
+                batch = {"input_ids": torch.from_numpy(some), "positions": torch.from_numpy(positions)}
+                logits = predict(self._network, to_device(batch, device))
+                parts.append(log_softmax_at(logits, self._columns))
+        return np.concatenate(parts)
+
+
+def _of_one_length(aligner: TokenAligner, sentences: Sequence[Sequence[str]]) -> Pieces:
+    """Return the numbers of tokens of sentences of one length.
+
+    Raises:
+        InputError: the sentences differ in length, one is empty, or there is no such token.
+    """
+    lengths = {len(sentence) for sentence in sentences}
+    if len(lengths) != 1 or 0 in lengths:
+        raise InputError("full distributions need sentences of one length, 1 or more; group them by length")
+    return aligner.align(sentences)

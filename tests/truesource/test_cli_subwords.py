@@ -19,6 +19,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 from truesource.cli.main import main
 from truesource.evaluation.core.comparison import compare_in
 from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.signature import parts_of
 from truesource.generator.corpus import Corpus
 from truesource.generator.language_model import ScoringFrame, preset_frame
 from truesource.grammar.pcfg import PCFG
@@ -101,6 +102,25 @@ def test_score_compares_words_with_the_truth(
     record = json.loads((trained / model / "training.json").read_text())
     assert record["vocabulary"] <= SETTINGS[model][1] - 5
     assert f"cut into {record['vocabulary']} {SETTINGS[model][0]} pieces" in (trained / model / "README.md").read_text()
+
+
+def test_a_masked_model_of_pieces_is_compared_per_piece(trained: Path, command: Command, tmp_path: Path) -> None:
+    call = (trained / "bert", trained / "corpus", "--oracle", trained / "g.npz", "--json", tmp_path / "d.json")
+    done = command("evaluate", "divergence", *call)
+    assert done.code == 0, done.err
+    assert "Each piece is given all other pieces of the sentence and their number" in " ".join(done.err.split())
+    assert "KL(P‖Q) per word" not in done.out
+    assert "probability of the masked piece" in done.out
+    found = json.loads((tmp_path / "d.json").read_text(encoding="utf-8"))
+    (kl,) = [record for record in found if record["name"] == "kl" and "by" not in record]
+    model = load_model(trained / "bert", device="cpu")
+    pieces = sum(map(len, model.cut(Corpus.load(trained / "corpus").sentences("eval"))))  # type: ignore[union-attr]
+    parts = parts_of(kl["signature"])
+    assert (parts["objective"], parts["given"], parts["contexts"]) == ("masked", "length, 2..5 words", str(pieces))
+    assert parts["grammar"].endswith(f"pieces {parts['pieces']}")
+    assert 0.0 < kl["value"] < 10.0
+    refused = command("evaluate", "divergence", *call[:4], "--by", "phrase")
+    assert (refused.code, "the divergence by phrase is of words" in " ".join(refused.err.split())) == (2, True)
 
 
 def test_the_dev_loss_is_the_score_per_piece(trained: Path) -> None:

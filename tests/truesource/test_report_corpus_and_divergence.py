@@ -62,10 +62,13 @@ def record(finished: Path, name: str) -> dict[str, Any]:
     return found
 
 
-def test_causal_models_and_models_of_words_have_a_stage(finished: Path) -> None:
+def test_all_models_have_a_stage(finished: Path) -> None:
     names = [stage.name for stage in plan(load_config(finished / "toy.yaml"))]
     measured = [name for name in names if name.startswith("divergence")]
     assert measured == ["divergence:net", "divergence:masked", "divergence:mle", "divergence:pieces"]
+    of_pieces = load_config(finished / "toy.yaml", ["models.1.model.tokenizer=bpe", "models.1.model.vocab_size=40"])
+    assert not of_pieces.models[1].of_words
+    assert "divergence:masked" in {stage.name for stage in plan(of_pieces)}
     bare = load_config(finished / "toy.yaml", ["evaluation={}"])
     assert not {"naturalness", "divergence:net"} & {stage.name for stage in plan(bare)}
 

@@ -226,12 +226,11 @@ def _check_models(models: Sequence[NamedModel], baseline: str | None) -> None:
 
 def _say_left_out(models: Sequence[ModelScores], setting: Setting, exact: int | None) -> None:
     """Name the models and sentences that have no scores."""
+    from truesource.studies.compare.scoring import without_exact
     from truesource.terminal.inputs import say_left_out
 
-    without = [model.name for model in models if exact is not None and any(seed.exact is None for seed in model.seeds)]
-    if without:
-        reason = "it needs full distributions of the model, and token scores of the truth"
-        echo(f"no exact KL of {listed(without)}: {reason}", err=True)
+    for sentence in without_exact(models, exact):
+        echo(sentence, err=True)
     for model in models:
         for seed in model.seeds:
             if len(seed.paired.impossible_model):

@@ -19,7 +19,7 @@ from truesource.grammar.sentences import takes_sentences
 from truesource.grammar.support.arrays import IntArray
 from truesource.lmtrain.architectures.ngram.reading import Reader
 from truesource.lmtrain.architectures.ngram.trie import Stream, as_stream
-from truesource.lmtrain.pieces.token_model import CausalPieces, TokensOfModel
+from truesource.lmtrain.pieces.token_model import CausalPieces, CausalTokens
 from truesource.lmtrain.subword_vocabulary import SubwordVocabulary
 
 
@@ -33,7 +33,7 @@ class PieceNgrams(CausalPieces, Protocol):
         """Yield the log probabilities of some tokens at every position of sentences of one length."""
 
 
-class NgramTokens(TokensOfModel):
+class NgramTokens(CausalTokens):
     """An n-gram model of pieces as a model of its tokens, with full distributions over them.
 
     Args:

@@ -401,6 +401,18 @@ def test_a_model_of_pieces_is_measured_in_words(folder: Path, whole: BenchmarkRe
     assert 0.0 < cell["test"]["wrong"] < 1.0
 
 
+def test_a_masked_model_of_pieces_is_refused(
+    folder: Path, whole: BenchmarkResults, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A cell is per word, and divergences of masked pieces do not add up to words."""
+    text = Corpus.load(folder / "whole" / "corpora" / "brackets").sentences("train")
+    given = folder / "masked-pieces"
+    save_piece_model(given / "brackets", text, "bpe", 12, architecture="bert")
+    outcome = measure(mini_suite(folder), folder / "of-masked", [f"mine={given}"], languages=["brackets"])
+    assert "mine" not in {model["name"] for model in outcome.results["models"]}
+    assert "failed: brackets cannot be compared per word: divergences of pieces add up" in caplog.text
+
+
 @pytest.mark.long
 def test_the_command_samples_corpora_measures_and_fails_above_a_threshold(
     folder: Path, whole: BenchmarkResults, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch

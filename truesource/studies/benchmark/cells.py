@@ -12,9 +12,10 @@ from pydantic import with_config
 from typing_extensions import TypedDict, override
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.core.setting import has_divergence
+from truesource.evaluation.core.setting import adds_up_to_words, has_divergence
 from truesource.evaluation.core.windows import BestWithin
 from truesource.evaluation.core.word_frequencies import counted_frequencies
+from truesource.evaluation.divergence.of_words import NOT_ADDED
 from truesource.generator.abilities import offers, require
 from truesource.grammar.support.atomic_files import remove_leftovers, working_folder, write_json
 from truesource.grammar.support.errors import InputError
@@ -102,6 +103,8 @@ class MeasuredModel:
         self._truth = truth
         if not has_divergence(model):
             require(model, "distributions", "benchmark")
+        if not adds_up_to_words(model):
+            raise InputError(f"{model.name} cannot be compared per word: {NOT_ADDED}", code="masked")
         contexts = truth.measured(model, "test")
         self.test = self._divergences(model, contexts, "test")
         self.calibration = contexts.reliability.error

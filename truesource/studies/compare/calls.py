@@ -27,7 +27,7 @@ from truesource.grammar.truth import Truth
 from truesource.lmtrain.in_memory import is_pair
 from truesource.lmtrain.models import as_loaded
 from truesource.studies.compare.groups import comparisons
-from truesource.studies.compare.scoring import require_seeds, score_seeds
+from truesource.studies.compare.scoring import require_seeds, score_seeds, without_exact
 from truesource.studies.compare.tables import comparison_figure, comparison_table, warning_of
 
 Model = LanguageModel | str | Path  #: a model, or its reference
@@ -98,7 +98,7 @@ def compare(
     vocabularies = setting.vocabularies([model for of_name in seeds.values() for model in of_name], vocabulary)
     scored = [score_seeds(name, of_name, setting, exact_kl, vocabularies) for name, of_name in seeds.items()]
     groups, apart = comparisons(scored, baseline=baseline, seed=seed, own=vocabulary == "own")
-    return result_of(groups, notes=(*notes, *apart))
+    return result_of(groups, notes=(*notes, *without_exact(scored, exact_kl), *apart))
 
 
 def score(model: LanguageModel, setting: Setting, notes: Sequence[str] = ()) -> Result:

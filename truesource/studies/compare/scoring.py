@@ -70,11 +70,26 @@ def score_seed(
 
 
 def _exact(model: Any, setting: Setting) -> Score | None:
-    """Return the exact KL per word; None if the model has no full distributions or tokens have no truth."""
-    if setting.distributed(model) is None or of_sentences(setting.transform, model.objective):
+    """Return the exact KL per word; None if the model has no such distributions or tokens have no truth."""
+    if setting.distributed(model, of_words=True) is None or of_sentences(setting.transform, model.objective):
         return None
     scores = compare_distributions(model, setting).scores
     return scores.get("kl") or scores["kl_infinite"]
+
+
+def without_exact(models: Sequence[ModelScores], exact: int | None) -> list[str]:
+    """Return a sentence that names the models whose exact KL was requested but is not defined; none if there are none.
+
+    Args:
+        models: that were scored.
+        exact: number of sentences whose full distributions were requested; None: of none.
+    """
+    names = [model.name for model in models if exact is not None and any(seed.exact is None for seed in model.seeds)]
+    reason = (
+        "it needs full distributions of the model over words, or over pieces given the pieces before them, and token"
+        " scores of the truth"
+    )
+    return [f"no exact KL of {listed(names)}: {reason}"] if names else []
 
 
 def score_seeds(
