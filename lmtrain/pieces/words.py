@@ -279,7 +279,9 @@ class OffsetAligner:
         model = backend.model
         bare = isinstance(model, WordLevel) and backend.token_to_id(model.unk_token) is None
         self._known = {*backend.get_vocab(with_added_tokens=True)} if bare else None
-        self._size = int(max(tokenizer.get_vocab().values())) + 1
+        if not (numbers := tokenizer.get_vocab().values()):
+            raise InputError("the tokeniser has no tokens; train it, and save it again")
+        self._size = int(max(numbers)) + 1
         self._special = np.zeros(self._size, dtype=bool)
         self._special[tokenizer.all_special_ids] = True
         unk = tokenizer.unk_token_id

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, models
 
 import truesource as ts
 from truesource.evaluation.bounds import SHARED_PIECES
@@ -72,6 +73,12 @@ def test_words_with_the_same_pieces_are_bounded_together() -> None:
 def test_an_object_that_is_no_tokeniser_is_refused(wrong: object) -> None:
     with pytest.raises(InputError, match="expecting a fast tokeniser of transformers"):
         Oracle(LAW, lengths=LENGTHS, tokenizer=wrong)
+
+
+def test_a_tokeniser_without_tokens_is_refused(tmp_path: Path) -> None:
+    Tokenizer(models.BPE()).save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(InputError, match="the tokeniser has no tokens; train it, and save it again"):
+        ts.Oracle(ts.language("agreement"), tokenizer=tmp_path / "tokenizer.json")
 
 
 def test_names_and_truths_that_are_refused(tmp_path: Path) -> None:
