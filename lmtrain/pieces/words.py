@@ -386,6 +386,18 @@ class OffsetAligner:
         gone = np.flatnonzero(np.bincount(end, minlength=len(words)) == 0).tolist()
         if gone:
             raise InputError(f"the tokeniser drops the word {words[gone[0]]!r} of sentence {of_words[gone[0]] + 1}")
+        until_here = np.zeros(len(ends) and int(ends[-1]) + 2, dtype=np.int64)  # pieces begun less pieces ended
+        np.add.at(until_here, np.repeat(start, sizes) + spans[:, 0], 1)
+        np.add.at(until_here, np.repeat(start, sizes) + spans[:, 1], -1)
+        covered = np.cumsum(until_here) > 0
+        covered[ends] = True  # the spaces between words
+        dropped = np.flatnonzero(~covered[:-1]).tolist()
+        if dropped:
+            word = int(np.searchsorted(ends, dropped[0]))
+            raise InputError(
+                f"the tokeniser drops a part of the word {words[word]!r} of sentence {of_words[word] + 1}, so it has no"
+                " probability of its own; use a tokeniser with a token for every character or byte"
+            )
         return np.asarray(end, dtype=np.int64)
 
 

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 from saved_models import save_piece_model
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers.trainers import BpeTrainer
 
 from truesource.evaluation.core.comparison import compare_in
 from truesource.evaluation.core.setting import Setting
@@ -18,6 +20,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.models import load_model
+from truesource.lmtrain.pieces.segmentation import read_cutter
 from truesource.lmtrain.truth import ExactTargets, TruthCallback, endless, kl_to_truth
 
 LAW = PCFG.from_text("S -> W S 0.5 | W 0.5\nW -> cat 0.5 | cats 0.3 | the 0.15 | at 0.05")
@@ -93,3 +96,17 @@ def test_a_model_cuts_a_language_by_name(model: Any, tmp_path: Path) -> None:
     assert model.tokenised(tmp_path / "law.txt").pieces_of(["cats"]) == model.cut([["cats"]])[0]
     with pytest.raises(InputError, match="models come first"):
         model.tokenised(model)
+
+
+def test_a_tokeniser_that_drops_letters_of_words_is_refused(tmp_path: Path) -> None:
+    """A byte-level tokeniser trained without all bytes drops the letters that it has not seen."""
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    backend.train_from_iterator(["the cat sees a dog"], BpeTrainer(vocab_size=40))
+    backend.save(str(tmp_path / "tokenizer.json"))
+    cutter = read_cutter(tmp_path / "tokenizer.json")
+    assert cutter.cut([["the", "cat"]])
+    for word in ("win", "cow", "towed"):
+        with pytest.raises(InputError, match=f"drops a part of the word '{word}' of sentence 2"):
+            cutter.cut([["the", "cat"], ["the", word]])
