@@ -48,12 +48,15 @@ class SegmentationLosses:
         self._spelling = spelling
         cuts = language.segmentation.cuts, language.segmentation.first
         later, first = ({self._spell(cut) for cut in of} for of in cuts)
-        self._words = _Spellings(later, first)
-        self._tokens = _Spellings({text for text in self._spelled if text is not None})
+        named = {column: text for column, text in enumerate(self._spelled) if text is not None}
+        letters = {letter: number for number, letter in enumerate(sorted(set().union(*later, *first, *named.values())))}
+        self._words, self._first_words, self._tokens = (
+            PieceTrie.of([*map(tuple, texts)], letters) for texts in (later, first, named.values())
+        )
+        self._letters = letters
         self._columns: dict[int, list[int]] = {}
-        for column, text in enumerate(self._spelled):
-            if text is not None:
-                self._columns.setdefault(self._tokens.node(0, text), []).append(column)
+        for column, node in zip(named, self._tokens.node.tolist(), strict=True):
+            self._columns.setdefault(node, []).append(column)
         tries = {True: language.segmentation.trie, False: language.segmentation.first_trie}
         self._texts = {key: self._node_texts(trie) for key, trie in tries.items()}
         self._masks: dict[tuple[bool, int], tuple[IntArray, IntArray]] = {}
@@ -123,58 +126,38 @@ class SegmentationLosses:
                 canonical |= {self._place[segmentation.pieces[piece]] for piece, _ in segmentation.trie.children[0]}
             if trie.word[node] >= 0 or (node == 0 and not later):
                 canonical.add(end)
-            here = self._words.node(0 if later else 1, self._texts[later][node])
-            spelled = self._spelled_after(here)
-            if self._words.ends[here]:
+            words, here = self._words if later else self._first_words, 0
+            for letter in self._texts[later][node]:
+                here = words.next_node[here][self._letters[letter]]
+            spelled = self._spelled_after(words, here)
+            if words.word[here] >= 0:
                 spelled.add(end)
             kinds = canonical, spelled | canonical
             self._masks[later, node] = tuple(np.array(sorted(of), dtype=np.int64) for of in kinds)  # type: ignore[assignment]
         return self._masks[later, node]
 
-    def _spelled_after(self, here: int) -> set[int]:
+    def _spelled_after(self, words: PieceTrie, here: int) -> set[int]:
         """Return the columns of the tokens that a text can have next, from a node of the words.
 
         All spellings of tokens are followed at once, each with all the ways to divide it into words.
         """
         columns: set[int] = set()
-        paths = [(0, self._words.and_next({here}))]
+        paths = [(0, self._or_next({(words, here)}))]
         while paths:
             token, places = paths.pop()
             columns.update(self._columns.get(token, ()))
-            for letter, longer in self._tokens.children[token].items():
-                children = (self._words.children[place].get(letter) for place in places)
-                if after := {child for child in children if child is not None}:
-                    paths.append((longer, self._words.and_next(after)))
+            for letter, longer in self._tokens.children[token]:
+                after = {
+                    (trie, trie.next_node[node][letter]) for trie, node in places if letter in trie.next_node[node]
+                }
+                if after:
+                    paths.append((longer, self._or_next(after)))
         return columns
 
-
-class _Spellings:
-    """Tries of the letters of texts: node k is the beginning of the texts of set k."""
-
-    def __init__(self, *sets: Iterable[str]) -> None:
-        self.children: list[dict[str, int]] = [{} for _ in sets]
-        self.ends = [False] * len(sets)
-        for root, texts in enumerate(sets):
-            for text in texts:
-                node = root
-                for letter in text:
-                    child = self.children[node].setdefault(letter, len(self.children))
-                    if child == len(self.children):
-                        self.children.append({})
-                        self.ends.append(False)
-                    node = child
-                self.ends[node] = True
-
-    def node(self, root: int, text: str) -> int:
-        """Return the node of a beginning of a text."""
-        node = root
-        for letter in text:
-            node = self.children[node][letter]
-        return node
-
-    def and_next(self, nodes: set[int]) -> set[int]:
-        """Add the beginning of the first set where a text is complete."""
-        return nodes | {0} if any(self.ends[node] for node in nodes) else nodes
+    def _or_next(self, places: set[tuple[PieceTrie, int]]) -> set[tuple[PieceTrie, int]]:
+        """Add the beginning of the next word where a word is complete."""
+        complete = any(trie.word[node] >= 0 for trie, node in places)
+        return places | {(self._words, 0)} if complete else places
 
 
 def scores_of_words(

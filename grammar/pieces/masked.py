@@ -12,7 +12,7 @@ The others may have different numbers of words in different ways, so the length 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.distributions import masked_blocks
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.pieces.reading import read_pieces
 from truesource.grammar.pieces.segmentation import PieceTrie, Segmentation
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
@@ -59,7 +60,7 @@ class MaskedSentence:
 
     def __init__(self, segmentation: Segmentation, pieces: Sequence[int]) -> None:
         self._later, self._first, self._pieces = segmentation.trie, segmentation.first_trie, pieces
-        self._before = list(self._read(self._first))
+        self._reading = read_pieces(segmentation, [np.array(pieces, dtype=np.int32)])
         self._rest: list[Words | None] = [None] * len(pieces)  # words of the pieces from each place, if a word begins
         for at in range(len(pieces) - 1, -1, -1):
             child = self._later.next_node[0].get(pieces[at], -1)
@@ -72,20 +73,6 @@ class MaskedSentence:
         finished = self._finished(self._first, 0, 0) if self._pieces else None
         return () if finished is None else (finished[0], *finished[1])
 
-    def _read(self, trie: PieceTrie) -> Iterator[tuple[Words, PieceTrie, int]]:
-        """Yield the complete words, and the trie and node of the current one, before each piece that can be masked."""
-        words: Words = ()
-        node = 0
-        for piece in self._pieces:
-            yield words, trie, node
-            child, word = trie.next_node[node].get(piece, -1), int(trie.word[node])
-            if child < 0 and word >= 0:
-                words, trie = (*words, word), self._later
-                child = trie.next_node[0].get(piece, -1)
-            if child < 0:
-                return
-            node = child
-
     def _finished(self, trie: PieceTrie, node: int, at: int) -> tuple[int, Words] | None:
         """Return the word that begins with the pieces of a node and those from ``at`` on, and the words after it."""
         while at < len(self._pieces) and (child := trie.next_node[node].get(self._pieces[at], -1)) >= 0:
@@ -97,9 +84,11 @@ class MaskedSentence:
     def ways(self, position: int) -> dict[Joining, FittingPieces]:
         """Return all ways in which pieces fit a position; none if the pieces to the left begin no sentence."""
         fits: dict[Joining, tuple[list[int], list[int]]] = {}
-        if position >= len(self._before):
+        reading = self._reading
+        if position >= len(reading.t):
             return {}
-        words, trie, node = self._before[position]
+        complete, node = int(reading.words[position]), int(reading.node[position])
+        words, trie = reading.texts[0][:complete], self._later if complete else self._first
         word = int(trie.word[node])
         begun = self._later.children[0] if word >= 0 else ()
         candidates = [(words, trie, *edge) for edge in trie.children[node]]

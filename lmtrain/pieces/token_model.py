@@ -120,6 +120,20 @@ class TokensOfModel:
         """The way that tokens are scored, for signatures."""
         return "tokens"
 
+    def _of_one_length(self, sentences: Sequence[Sequence[str]], around: int) -> Pieces:
+        """Return the numbers of tokens of sentences of one length, with ``around`` tokens around each.
+
+        Raises:
+            InputError: the sentences differ in length, one is empty or longer than the model's positions, or there is
+                no such token.
+        """
+        lengths = {len(sentence) for sentence in sentences}
+        if len(lengths) != 1 or 0 in lengths:
+            raise InputError("full distributions need sentences of one length, 1 or more; group them by length")
+        pieces = self._aligner.align(sentences)
+        check_piece_counts(pieces, around, self.longest)
+        return pieces
+
 
 class CausalTokens(TokensOfModel):
     """A causal model of pieces whose texts are sequences of its pieces.
@@ -184,8 +198,8 @@ class TokenModel(CausalTokens):
         Raises:
             InputError: the sentences differ in length, one is empty or longer than the model's positions.
         """
-        pieces, marks = _of_one_length(self._aligner, sentences), self._aligner.marks
-        check_piece_counts(pieces, len(marks.before), self.longest)
+        marks = self._aligner.marks
+        pieces = self._of_one_length(sentences, len(marks.before))
         inputs, _ = pack(pieces.rows(), marks.pad, before=marks.before[0])
         device = next(self._network.parameters()).device
         step = max(1, batch_budget(len(self._aligner)) // inputs.shape[1])
@@ -234,8 +248,8 @@ class MaskedTokenModel(TokensOfModel):
         Raises:
             InputError: the sentences differ in length, one is empty or longer than the model's positions.
         """
-        pieces, marks = _of_one_length(self._aligner, sentences), self._aligner.marks
-        check_piece_counts(pieces, len(marks.before) + len(marks.after), self.longest)
+        marks = self._aligner.marks
+        pieces = self._of_one_length(sentences, len(marks.before) + len(marks.after))
         before, after = (np.tile(np.array(tokens, dtype=np.int64), (len(sentences), 1)) for tokens in marks[:2])
         inputs = np.hstack([before, np.stack(pieces.rows()), after])
         rows = max(1, batch_budget(len(self._aligner)) // inputs.shape[1])
@@ -269,15 +283,3 @@ class MaskedTokenModel(TokensOfModel):
                 logits = predict(self._network, to_device(batch, device))
                 parts.append(log_softmax_at(logits, self._columns))
         return np.concatenate(parts)
-
-
-def _of_one_length(aligner: TokenAligner, sentences: Sequence[Sequence[str]]) -> Pieces:
-    """Return the numbers of tokens of sentences of one length.
-
-    Raises:
-        InputError: the sentences differ in length, one is empty, or there is no such token.
-    """
-    lengths = {len(sentence) for sentence in sentences}
-    if len(lengths) != 1 or 0 in lengths:
-        raise InputError("full distributions need sentences of one length, 1 or more; group them by length")
-    return aligner.align(sentences)

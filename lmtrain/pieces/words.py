@@ -319,8 +319,9 @@ class OffsetAligner:
             encoded = self._tokenizer(texts, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
         ids = np.array([*itertools.chain.from_iterable(encoded["input_ids"])], dtype=np.int64)
         spans = np.array([*itertools.chain.from_iterable(encoded["offset_mapping"])], dtype=np.int64).reshape(-1, 2)
+        sizes = np.array([*map(len, encoded["input_ids"])], dtype=np.int64)
         words = [*itertools.chain.from_iterable(sentences)]
-        word = self._words_of(spans, np.array([*map(len, encoded["input_ids"])], dtype=np.int64), sentences)
+        word = self._words_of(spans, sizes, words, np.array([*map(len, sentences)], dtype=np.int64))
         unreadable = np.array([w.split() != [w] or (self._marker and MARKER in w) for w in words], dtype=bool)
         unreadable[word[self._special[ids]]] = True
         return Pieces(
@@ -359,45 +360,38 @@ class OffsetAligner:
                     " words; leave such sentences out, or give it an unknown token"
                 )
 
-    def _words_of(self, spans: IntArray, sizes: IntArray, sentences: Sequence[Sequence[str]]) -> IntArray:
+    def _words_of(self, spans: IntArray, sizes: IntArray, words: Sequence[str], n_words: IntArray) -> IntArray:
         """Return the number of the word of each piece, among all words; a space belongs to the word after it.
 
         Args:
             spans: (N, 2) start and end of each piece in the text of its sentence.
-            sizes: number of pieces of each sentence.
-            sentences: of words.
+            sizes: (S,) number of pieces of each sentence.
+            words: of all sentences.
+            n_words: (S,) number of words of each sentence.
         """
-        words = [*itertools.chain.from_iterable(sentences)]
-        n_words = np.array([*map(len, sentences)], dtype=np.int64)
-        of_words = np.repeat(np.arange(len(sentences)), n_words)  # the sentence of each word
         until = np.cumsum(n_words)  # number of words up to the end of each sentence
         ends = np.cumsum(np.array([len(word) + 1 for word in words], dtype=np.int64)) - 1  # in all texts, in a row
-        start = np.append(0, ends + 1)[until - n_words]
-        first, last = (np.repeat(start, sizes) + x for x in (spans[:, 0], np.maximum(spans[:, 0], spans[:, 1] - 1)))
+        spans = spans + np.repeat(np.append(0, ends + 1)[until - n_words], sizes)[:, None]
+        last = np.maximum(spans[:, 0], spans[:, 1] - 1)
         begin, end = (
-            np.minimum(np.searchsorted(ends, x, side="right"), np.repeat(until - 1, sizes)) for x in (first, last)
+            np.minimum(np.searchsorted(ends, x, side="right"), np.repeat(until - 1, sizes)) for x in (spans[:, 0], last)
         )
-        joined = begin[begin != end].tolist()
-        if joined:
-            raise InputError(
-                f"the tokeniser joins the word {words[joined[0]]!r} of sentence {of_words[joined[0]] + 1} with the next"
-                " in one piece, so it has no probability of its own"
-            )
-        gone = np.flatnonzero(np.bincount(end, minlength=len(words)) == 0).tolist()
-        if gone:
-            raise InputError(f"the tokeniser drops the word {words[gone[0]]!r} of sentence {of_words[gone[0]] + 1}")
-        until_here = np.zeros(len(ends) and int(ends[-1]) + 2, dtype=np.int64)  # pieces begun less pieces ended
-        np.add.at(until_here, np.repeat(start, sizes) + spans[:, 0], 1)
-        np.add.at(until_here, np.repeat(start, sizes) + spans[:, 1], -1)
-        covered = np.cumsum(until_here) > 0
-        covered[ends] = True  # the spaces between words
-        dropped = np.flatnonzero(~covered[:-1]).tolist()
-        if dropped:
-            word = int(np.searchsorted(ends, dropped[0]))
-            raise InputError(
-                f"the tokeniser drops a part of the word {words[word]!r} of sentence {of_words[word] + 1}, so it has no"
-                " probability of its own; use a tokeniser with a token for every character or byte"
-            )
+        covered = np.cumsum(np.subtract(*(np.bincount(x, minlength=len(ends) and int(ends[-1]) + 2) for x in spans.T)))
+        covered[ends] = 1  # the spaces between words
+        gone = np.bincount(end, minlength=len(words)) == 0
+        for problem, wrong in (
+            (" joins the word {} with the next in one piece, so it has no probability of its own", begin[begin != end]),
+            (" drops the word {}", np.flatnonzero(gone)),
+            (
+                " drops a part of the word {}, so it has no probability of its own; use a tokeniser with a token for"
+                " every character or byte",
+                np.searchsorted(ends, np.flatnonzero(covered[:-1] <= 0)),
+            ),
+        ):
+            if len(wrong):
+                word = int(wrong[0])
+                sentence = int(np.searchsorted(until, word, side="right")) + 1
+                raise InputError("the tokeniser" + problem.format(f"{words[word]!r} of sentence {sentence}"))
         return np.asarray(end, dtype=np.int64)
 
 
