@@ -1,6 +1,7 @@
 """What all tests share: a deterministic hypothesis profile, a Ctrl-C that works in background jobs, and one thread.
 
 The processes of a session compile each kernel once: the others wait for the first one, and load what it has cached.
+They divide the rewriting of assertions, too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.assertion import rewrite
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
@@ -67,6 +69,31 @@ def pytest_configure(config: pytest.Config) -> None:
             return compile_alone(kernel, signature)
 
     Dispatcher.compile = compile_once
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Each of several processes rewrites the assertions of other modules first, and then those that are left.
+
+    In a new folder, rewriting takes longer than collecting. pytest caches what it rewrites, but has no public call for
+    it; if its names change, each process rewrites all modules.
+    """
+    config = session.config
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    names = "_read_pyc", "_rewrite_test", "_write_pyc", "assertstate_key", "get_cache_dir", "PYC_TAIL"
+    if worker is None or sys.dont_write_bytecode or any(not hasattr(rewrite, name) for name in names):
+        return
+    modules = [
+        path for path in sorted(config.rootpath.glob("tests/**/test_*.py")) if not pytest_ignore_collect(path, config)
+    ]
+    first, step = int(worker["workerid"][2:]), worker["workercount"]
+    others = [path for i, path in enumerate(modules) if i % step != first]
+    for path in modules[first::step] + others[::-1]:
+        cached = rewrite.get_cache_dir(path) / f"{path.stem}{rewrite.PYC_TAIL}"
+        if not cached.exists():
+            cached.parent.mkdir(exist_ok=True)
+            digest, code = rewrite._rewrite_test(path, config)
+            rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, digest, cached)
 
 
 def pytest_runtest_setup() -> None:

@@ -40,6 +40,8 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
     A constant in a call between kernels is treated as an argument like any other. Otherwise numba would compile the
     called kernel for the value of an integer or a bool, and again for the type; that took a third of all compilation.
+    A kernel whose name begins with an underscore is for other kernels. Code that lets Python call it would be a sixth
+    of all compilation, and is left out: a call from Python is a `TypeError`.
 
     Args:
         function: runs without the interpreter's lock.
@@ -48,14 +50,27 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     if function is None:
         return partial(kernel, **options)
     function.__qualname__ += f"-{_digest(function.__module__)}"
-    compiled = partial(numba.njit, nogil=True, no_cfunc_wrapper=True, **options)
+    inner = function.__name__.startswith("_")
+    compiled = partial(numba.njit, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=inner, **options)
     try:
         dispatcher = compiled(cache=True)(function)
     except RuntimeError:  # numba has no writable folder
         dispatcher = compiled(cache=_private_cache())(function)
+    if inner:
+        dispatcher.add_overload = partial(_keep, dispatcher.overloads)
+        dispatcher._compile_for_args = partial(_refuse, function.__name__)
     resolve = dispatcher.get_call_template
     dispatcher.get_call_template = lambda args, kws: resolve(tuple(map(numba.types.unliteral, args)), kws)
     return dispatcher
+
+
+def _keep(overloads: dict[Any, Any], compiled: Any) -> None:
+    """Keep a compiled version for kernels, hidden from calls of Python, which would jump to nowhere."""
+    overloads[tuple(compiled.signature.args)] = compiled
+
+
+def _refuse(name: str, *_: Any, **__: Any) -> None:
+    raise TypeError(f"the kernel {name} is called by kernels alone; rename it without the underscore to call it")
 
 
 @cache

@@ -7,7 +7,18 @@ from functools import cached_property
 
 import numpy as np
 
-from truesource.grammar._kernels.rules import CellPass, CellRules, OwedSteps, OwedWindow, SparseRows
+from truesource.grammar._kernels.rules import (
+    Begun,
+    CellPass,
+    CellRules,
+    Cells,
+    ColumnSums,
+    OwedSteps,
+    OwedWindow,
+    Space,
+    SparseRows,
+    Waiting,
+)
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.components import strong_components
 from truesource.grammar.inference.rules import beginnings, extent, rule_groups, sparse_rows
@@ -110,8 +121,12 @@ class CellCharts:
             window = OwedWindow(lengths.low, lengths.high, 1.0 / self._tables.range_mass(lengths), False)
             corners = rules.closure
         words = np.ascontiguousarray(words)  # one compiled version of the kernel
-        result: CellPass = cells.passes(words, start, window, CAP, limit, outside, self._owed(lengths), corners, rules)
-        return result
+        n, size = len(words), len(self._tables.pcfg.symbols)
+        most = min(limit * n, n * (n + 1) // 2 * size)  # cells of a sentence
+        chart, space = _chart(most), _space(n, size, 1 if window.free else window.high, most if outside else 0)
+        run = _pass(n, words.shape[1], size, outside=outside)
+        cells.passes(words, start, window, CAP, limit, self._owed(lengths), corners, rules, chart, space, run)
+        return run
 
     def _owed(self, lengths: LengthRange | None) -> OwedSteps:
         """Return left-corner steps by parent, each with the masses of the tokens that it leaves owed."""
@@ -139,3 +154,43 @@ class CellCharts:
         order = np.concatenate(blocks).astype(np.int32)
         loop = components.cyclic[components.number[[block[0] for block in blocks]]]
         return order, np.cumsum([0, *map(len, blocks)]).astype(np.int32), loop
+
+
+def _chart(most: int) -> Cells:
+    places = (np.empty(most, np.int32) for _ in range(5))
+    begin, end, symbol, same_end, same_begin = places
+    return Cells(begin, end, symbol, np.empty(most), same_end, same_begin)
+
+
+def _space(n: int, size: int, owed: int, most: int) -> Space:
+    """Return the work arrays for sentences of n words, ``size`` symbols, and ``most`` additions that wait."""
+    column = ColumnSums(np.zeros((n, size)), np.empty((n, size), np.int32), np.zeros(n, np.int32))
+    begun = Begun(
+        np.empty(((n + 1) * size, owed)),
+        np.empty((n + 1) * size, np.int32),
+        np.full((n + 1, size), -1, np.int32),
+        np.zeros(n + 1, np.int64),
+        np.empty((size, owed)),
+        np.empty(size, np.int32),
+        np.zeros(1, np.int64),
+        np.zeros(size, np.bool_),
+    )
+    nothing = np.full((n + 1, size), -1, np.int32)
+    waiting = Waiting(np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most))
+    return Space(column, begun, nothing, nothing.copy(), np.zeros(size), np.empty(size, np.int32), waiting)
+
+
+def _pass(n: int, width: int, size: int, *, outside: bool) -> CellPass:
+    """Return the arrays of a pass over ``width`` sentences of n words, before it is made."""
+    return CellPass(
+        np.zeros((n, width)),
+        np.zeros((n + 1, width)),
+        np.empty((width, n + 1, size)),
+        np.ones((n, width)),
+        np.zeros((n + 1, width)),
+        np.zeros((3, width), np.bool_),
+        np.full((2, n + 1, width), np.inf),
+        np.full(width, -1, np.int64),
+        np.zeros(width, np.int64),
+        np.empty((width, n if outside else 0, size)),
+    )

@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from truesource.grammar._kernels.kernel import kernel
 
 pytestmark = pytest.mark.long
 
@@ -118,3 +121,27 @@ def _printed(code: str, folder: Path, variables: dict[str, str]) -> str:
         [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True, check=True
     )
     return run.stdout
+
+
+@kernel
+def _twice(values):
+    return 2.0 * values[0]
+
+
+@kernel
+def _four_times(values):
+    return 2.0 * _twice(values)
+
+
+@kernel
+def eight_times(values):
+    return 2.0 * _four_times(values)
+
+
+def test_a_kernel_for_kernels_refuses_calls_of_python() -> None:
+    values = np.array([3.0])
+    for _ in range(2):  # not compiled yet, and compiled
+        for inner in (_twice, _four_times):
+            with pytest.raises(TypeError, match="called by kernels alone"):
+                inner(values)
+        assert eight_times(values) == 24.0

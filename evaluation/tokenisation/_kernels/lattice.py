@@ -29,7 +29,7 @@ def _grown(table, size):
 
 
 @kernel
-def _place(table, symbols, found, start):
+def place_children(table, symbols, found, start):
     """Find the first base whose slots for all of ``symbols[:found]`` are free, from slot ``start``.
 
     Returns:
@@ -97,9 +97,9 @@ def build_trie(text, bounds, n_classes):
             continue
         froms[found] = high
         if found == 1:
-            base, alone, table = _place(table, symbols, found, alone)
+            base, alone, table = place_children(table, symbols, found, alone)
         else:
-            base, together, table = _place(table, symbols, found, together)
+            base, together, table = place_children(table, symbols, found, together)
         table[slot, 1] = base
         last = max(last, base)
         for k in range(found):

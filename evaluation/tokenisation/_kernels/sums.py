@@ -112,7 +112,7 @@ def forward(first, source, score, b):
 
 
 @kernel
-def _decay(lack, weight):
+def decay(lack, weight):
     """Fill ``weight`` with exp(-lack), lack >= 0, to 1e-15; 0 from 700 on. The compiler makes vectors of the loops."""
     shifted = np.empty(len(lack))
     for w in range(len(lack)):
@@ -168,7 +168,7 @@ def partition_entropy(first, source, score, b):
             longest = max(longest, i - source[begin])
     if not math.isfinite(best[n]):
         return best[n], 0.0
-    _decay(lack, weight)
+    decay(lack, weight)
     more, entropy = 0.0, 0.0
     for i in range(1, n + 1):
         some, lost = 0.0, 0.0

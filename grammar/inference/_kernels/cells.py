@@ -21,29 +21,10 @@ from truesource.grammar._kernels.rules import (
     RuleGroups,
     Space,
     SparseRows,
-    Waiting,
 )
 
 SPREAD_SHARE = 8  #: a sentence may need one in this many of the sums over tokens owed
 OUTSIDE = 4  #: operations that the outside pass may need, relative to the inside pass
-
-
-@kernel
-def _space(n, n_states, owed, most):
-    column = ColumnSums(np.zeros((n, n_states)), np.empty((n, n_states), np.int32), np.zeros(n, np.int32))
-    begun = Begun(
-        np.empty(((n + 1) * n_states, owed)),
-        np.empty((n + 1) * n_states, np.int32),
-        np.full((n + 1, n_states), -1, np.int32),
-        np.zeros(n + 1, np.int64),
-        np.empty((n_states, owed)),
-        np.empty(n_states, np.int32),
-        np.zeros(1, np.int64),
-        np.zeros(n_states, np.bool_),
-    )
-    nothing = np.full((n + 1, n_states), -1, np.int32)
-    waiting = Waiting(np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most))
-    return Space(column, begun, nothing, nothing.copy(), np.zeros(n_states), np.empty(n_states, np.int32), waiting)
 
 
 @kernel
@@ -408,51 +389,23 @@ def _sentence(words, w, start, window: OwedWindow, cap, limit, steps, corners, c
 
 
 @kernel
-def passes(
-    words, start, window: OwedWindow, cap, limit, outside, steps: OwedSteps, corners: SparseRows, rules: CellRules
-):
-    """Make a left-to-right pass over each column of ``words`` (n, W), -1 unknown; with ``outside`` its outside weights.
+def passes(words, start, window: OwedWindow, cap, limit, steps: OwedSteps, corners, rules, cells, space, run: CellPass):
+    """Make a left-to-right pass over each column of ``words`` (n, W), -1 unknown; the results are written to ``run``.
 
     Sentences that need more than about ``limit`` operations a word are given up. Impossible words are treated as in
     `causal.free` and `causal.conditioned`. ``corners`` are the rows of the left-corner closure, with no ``steps``;
-    given a range of lengths, the rows of the unary closure.
+    given a range of lengths, the rows of the unary closure. If ``run.leaves`` has rows, outside weights are computed.
     """
     n, width = words.shape
-    n_states = rules.closure.start.size - 1
-    result = CellPass(
-        np.zeros((n, width)),
-        np.zeros((n + 1, width)),
-        np.empty((width, n + 1, n_states)),
-        np.ones((n, width)),
-        np.zeros((n + 1, width)),
-        np.zeros((3, width), np.bool_),
-        np.full((2, n + 1, width), np.inf),
-        np.full(width, -1, np.int64),
-        np.zeros(width, np.int64),
-        np.empty((width, n if outside else 0, n_states)),
-    )
-    most = min(limit * n, n * (n + 1) // 2 * n_states)
-    space = _space(n, n_states, 1 if window.free else window.high, most if outside else 0)
-    cells = Cells(
-        np.empty(most, np.int32),
-        np.empty(most, np.int32),
-        np.empty(most, np.int32),
-        np.empty(most),
-        np.empty(most, np.int32),
-        np.empty(most, np.int32),
-    )
     for w in range(width):
-        count, result.operations[w], done = _sentence(
-            words, w, start, window, cap, limit, steps, corners, cells, space, rules, result
+        count, run.operations[w], done = _sentence(
+            words, w, start, window, cap, limit, steps, corners, cells, space, rules, run
         )
-        if done and outside:
-            result.capped[2, w], left = _outside(
-                n, start, cap, OUTSIDE * limit * n, cells, space, rules, result.leaves[w]
-            )
+        if done and run.leaves.shape[1] > 0:
+            run.capped[2, w], left = _outside(n, start, cap, OUTSIDE * limit * n, cells, space, rules, run.leaves[w])
             done = left >= 0
         if done:
-            result.cells[w] = count
+            run.cells[w] = count
         else:
-            result.capped[:, w] = True
+            run.capped[:, w] = True
         _clear(n, cells, count, space)
-    return result

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from truesource.evaluation.tokenisation._kernels.lattice import _place
-from truesource.evaluation.tokenisation._kernels.sums import _decay
+from truesource.evaluation.tokenisation._kernels.lattice import place_children
+from truesource.evaluation.tokenisation._kernels.sums import decay
 from truesource.evaluation.tokenisation.lattice import (
     Lattice,
     LatticeBuilder,
@@ -129,7 +129,7 @@ def test_pieces_whose_characters_lie_far_apart() -> None:
 def test_the_trie_grows() -> None:
     table = np.full((4, 3), -1, dtype=np.int32)
     table[1, 0] = 0
-    base, _, grown = _place(table, np.array([1, 9]), 2, 1)
+    base, _, grown = place_children(table, np.array([1, 9]), 2, 1)
     assert base == 1
     assert len(grown) > 10
     assert grown[:4].tolist() == table.tolist()
@@ -409,7 +409,7 @@ def test_more_paths_than_a_float_can_count(text: str, b: float) -> None:
 def test_exponentials_of_our_own() -> None:
     lack = np.concatenate([np.linspace(0.0, 1.0, 1001), np.geomspace(1e-300, 699.99, 5001), [700.0, 1e4, np.inf]])
     weight = np.empty_like(lack)
-    _decay(lack, weight)
+    decay(lack, weight)
     np.testing.assert_allclose(weight[:-3], np.exp(-lack[:-3]), rtol=2e-15)
     assert weight[0] == 1.0
     assert (weight[-3:] == 0.0).all()
