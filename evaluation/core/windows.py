@@ -18,6 +18,7 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import transform_parts
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.causal import ExactCausal
 from truesource.grammar.inference.next_token import NextToken
 from truesource.grammar.inference.windows import PlacedWindows, WindowPredictor, Windows
 from truesource.grammar.pcfg import PCFG
@@ -105,6 +106,8 @@ class PiecesWithin(Oracle):
 
 class _WindowLanguage:
     """The next words that `BestWithin` predicts: the part of a `Truth` that next pieces follow from."""
+
+    blocks_beside = ExactCausal.blocks_beside
 
     def __init__(self, within: BestWithin) -> None:
         self._within = within

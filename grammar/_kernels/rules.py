@@ -183,7 +183,10 @@ class OwedWindow(NamedTuple):
 
 
 class CellPass(NamedTuple):
-    """Result of passes over W sentences of n words, one at a time; undefined where `cells` is -1."""
+    """Result of passes over W sentences of n words, one at a time; undefined where `cells` is -1.
+
+    Branches are columns after the sentences, with what follows from their own word alone.
+    """
 
     conditional: FloatArray  #: (n, W) P(word | its left context)
     stop: FloatArray  #: (n+1, W) P(end | first j words)
@@ -195,6 +198,12 @@ class CellPass(NamedTuple):
     cells: IntArray  #: (W,) of the inside chart; -1 if the pass gave up
     operations: IntArray  #: (W,) of the inside pass
     leaves: FloatArray  #: (W, n, S) outside weights of preterminals, unary chains included; (W, 0, S) if not asked for
+
+    def columns(self, some: slice | IntArray) -> CellPass:
+        """Return the pass of some of the columns."""
+        names = ("conditional", "stop", "scales", "totals", "capped", "smallest", "cells", "operations")
+        last = {name: getattr(self, name)[..., some] for name in names}
+        return self._replace(**last, starts=self.starts[some], leaves=self.leaves[some])
 
     def least(self, n: int, w: int) -> tuple[float, float]:
         """Return the smallest inside and starting weights of the first n words of sentence w; inf if there are none."""
@@ -395,6 +404,7 @@ class Waiting(NamedTuple):
 class Space(NamedTuple):
     """Work arrays shared by all sentences of a call; each sentence restores them."""
 
+    chart: Cells
     column: ColumnSums
     begun: Begun
     last_end: Int32Array  #: (n+1, S) last cell with this end and symbol, -1 none
@@ -402,6 +412,16 @@ class Space(NamedTuple):
     closed: FloatArray  #: (S,) one span's weights, unary chains included
     listed: Int32Array  #: (S,) symbols that `closed` holds
     waiting: Waiting
+    cells_after: IntArray  #: (n+1,) cells of the chart after j words
+    used: IntArray  #: (n+1,) operations up to there
+
+
+class Branches(NamedTuple):
+    """Other words after the first words of sentences, by sentence; B of them, the longest beginnings first."""
+
+    first: IntArray  #: (W+1,) branches of sentence w are first[w]:first[w+1]
+    after: IntArray  #: (B,) number of words before it
+    word: Int32Array  #: (B,)
 
 
 class ForestNodes(NamedTuple):

@@ -10,8 +10,9 @@ from numpy.typing import DTypeLike
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import Batch, Distributions
+from truesource.grammar.inference.other_words import OtherWords
 from truesource.grammar.sentences import takes_sentence, takes_sentences
-from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from truesource.grammar.inference.next_token import NextToken
@@ -52,6 +53,31 @@ class ExactCausal(Protocol):
         self, batch: Batch, lengths: LengthRange | None = None, *, first: int = 0, dtype: DTypeLike = np.float64
     ) -> Iterator[Distributions]:
         """Return the next-token distributions of one batch, positions ``first`` to n."""
+
+    def blocks_beside(
+        self,
+        batch: Batch,
+        others: OtherWords,
+        lengths: LengthRange | None = None,
+        *,
+        first: int = 0,
+        dtype: DTypeLike = np.float64,
+    ) -> tuple[Iterator[Distributions], IntArray, FloatArray]:
+        """Return `next_token_blocks`, and the distributions after other words that share their computation.
+
+        Args:
+            batch: sentences.
+            others: words that continue beginnings of these in another way.
+            lengths: condition on this range.
+            first: first position of the blocks.
+            dtype: floating-point type of the charts.
+
+        Returns:
+            The blocks; the D other words that were computed, here none; and the distributions after them, (D, V+1),
+            the end last, with zeros after impossible words. They are what `next_token_blocks` would give.
+        """
+        blocks = self.next_token_blocks(batch, lengths, first=first, dtype=dtype)
+        return blocks, np.zeros(0, np.int64), np.zeros((0, 0))
 
     def length_pmf(self, high: int, lengths: LengthRange | None = None) -> FloatArray:
         """Return P(a sentence has m words), m = 0..``high``, (high+1,)."""

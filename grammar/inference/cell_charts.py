@@ -9,6 +9,7 @@ import numpy as np
 
 from truesource.grammar._kernels.rules import (
     Begun,
+    Branches,
     CellPass,
     CellRules,
     Cells,
@@ -21,6 +22,7 @@ from truesource.grammar._kernels.rules import (
 )
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.components import strong_components
+from truesource.grammar.inference.other_words import OtherWords
 from truesource.grammar.inference.rules import beginnings, extent, rule_groups, sparse_rows
 from truesource.grammar.inference.tables import GrammarTables
 from truesource.grammar.support.arrays import BoolArray, Int32Array
@@ -96,21 +98,36 @@ class CellCharts:
         """The first words of some sampled texts, (n, 1) each."""
         return [text.reshape(-1, 1) for text in beginnings(self._tables.pcfg, DRAWN, DRAWN_WORDS) if len(text)]
 
-    def passes(self, words: Int32Array, lengths: LengthRange | None = None, *, outside: bool = False) -> CellPass:
+    def passes(
+        self,
+        words: Int32Array,
+        lengths: LengthRange | None = None,
+        *,
+        outside: bool = False,
+        others: OtherWords | None = None,
+    ) -> CellPass:
         """Make a pass over each column of ``words`` (n, W), not certified.
 
         Args:
             words: -1 unknown.
             lengths: condition on this range.
             outside: also compute outside weights of preterminals.
+            others: words that continue beginnings of the sentences in another way: further columns of the pass. A
+                beginning and the word may take as many operations a word as the sentence.
 
         Returns:
-            The pass; ``cells`` is -1 for sentences with too many nonzero cells.
+            The pass; ``cells`` is -1 for columns with too many nonzero cells.
         """
-        return self._passes(words, self._limit(len(words)), lengths, outside=outside)
+        return self._passes(words, self._limit(len(words)), lengths, outside=outside, others=others)
 
     def _passes(
-        self, words: Int32Array, limit: int, lengths: LengthRange | None = None, *, outside: bool = False
+        self,
+        words: Int32Array,
+        limit: int,
+        lengths: LengthRange | None = None,
+        *,
+        outside: bool = False,
+        others: OtherWords | None = None,
     ) -> CellPass:
         from truesource.grammar.inference._kernels import cells
 
@@ -121,11 +138,15 @@ class CellCharts:
             window = OwedWindow(lengths.low, lengths.high, 1.0 / self._tables.range_mass(lengths), False)
             corners = rules.closure
         words = np.ascontiguousarray(words)  # one compiled version of the kernel
-        n, size = len(words), len(self._tables.pcfg.symbols)
+        (n, width), size = words.shape, len(self._tables.pcfg.symbols)
+        others = OtherWords.of([]) if others is None else others
+        first = np.searchsorted(others.column, np.arange(width + 1)).astype(np.int64)
+        branches = Branches(first, others.after, others.word)
         most = min(limit * n, n * (n + 1) // 2 * size)  # cells of a sentence
-        chart, space = _chart(most), _space(n, size, 1 if window.free else window.high, most if outside else 0)
-        run = _pass(n, words.shape[1], size, outside=outside)
-        cells.passes(words, start, window, CAP, limit, self._owed(lengths), corners, rules, chart, space, run)
+        space = _space(n, size, 1 if window.free else window.high, most, most if outside else 0)
+        run = _pass(n, width + len(branches.word), size, outside=outside)
+        steps = self._owed(lengths)
+        cells.passes(words, start, window, CAP, limit, steps, corners, rules, space, run, branches)
         return run
 
     def _owed(self, lengths: LengthRange | None) -> OwedSteps:
@@ -162,8 +183,8 @@ def _chart(most: int) -> Cells:
     return Cells(begin, end, symbol, np.empty(most), same_end, same_begin)
 
 
-def _space(n: int, size: int, owed: int, most: int) -> Space:
-    """Return the work arrays for sentences of n words, ``size`` symbols, and ``most`` additions that wait."""
+def _space(n: int, size: int, owed: int, most: int, waiting: int) -> Space:
+    """Return the work arrays for sentences of n words, ``size`` symbols, ``most`` cells, and additions that wait."""
     column = ColumnSums(np.zeros((n, size)), np.empty((n, size), np.int32), np.zeros(n, np.int32))
     begun = Begun(
         np.empty(((n + 1) * size, owed)),
@@ -176,8 +197,19 @@ def _space(n: int, size: int, owed: int, most: int) -> Space:
         np.zeros(size, np.bool_),
     )
     nothing = np.full((n + 1, size), -1, np.int32)
-    waiting = Waiting(np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most))
-    return Space(column, begun, nothing, nothing.copy(), np.zeros(size), np.empty(size, np.int32), waiting)
+    before, at, symbol = (np.empty(waiting, np.int32) for _ in range(3))
+    return Space(
+        _chart(most),
+        column,
+        begun,
+        nothing,
+        nothing.copy(),
+        np.zeros(size),
+        np.empty(size, np.int32),
+        Waiting(before, at, symbol, np.empty(waiting)),
+        np.zeros(n + 1, np.int64),
+        np.zeros(n + 1, np.int64),
+    )
 
 
 def _pass(n: int, width: int, size: int, *, outside: bool) -> CellPass:

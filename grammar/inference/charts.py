@@ -8,6 +8,7 @@ every rule ``A -> spine tag`` from the spine to A.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ from truesource.grammar.inference._kernels import open as open_kernels
 from truesource.grammar.inference.batch import Batch, encoded_batches
 from truesource.grammar.inference.cell_charts import CAP, CellCharts
 from truesource.grammar.inference.certificate import Certificate
+from truesource.grammar.inference.other_words import AfterOthers, OtherWords, after_others
 from truesource.grammar.inference.rules import rule_groups, sparse_rows
 from truesource.grammar.inference.tables import GrammarTables, LinearRules
 from truesource.grammar.inference.wide_charts import Weights, WideCharts
@@ -131,18 +133,42 @@ class Charts:
         float32 are recomputed in float64, and columns beyond float64 in `truesource.grammar.inference.wide_charts`.
         ``starts`` are given from position ``first`` on.
         """
-        result = self._causal(words, lengths)
-        return result._replace(starts=result.starts[first:])
+        return self.causal_beside(words, OtherWords.of([]), lengths, first=first)[0]
 
-    def _causal(self, words: Int32Array, lengths: LengthRange | None) -> CausalCharts:
+    def causal_beside(
+        self, words: Int32Array, others: OtherWords, lengths: LengthRange | None = None, *, first: int = 0
+    ) -> tuple[CausalCharts, AfterOthers]:
+        """Make the pass of `causal`, and continue beginnings of sentences with other words.
+
+        A sentence that is computed cell by cell shares its beginning with them; others are left out.
+
+        Args:
+            words: (n, W), -1 unknown.
+            others: the other words.
+            lengths: condition on this range.
+            first: position from which ``starts`` are given.
+
+        Returns:
+            The pass, and results for some of the other words: for which, depends on their sentence alone.
+        """
+        result, after = self._causal(words, lengths, others)
+        return result._replace(starts=result.starts[first:]), after
+
+    def _causal(
+        self, words: Int32Array, lengths: LengthRange | None, others: OtherWords
+    ) -> tuple[CausalCharts, AfterOthers]:
         if lengths is not None:
             self._weight(lengths)
+        none, width = AfterOthers.none(len(self._tables.pcfg.symbols)), words.shape[1]
         if not self._cells.suit(len(words), lengths):
-            return self._causal_batch(words, lengths)
-        run = self._cells.passes(words, lengths)
+            return self._causal_batch(words, lengths), none
+        taken = np.flatnonzero(others.after < len(words))
+        others = others.take(taken)
+        every = self._cells.passes(words, lengths, others=others)
+        run = every.columns(slice(width))
         done = run.cells >= 0
         if not done.any():
-            return self._causal_batch(words, lengths)
+            return self._causal_batch(words, lengths), none
         with np.errstate(divide="ignore"):
             result = CausalCharts(np.log(run.conditional), np.log(run.stop), np.moveaxis(run.starts, 0, -1))
         right = self._double._certificate.causal(words, run, lengths)
@@ -150,7 +176,8 @@ class Charts:
         if not done.all():
             left = np.flatnonzero(~done)
             _put(result, left, self._causal_batch(np.ascontiguousarray(words[:, left]), lengths))
-        return result
+        after = after_others(every, words, others, partial(self._double._certificate.causal, lengths=lengths))
+        return result, after._replace(number=taken[after.number])
 
     def _causal_batch(self, words: Int32Array, lengths: LengthRange | None) -> CausalCharts:
         """Make the pass of `causal` over all columns at once."""
@@ -360,6 +387,12 @@ class LinearCharts:
         low, high = (1, ENDLESS) if lengths is None else (lengths.low, lengths.high)
         future = self._free if lengths is None else self._conditioned(lengths)
         return CausalCharts(*linear.causal(words, low, high, first, future, self._lexicon, self._automaton))
+
+    def causal_beside(
+        self, words: Int32Array, _: OtherWords, lengths: LengthRange | None = None, *, first: int = 0
+    ) -> tuple[CausalCharts, AfterOthers]:
+        """Make the pass of `causal`, and leave other words out."""
+        return self.causal(words, lengths, first=first), AfterOthers.none(len(self._tables.pcfg.symbols))
 
     def _conditioned(self, lengths: LengthRange) -> WideTable:
         """Return the weight of all paths to a length of the range, by number of tokens read and state."""

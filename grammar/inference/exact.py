@@ -18,8 +18,9 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels import posterior as kernels
 from truesource.grammar.inference._kernels.linear import best_path
 from truesource.grammar.inference.batch import Batch, Distributions, NothingLeftError, require_memory, run
-from truesource.grammar.inference.charts import Charts, Leaves, LinearCharts
+from truesource.grammar.inference.charts import CausalCharts, Charts, Leaves, LinearCharts
 from truesource.grammar.inference.next_token import NextToken
+from truesource.grammar.inference.other_words import OtherWords
 from truesource.grammar.inference.tables import GrammarTables, LinearRules
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.sentences import takes_sentence, takes_sentences
@@ -116,7 +117,9 @@ class Exact(GrammarTables):
         self, batch: Batch, lengths: LengthRange | None = None, *, first: int = 0, dtype: DTypeLike = np.float64
     ) -> Iterator[Distributions]:
         """Yield the next-token distributions of one batch, positions ``first`` to n, each computed on demand."""
-        result = self.charts(dtype).causal(batch.words, lengths, first=first)
+        yield from self._blocks(batch, self.charts(dtype).causal(batch.words, lengths, first=first), first)
+
+    def _blocks(self, batch: Batch, result: CausalCharts, first: int) -> Iterator[Distributions]:
         emission = self.emission.T.tocsr()
         n, width = batch.words.shape
         whole = result.whole
@@ -131,6 +134,19 @@ class Exact(GrammarTables):
             possible = np.asarray(possible & table.any(axis=1))
             logs = result.log_conditional[j] if j < n else np.where(whole, result.log_stop[n], -np.inf)
             yield Distributions(j, batch.members, observed, table, possible, whole, logs, states.T)
+
+    def blocks_beside(
+        self,
+        batch: Batch,
+        others: OtherWords,
+        lengths: LengthRange | None = None,
+        *,
+        first: int = 0,
+        dtype: DTypeLike = np.float64,
+    ) -> tuple[Iterator[Distributions], IntArray, FloatArray]:
+        """Return `next_token_blocks`, and distributions after other words: see `ExactCausal`."""
+        result, after = self.charts(dtype).causal_beside(batch.words, others, lengths, first=first)
+        return self._blocks(batch, result, first), after.number, after.table(self.emission)
 
     @takes_sentences
     def string_log_probs(

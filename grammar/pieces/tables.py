@@ -11,11 +11,12 @@ from numpy.typing import DTypeLike
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import Batch, in_threads
 from truesource.grammar.inference.causal import ExactCausal
+from truesource.grammar.inference.other_words import OtherWords
 from truesource.grammar.pieces.reading import PieceReading, read_pieces
 from truesource.grammar.pieces.segmentation import PieceTrie, Segmentation
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 
-Context = tuple[str, ...]
+Words = tuple[int, ...]
 
 
 class PieceTables:
@@ -48,41 +49,105 @@ class PieceTables:
         self.observed = np.zeros((n + 1, width))  #: P(observed piece, or the end | its left context); 0 after the end
         self.table = np.zeros((n + 1, width, len(segmentation.pieces) + 1) if full else (0, 0, 0))
         self._ends = np.zeros(len(self._reading.t))  # P(the word of the pieces so far | they begin the current word)
-        self._along_texts()
-        if full:
-            self._beside_texts()
+        self._longer = self._within_longer_words() if full else {}
+        self._after(self._along_texts())
 
-    def _along_texts(self) -> None:
-        """Fill in what follows from distributions after words of the texts."""
-        reading, names = self._reading, self._segmentation.words
-        columns: dict[Context, list[int]] = {}
+    def _within_longer_words(self) -> dict[int, dict[Words, int]]:
+        """Return words that are complete where the text continues with a longer word: by sentence, with their state.
+
+        Words before one are a part of the key.
+        """
+        reading = self._reading
+        result: dict[int, dict[Words, int]] = {}
+        for state in np.flatnonzero((reading.word >= 0) & ~reading.on_text).tolist():
+            column = int(reading.column[state])
+            before = reading.texts[column][: reading.words[state]]
+            result.setdefault(column, {})[*before, int(reading.word[state])] = state
+        return result
+
+    def _along_texts(self) -> dict[Words, list[int]]:
+        """Fill in what follows from distributions after words of the texts, and after others computed with them.
+
+        Returns:
+            States with other words, by all words up to them, of which distributions are still needed.
+        """
+        reading = self._reading
+        columns: dict[Words, list[int]] = {}
         for column, words in enumerate(reading.texts):
-            columns.setdefault(tuple(names[word] for word in words), []).append(column)
+            columns.setdefault(words, []).append(column)
         first = self._words.next_token([], self._lengths)
         probability = np.append(first.probability, first.stop)[None]
-        trie, later = self._segmentation.first_trie, self._segmentation.trie
+        trie = self._segmentation.first_trie
         start = np.zeros(len(reading.texts), dtype=np.int64)
         self._fill(trie, trie.sums(probability[:, :-1]), probability, start, np.flatnonzero(reading.words == 0))
-        texts = [text for text in columns if text]
-
-        def task(batch: Batch) -> None:
-            rows = np.full(len(reading.texts), -1, dtype=np.int64)
-            for row, members in enumerate(batch.members):
-                rows[[column for member in members for column in columns[texts[member]]]] = row
-            states = np.flatnonzero(rows[reading.column] >= 0)
-            by_words = states[np.argsort(reading.words[states], kind="stable")]
-            starts = np.searchsorted(reading.words[by_words], np.arange(len(batch.words) + 2))
-            before, *of_words = (by_words[a:b] for a, b in pairwise(starts.tolist()))
-            blocks = self._words.next_token_blocks(batch, self._lengths, first=1, dtype=self._dtype)
-            for block, inside in zip(blocks, of_words, strict=True):
-                mass, complete = later.sums(block.probability[:, :-1]), before[reading.on_text[before]]
-                self._begin(complete, mass, block.probability[:, -1], rows[reading.column[complete]])
-                self._fill(later, mass, block.probability, rows, inside)
-                before = inside
-
+        texts = [words for words in columns if words]
+        left: dict[Words, list[int]] = {}
+        results = [self._others_of([columns.get((), [])])]
         if texts:
-            for _ in in_threads(task, self._words.causal_batches(texts, self._lengths, dtype=self._dtype)):
-                pass
+
+            def task(batch: Batch) -> dict[tuple[int, Words], list[int]]:
+                rows = [[c for member in members for c in columns[texts[member]]] for members in batch.members]
+                return self._along(batch, rows)
+
+            work = self._words.causal_batches(self._spelled(texts), self._lengths, dtype=self._dtype)
+            results += [result for _, result in in_threads(task, work)]
+        for result in results:
+            for (_, words), states in result.items():
+                left.setdefault(words, []).extend(states)
+        return left
+
+    def _spelled(self, texts: Sequence[Words]) -> list[list[str]]:
+        names = self._segmentation.words
+        return [[names[word] for word in words] for words in texts]
+
+    def _others_of(self, columns: Sequence[Sequence[int]]) -> dict[tuple[int, Words], list[int]]:
+        """Return the states with other words than the texts, by text and all words up to these.
+
+        Args:
+            columns: numbers of the sentences with each text.
+        """
+        others: dict[tuple[int, Words], list[int]] = {}
+        for row, some in enumerate(columns):
+            for column in some:
+                for words, state in self._longer.get(column, {}).items():
+                    others.setdefault((row, words), []).append(state)
+        return others
+
+    def _along(self, batch: Batch, columns: Sequence[Sequence[int]]) -> dict[tuple[int, Words], list[int]]:
+        """Fill in what follows from a batch of texts.
+
+        Args:
+            batch: the texts, W of them.
+            columns: (W,) numbers of the sentences with each text.
+
+        Returns:
+            The other words that were not computed with the texts, as `_others_of` has them.
+        """
+        reading, later = self._reading, self._segmentation.trie
+        rows = np.full(len(reading.texts), -1, dtype=np.int64)
+        for row, some in enumerate(columns):
+            rows[list(some)] = row
+        states = np.flatnonzero(rows[reading.column] >= 0)
+        by_words = states[np.argsort(reading.words[states], kind="stable")]
+        starts = np.searchsorted(reading.words[by_words], np.arange(len(batch.words) + 2))
+        before, *of_words = (by_words[a:b] for a, b in pairwise(starts.tolist()))
+        states_of = self._others_of(columns)
+        others = sorted(states_of, key=lambda other: (other[0], -len(other[1])))
+        blocks, done, table = self._words.blocks_beside(
+            batch,
+            OtherWords.of([(row, len(words) - 1, words[-1]) for row, words in others]),
+            self._lengths,
+            first=1,
+            dtype=self._dtype,
+        )
+        for block, inside in zip(blocks, of_words, strict=True):
+            mass, complete = later.sums(block.probability[:, :-1]), before[reading.on_text[before]]
+            self._begin(complete, mass, block.probability[:, -1], rows[reading.column[complete]])
+            self._fill(later, mass, block.probability, rows, inside)
+            before = inside
+        if len(done):
+            self._complete([states_of.pop(others[k]) for k in done.tolist()], table)
+        return states_of
 
     def _fill(
         self, trie: PieceTrie, mass: FloatArray, probability: FloatArray, rows: IntArray, inside: IntArray
@@ -143,24 +208,30 @@ class PieceTables:
         if self._full:
             self.table[t, column, -1] = probability
 
-    def _beside_texts(self) -> None:
-        """Fill in what follows a word that is complete where the text continues with a longer word."""
-        reading, names = self._reading, self._segmentation.words
-        states: dict[Context, list[int]] = {}
-        beside = np.flatnonzero((reading.word >= 0) & ~reading.on_text & (self._ends > 0.0))
-        for state in beside.tolist():
-            words = reading.texts[reading.column[state]][: reading.words[state]]
-            context = tuple(names[word] for word in (*words, reading.word[state]))
-            states.setdefault(context, []).append(state)
-        contexts, trie = list(states), self._segmentation.trie
+    def _complete(self, states: Sequence[Sequence[int]], probability: FloatArray) -> None:
+        """Fill in what follows words that are complete.
+
+        Args:
+            states: numbers of the states with each of the D words, and the words before it.
+            probability: (D, V+1) distributions of the next word.
+        """
+        row = np.repeat(np.arange(len(states)), [len(some) for some in states])
+        number = np.array([state for some in states for state in some], dtype=np.int64)
+        possible = self._ends[number] > 0.0
+        mass = self._segmentation.trie.sums(probability[:, :-1])
+        self._begin(number[possible], mass, probability[:, -1], row[possible])
+
+    def _after(self, left: dict[Words, list[int]]) -> None:
+        """Fill in what follows other words that were not computed with the texts: see `_along_texts`."""
+        needed = {words: states for words, states in left.items() if (self._ends[states] > 0.0).any()}
+        of = list(needed.values())
 
         def task(batch: Batch) -> None:
             (last,) = self._words.next_token_blocks(batch, self._lengths, first=len(batch.words), dtype=self._dtype)
-            of = [[state for member in members for state in states[contexts[member]]] for members in batch.members]
-            row = np.repeat(np.arange(len(of)), [len(some) for some in of])
-            number = np.array([state for some in of for state in some], dtype=np.int64)
-            self._begin(number, trie.sums(last.probability[:, :-1]), last.probability[:, -1], row)
+            states = [[state for member in members for state in of[member]] for members in batch.members]
+            self._complete(states, last.probability)
 
-        if contexts:
-            for _ in in_threads(task, self._words.causal_batches(contexts, self._lengths, dtype=self._dtype)):
+        if needed:
+            work = self._words.causal_batches(self._spelled(list(needed)), self._lengths, dtype=self._dtype)
+            for _ in in_threads(task, work):
                 pass

@@ -13,10 +13,12 @@ from random_grammars import cases, length_ranges, small_pcfgs
 from reference_inference import all_strings, conditioned_prefix, joint, length_mass, prefix_probability, rules_of
 
 from truesource.generator.sampler import Sampler
+from truesource.grammar._kernels.rules import CellPass
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.cell_charts import CellCharts
+from truesource.grammar.inference.other_words import OtherWords, after_others
 from truesource.grammar.pcfg import PCFG, language
-from truesource.grammar.support.arrays import FloatArray, random_state
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, random_state
 
 pytestmark = pytest.mark.long
 
@@ -121,6 +123,81 @@ def test_a_sentence_with_too_many_cells_is_left_and_the_next_is_right() -> None:
     np.testing.assert_array_equal(some.starts[done], full.starts[done])
     np.testing.assert_array_equal(some.leaves[done], full.leaves[done])
     assert (some.cells[done] == full.cells[done]).all()
+
+
+def other_words(pcfg: PCFG, words: Int32Array) -> OtherWords:
+    """Every word of the grammar, and an unknown one, at every place of every sentence."""
+    n, width = words.shape
+    known = range(-1, len(pcfg.vocabulary))
+    return OtherWords.of([(w, j, word) for w in range(width) for j in reversed(range(n)) for word in known])
+
+
+@given(cases(max_size=4), length_ranges())
+def test_what_follows_other_words_is_what_a_pass_over_them_gives(case: Case, lengths: LengthRange) -> None:
+    pcfg, (sentence,) = case
+    words = pcfg.encode(sentence + sentence[:2]).reshape(-1, 1)
+    shared(pcfg, words, None, 100_000)
+    if sum(length_mass(rules_of(pcfg), lengths.high)[lengths.low :]) > 1e-6:
+        shared(pcfg, words, lengths, 100_000)
+
+
+@pytest.mark.parametrize("lengths", [None, LengthRange(2, 12)])
+@pytest.mark.parametrize(("limit", "done", "left"), [(100_000, 144, 0), (12, 70, 2)])
+def test_other_words_are_left_out_where_they_have_too_many_cells(
+    lengths: LengthRange | None, limit: int, done: int, left: int
+) -> None:
+    strings = all_strings(rules_of(DEEP), 8)["S"]
+    words = np.stack([*(DEEP.encode(list(text)) for text in sorted(strings[8])[:5]), np.full(8, 1)], axis=1)
+    words[4, 2] = -1
+    assert shared(DEEP, words.astype(np.int32), lengths, limit) == (done, left)
+
+
+def shared(pcfg: PCFG, words: Int32Array, lengths: LengthRange | None, limit: int) -> tuple[int, int]:
+    """Compare what follows other words with a pass over them, bit for bit; return how many were done, and left out."""
+    charts, others, width = CellCharts(pcfg.exact), other_words(pcfg, words), words.shape[1]
+    run, texts = charts._passes(words, limit, lengths, others=others), charts._passes(words, limit, lengths)
+    done = texts.cells >= 0
+    for name, values in run.columns(slice(width))._asdict().items():
+        columns = slice(None) if name in ("capped", "cells", "operations") else done
+        of_texts = getattr(texts, name)
+        if name in ("starts", "leaves"):
+            np.testing.assert_array_equal(values[done], of_texts[done])
+        else:
+            np.testing.assert_array_equal(values[..., columns], of_texts[..., columns])
+    after = after_others(run, words, others, lambda read, _: np.ones(read.shape[1], np.bool_))
+    assert done[others.column[after.number]].all()
+    for k, number in enumerate(after.number.tolist()):
+        j, column = int(others.after[number]), int(others.column[number])
+        read = np.append(words[:j, column], others.word[number]).astype(np.int32).reshape(-1, 1)
+        alone = charts._passes(read, 100_000, lengths)
+        assert after.possible[k] == bool((alone.conditional > 0.0).all())
+        if after.possible[k]:
+            np.testing.assert_array_equal(after.starts[:, k], alone.starts[0, j + 1])
+            assert np.exp(after.log_stop[k]) == pytest.approx(alone.stop[j + 1, 0], rel=1e-15)
+    for w in range(width):
+        own = others.take(others.column == w)._replace(column=np.zeros((others.column == w).sum(), np.int64))
+        single = charts._passes(words[:, w : w + 1], limit, lengths, others=own)
+        np.testing.assert_array_equal(single.cells[1:] >= 0, run.cells[width:][others.column == w] >= 0)
+    return len(after.number), int((~np.isin(np.flatnonzero(done[others.column]), after.number)).sum())
+
+
+def test_the_passes_of_other_words_are_certified_as_passes_of_their_own() -> None:
+    words = np.stack([DEEP.encode(list(text)) for text in sorted(all_strings(rules_of(DEEP), 8)["S"][8])[:4]], axis=1)
+    charts, others = CellCharts(DEEP.exact), other_words(DEEP, words)
+    seen = 0
+
+    def compared(read: Int32Array, run: CellPass) -> BoolArray:
+        nonlocal seen
+        alone = charts.passes(read)
+        possible = (alone.conditional > 0.0).all(axis=0)
+        for name in ("conditional", "scales", "totals", "capped", "smallest", "cells"):
+            np.testing.assert_array_equal(getattr(run, name)[..., possible], getattr(alone, name)[..., possible])
+        np.testing.assert_array_equal(run.conditional, alone.conditional)
+        seen += int(possible.sum())
+        return np.ones(read.shape[1], np.bool_)
+
+    after_others(charts.passes(words, others=others), words, others, compared)
+    assert seen > 20
 
 
 def test_cells_are_the_entries_of_the_chart_that_are_not_zero() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from truesource.grammar._kernels.kernel import kernel
 from truesource.grammar._kernels.rules import (
     Begun,
+    Branches,
     CellPass,
     CellRules,
     Cells,
@@ -312,14 +313,14 @@ def _outside(n, start, cap, allowed, cells: Cells, space: Space, rules: CellRule
 
 
 @kernel
-def _clear(n, cells: Cells, count, space: Space):
-    """Restore ``space`` to its state before a sentence."""
-    for x in range(count):
-        space.last_end[cells.end[x], cells.symbol[x]] = -1
-        space.last_begin[cells.begin[x], cells.symbol[x]] = -1
+def _forget(kept, n, cells: Cells, count, space: Space):
+    """Restore ``space``, which holds ``count`` cells, to its state after ``kept - 1`` words; 0: before a sentence."""
     begun, column = space.begun, space.column
-    first = 0
-    for j in range(n + 1):
+    for x in range(count - 1, (space.cells_after[kept - 1] if kept > 0 else 0) - 1, -1):
+        space.last_end[cells.end[x], cells.symbol[x]] = cells.same_end[x]
+        space.last_begin[cells.begin[x], cells.symbol[x]] = cells.same_begin[x]
+    first = begun.until[kept - 1] if kept > 0 else 0
+    for j in range(kept, n + 1):
         for row in range(first, begun.until[j]):
             begun.row[j, begun.symbol[row]] = -1
         first = max(first, begun.until[j])
@@ -334,78 +335,109 @@ def _clear(n, cells: Cells, count, space: Space):
 
 
 @kernel
-def _sentence(words, w, start, window: OwedWindow, cap, limit, steps, corners, cells, space, rules, run: CellPass):
-    """Make a left-to-right pass over column ``w`` of ``words`` (n, W).
-
-    Returns:
-        The numbers of cells and of operations, and whether the allowed operations were enough.
-    """
-    n = words.shape[0]
-    low, high, weight, free = window
-    starts, totals, inside, begun = (
-        run.starts[w],
-        run.totals[:, w],
-        run.smallest[0, :, w],
-        run.smallest[1, :, w],
-    )
-    allowed, count, dead = np.int64(0), 0, False
-    _, _, _, _, omega, listed, n_listed, marked = space.begun
-    _place(omega, listed, n_listed, marked, start, omega.shape[1])
-    omega[start, 0] = weight
-    for j in range(n + 1):
-        width = 1 if free else max(high - j, 0)
-        if not _spread(space.begun, j, width, steps, corners):
-            return count, limit * j - allowed, False
-        totals[j], begun[j] = _starts(space.begun, j, width, 0 if free else low - j - 1, starts[j])
-        total = 0.0
-        if j < n and words[j, w] >= 0:
-            for r in range(rules.lexicon.start[words[j, w]], rules.lexicon.start[words[j, w] + 1]):
-                total += starts[j, rules.lexicon.parent[r]] * rules.lexicon.prob[r]
-        if dead:
-            starts[j] = 0.0
-        if j == n:
-            break
-        if not dead:
-            run.conditional[j, w] = total
-            dead = total == 0.0
-        scale = 1.0 / total if total > 0.0 else 1.0
-        run.scales[j, w] = scale
-        first = count
-        count, allowed = _column(
-            words[j, w], j, scale, cap, allowed + limit, cells, count, space, rules, run.capped[:, w], inside
-        )
-        if allowed < 0:
-            return count, limit * (j + 1) - allowed, False
-        whole = space.last_end[j + 1, start]
-        if (free or low <= j + 1 <= high) and whole >= 0 and cells.begin[whole] == 0:
-            run.stop[j + 1, w] = weight * cells.value[whole]
-        width = 1 if free else max(high - j - 1, 0)
-        _advance(space.begun, cells, first, count, width, rules.by_left)
-        if dead and free and n_listed[0] == 0:
-            for c in range(marked.size):
-                _place(omega, listed, n_listed, marked, c, 1)
-                omega[c, 0] = 1.0
-    return count, limit * n - allowed, True
+def _open(j, w, window: OwedWindow, space: Space, steps, corners, run: CellPass):
+    """Compute what can start after j words, in column ``w`` of the results; return whether the sums were few enough."""
+    width = 1 if window.free else max(window.high - j, 0)
+    if not _spread(space.begun, j, width, steps, corners):
+        return False
+    fewest = 0 if window.free else window.low - j - 1
+    run.totals[j, w], run.smallest[1, j, w] = _starts(space.begun, j, width, fewest, run.starts[w, j])
+    return True
 
 
 @kernel
-def passes(words, start, window: OwedWindow, cap, limit, steps: OwedSteps, corners, rules, cells, space, run: CellPass):
+def _sentence(words, w, start, window: OwedWindow, cap, limit, steps, corners, rules, space, run, branches):
+    """Make a left-to-right pass over column ``w`` of ``words`` (n, W), then over its branches.
+
+    Returns:
+        The numbers of cells and of operations of the sentence, and whether the allowed operations were enough.
+    """
+    n, columns = words.shape
+    low, high, weight, free = window
+    cells = space.chart
+    n_listed, marked, omega = space.begun.n_listed, space.begun.marked, space.begun.omega
+    dead, operations = False, np.int64(0)
+    count = np.int64(0)
+    _place(omega, space.begun.listed, n_listed, marked, start, omega.shape[1])
+    omega[start, 0] = weight
+    if not _open(0, w, window, space, steps, corners, run):
+        return count, operations, False
+    space.cells_after[0], space.used[0] = 0, 0
+    for step in range(n + branches.first[w + 1] - branches.first[w]):
+        j, word, into = step, np.int32(0), w
+        if step < n:
+            word = words[step, w]
+        else:
+            b = branches.first[w] + step - n
+            j, word, into = branches.after[b], branches.word[b], columns + b
+            _forget(j + 1, n, cells, count, space)
+            count = space.cells_after[j]
+        starts, total = run.starts[w, j], 0.0
+        if word >= 0:
+            for r in range(rules.lexicon.start[word], rules.lexicon.start[word + 1]):
+                total += starts[rules.lexicon.parent[r]] * rules.lexicon.prob[r]
+        if step < n and dead:
+            starts[:] = 0.0
+        elif step < n:
+            run.conditional[j, w] = total
+            dead = total == 0.0
+        else:
+            run.conditional[j, into] = total
+            if total == 0.0:
+                run.starts[into, j + 1] = 0.0
+                run.cells[into] = count
+                continue
+        scale = 1.0 / total if total > 0.0 else 1.0
+        run.scales[j, into] = scale
+        first = count
+        count, left = _column(
+            word, j, scale, cap, limit * (j + 1) - space.used[j], cells, first, space, rules,
+            run.capped[:, into], run.smallest[0, :, into],
+        )  # fmt: skip
+        used = limit * (j + 1) - left
+        done = left >= 0
+        if done:
+            whole = space.last_end[j + 1, start]
+            if (free or low <= j + 1 <= high) and whole >= 0 and cells.begin[whole] == 0:
+                run.stop[j + 1, into] = weight * cells.value[whole]
+            _advance(space.begun, cells, first, count, 1 if free else max(high - j - 1, 0), rules.by_left)
+            if step < n and dead and free and n_listed[0] == 0:
+                for c in range(marked.size):
+                    _place(omega, space.begun.listed, n_listed, marked, c, 1)
+                    omega[c, 0] = 1.0
+            done = _open(j + 1, into, window, space, steps, corners, run)
+        if step < n:
+            space.cells_after[j + 1], space.used[j + 1], operations = count, used, used
+            if not done:
+                return count, operations, False
+            run.cells[w] = count
+            if dead and j + 1 == n:
+                run.starts[w, n] = 0.0
+        elif done:
+            run.cells[into] = count
+    return count, operations, True
+
+
+@kernel
+def passes(words, start, window, cap, limit, steps: OwedSteps, corners, rules, space, run, branches: Branches):
     """Make a left-to-right pass over each column of ``words`` (n, W), -1 unknown; the results are written to ``run``.
 
     Sentences that need more than about ``limit`` operations a word are given up. Impossible words are treated as in
     `causal.free` and `causal.conditioned`. ``corners`` are the rows of the left-corner closure, with no ``steps``;
-    given a range of lengths, the rows of the unary closure. If ``run.leaves`` has rows, outside weights are computed.
+    given a range of lengths, the rows of the unary closure. If ``run.leaves`` has rows, outside weights are computed,
+    of sentences without branches.
     """
     n, width = words.shape
     for w in range(width):
         count, run.operations[w], done = _sentence(
-            words, w, start, window, cap, limit, steps, corners, cells, space, rules, run
+            words, w, start, window, cap, limit, steps, corners, rules, space, run, branches
         )
         if done and run.leaves.shape[1] > 0:
-            run.capped[2, w], left = _outside(n, start, cap, OUTSIDE * limit * n, cells, space, rules, run.leaves[w])
+            run.capped[2, w], left = _outside(
+                n, start, cap, OUTSIDE * limit * n, space.chart, space, rules, run.leaves[w]
+            )
             done = left >= 0
-        if done:
-            run.cells[w] = count
-        else:
+        if not done:
+            run.cells[w] = -1
             run.capped[:, w] = True
-        _clear(n, cells, count, space)
+        _forget(0, n, space.chart, count, space)
