@@ -57,7 +57,7 @@ TITLES = {
     "position": "position",
     "length": "words in the sentence",
     "class": "class of the next word",
-    "frequency": "probability of the next word",
+    "frequency": "frequency of the next word",
     "phrase": "lowest phrase over the next word",
     "ambiguity": "ambiguity of the sentence",
     "distance": "words back that matter",
@@ -66,7 +66,7 @@ TITLES = {
 #: meanings of the groups, or of tokens that are expected instead of counted
 MEANINGS = {
     "class": "; tokens are expected under the truth",
-    "frequency": "; tokens are expected under the truth",
+    "frequency": "; frequency: expected share of the tokens of the language; tokens are expected under the truth",
     "phrase": "; tokens are expected under the truth, given the sentences",
     "ambiguity": "; ambiguity is the entropy of the trees of a sentence, nats",
     "distance": "; words back are the fewest from which the next word can be predicted nearly as well as from all",
@@ -227,6 +227,7 @@ def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
     heading = TITLES[by].replace("word", "piece") if pieces and not in_words else TITLES[by]
     if pieces and all(record["objective"] == "masked" for record in models.values()):
         heading = heading.replace("next piece", "masked piece")
+    shares = ", and shares of contexts" if {name for _, name in columns} & {"tv", "agreement"} else ""
     return ReportTable(
         title=f"By {heading}",
         columns=(
@@ -247,8 +248,7 @@ def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
             )
             for group in groups
         ],
-        note=f"nats per {'word' if pieces and in_words else 'token'}, and shares of contexts"
-        f"{MEANINGS.get(by, '')}{few}",
+        note=f"nats per {'word' if pieces and in_words else 'token'}{shares}{MEANINGS.get(by, '')}{few}",
     )
 
 
@@ -315,7 +315,7 @@ def constructions(record: Record) -> str:
 
     The part of a group is its KL times its expected number of tokens.
     """
-    parts = []
+    parts, unit = [], "word" if of_pieces(record) else "token"
     for by, what in (("phrase", "words directly below {}"), ("class", "by class, {}")):
         rows = [r for r in record["records"] if r.get("by") == by and r["name"] == "kl" and r["group"] != END]
         whole = sum(r["value"] * r["tokens"] for r in rows)
@@ -324,7 +324,7 @@ def constructions(record: Record) -> str:
         most = max(rows, key=lambda r: r["value"] * r["tokens"])
         share = most["value"] * most["tokens"] / whole
         ends = "" if most.get("low") is None else f" [{most['low']:.3f}, {most['high']:.3f}]"
-        parts.append(f"{what.format(most['group'])} ({share:.0%} of it, {most['value']:.3f}{ends} nats per token)")
+        parts.append(f"{what.format(most['group'])} ({share:.0%} of it, {most['value']:.3f}{ends} nats per {unit})")
     return f"The largest parts of the divergence of {record['model']} are {listed(parts)}." if parts else ""
 
 
@@ -397,9 +397,10 @@ def _places(canvas: Any, record: Record, tables: Sequence[tuple[str, Sequence[Re
         axes.plot(x, value, color=MODEL, marker="o", markersize=3.6, linewidth=1.4)
         axes.set_ylim(bottom=0.0)
         axes.set_xlim(x[0] - 0.5, x[-1] + 0.5)
-        words = "pieces" if of_pieces(record) else "words"
-        axes.set_xlabel("position in the sentence" if by == "position" else f"{words} in the sentence")
-        axes.set_ylabel("KL, nats per token")
+        unit = "piece" if of_pieces(record) else "word"
+        position = "position in the sentence" + (", in pieces" if unit == "piece" else "")
+        axes.set_xlabel(position if by == "position" else f"{unit}s in the sentence")
+        axes.set_ylabel(f"KL, nats per {'piece' if unit == 'piece' else 'token'}")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(axis="y")
     if whole is not None:
