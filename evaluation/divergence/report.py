@@ -223,7 +223,8 @@ def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
     every = list(dict.fromkeys(group for _, _, group in scores))
     groups = [group for group in every if tokens[group] >= LEAST_TOKENS or group in massive]
     few = f"; groups with fewer than {LEAST_TOKENS} expected tokens are excluded" if len(groups) < len(every) else ""
-    pieces, in_words = all(map(of_pieces, models.values())), by in IN_WORDS
+    pieces = all(map(of_pieces, models.values()))
+    in_words = by in IN_WORDS and any(map(of_pieces, models.values()))
     heading = TITLES[by].replace("word", "piece") if pieces and not in_words else TITLES[by]
     if pieces and all(record["objective"] == "masked" for record in models.values()):
         heading = heading.replace("next piece", "masked piece")
@@ -232,7 +233,7 @@ def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
         title=f"By {heading}",
         columns=(
             heading,
-            "words" if pieces and in_words else "tokens",
+            "words" if in_words else "tokens",
             *(names[name] if len(models) == 1 else f"{model}\n{names[name]}" for model, name in columns),
         ),
         rows=[
@@ -248,7 +249,7 @@ def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
             )
             for group in groups
         ],
-        note=f"nats per {'word' if pieces and in_words else 'token'}{shares}{MEANINGS.get(by, '')}{few}",
+        note=f"nats per {'word' if in_words else 'token'}{shares}{MEANINGS.get(by, '')}{few}",
     )
 
 
@@ -282,7 +283,6 @@ def section(run: MeasuredRun) -> dict[str, object] | None:
     models = run.of_models("divergence", DivergenceRecord)
     if not models:
         return None
-    group_tables = [group_table(by, models) for by in TITLES if by not in _IN_FILES]
     signed = {name: plain(record) for name, record in models.items()}
     return {
         "opening": [sentence for record in nearest(list(models.values())) if (sentence := constructions(record))],
@@ -291,9 +291,18 @@ def section(run: MeasuredRun) -> dict[str, object] | None:
             for name, record in models.items()
         ],
         "measures": measures_table(models),
-        "groups": [table for table in group_tables if table.rows],
+        "groups": [table for by in TITLES if by not in _IN_FILES for table in shared_tables(by, models) if table.rows],
         "figures": [(name, figure(record, f"divergence-{name}")) for name, record in models.items()],
     }
+
+
+def shared_tables(by: str, models: Mapping[str, Record]) -> list[ReportTable]:
+    """Return a table of all models; of pieces, which each model cuts otherwise, one of each model."""
+    pieces = {} if by in IN_WORDS else {name: record for name, record in models.items() if of_pieces(record)}
+    shared = {name: record for name, record in models.items() if name not in pieces}
+    alone = [group_table(by, {name: record}) for name, record in pieces.items()]
+    titled = [replace(table, title=f"{table.title}, {name}") for name, table in zip(pieces, alone, strict=True)]
+    return [*([group_table(by, shared)] if shared else []), *titled]
 
 
 def nearest(records: Sequence[Record]) -> list[Record]:

@@ -13,4 +13,4 @@ def extent(record: Record) -> str:
     if exact is None:
         return text
     sentences = int(parts_of(exact["signature"])["sentences"])
-    return f"{text}; exact KL: in the first {counted(sentences, 'sentence')}, {exact['tokens']:,.0f} tokens"
+    return f"{text}; exact KL: over {exact['tokens']:,.0f} tokens of {counted(sentences, 'sentence')}"

@@ -162,7 +162,7 @@ def test_the_table_of_a_model_of_pieces_says_what_it_counts(
     while sum(len(pieces) + 1 for pieces in cut[: some + 1]) <= 40:
         some += 1
     words = sum(len(sentence) + 1 for sentence in text[:some])
-    caption = f"tokens: words and sentence ends; exact KL: in the first {some} sentences, {words} tokens"
+    caption = f"tokens: words and sentence ends; exact KL: over {words} tokens of {some} sentences"
     assert some > 1 and caption in " ".join(result.out.split())
 
 
