@@ -38,7 +38,7 @@ MEANINGS = {
     "causal": "per word or end of a sentence, given the words before",
     "masked": "pseudo-perplexity: per word, given all other words",
     "any_order": "per word in any order, given the number of words",
-    "piece": "per piece or end of a sentence, given the pieces before",
+    "piece": "causal: per piece or end of a sentence, given the pieces before",
     "bits_per_byte": "bits per byte of text, ends of sentences included",
 }
 SHARED_PIECES = (

@@ -143,6 +143,12 @@ def require(model: Any, ability: Name | OfTruth, needed_by: str) -> Any:
     lacking = needed.lacking(model)
     if lacking:
         name = getattr(model, "name", type(model).__name__)
+        if ability == "pieces" and getattr(model, "objective", None) == "masked":
+            raise InputError(
+                f"{needed_by} needs the probability of a text, which the masked model {name} does not give; use a"
+                " causal model of pieces",
+                code="masked",
+            )
         if ability in TRUTHS:
             described, remedy = getattr(model, "without_rules", (f"the process {name}", needed.remedy))
             raise InputError(

@@ -57,7 +57,7 @@ TITLES = {
     "position": "position",
     "length": "words in the sentence",
     "class": "class of the next word",
-    "frequency": "probability of the next word",
+    "frequency": "frequency of the next word",
     "phrase": "lowest phrase over the next word",
     "ambiguity": "ambiguity of the sentence",
     "distance": "words back that matter",
@@ -66,7 +66,7 @@ TITLES = {
 #: meanings of the groups, or of tokens that are expected instead of counted
 MEANINGS = {
     "class": "; tokens are expected under the truth",
-    "frequency": "; tokens are expected under the truth",
+    "frequency": "; frequency: expected share of the tokens of the language; tokens are expected under the truth",
     "phrase": "; tokens are expected under the truth, given the sentences",
     "ambiguity": "; ambiguity is the entropy of the trees of a sentence, nats",
     "distance": "; words back are the fewest from which the next word can be predicted nearly as well as from all",
@@ -223,15 +223,17 @@ def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
     every = list(dict.fromkeys(group for _, _, group in scores))
     groups = [group for group in every if tokens[group] >= LEAST_TOKENS or group in massive]
     few = f"; groups with fewer than {LEAST_TOKENS} expected tokens are excluded" if len(groups) < len(every) else ""
-    pieces, in_words = all(map(of_pieces, models.values())), by in IN_WORDS
+    pieces = all(map(of_pieces, models.values()))
+    in_words = by in IN_WORDS and any(map(of_pieces, models.values()))
     heading = TITLES[by].replace("word", "piece") if pieces and not in_words else TITLES[by]
     if pieces and all(record["objective"] == "masked" for record in models.values()):
         heading = heading.replace("next piece", "masked piece")
+    shares = ", and shares of contexts" if {name for _, name in columns} & {"tv", "agreement"} else ""
     return ReportTable(
         title=f"By {heading}",
         columns=(
             heading,
-            "words" if pieces and in_words else "tokens",
+            "words" if in_words else "tokens",
             *(names[name] if len(models) == 1 else f"{model}\n{names[name]}" for model, name in columns),
         ),
         rows=[
@@ -247,8 +249,7 @@ def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
             )
             for group in groups
         ],
-        note=f"nats per {'word' if pieces and in_words else 'token'}, and shares of contexts"
-        f"{MEANINGS.get(by, '')}{few}",
+        note=f"nats per {'word' if in_words else 'token'}{shares}{MEANINGS.get(by, '')}{few}",
     )
 
 
@@ -282,7 +283,6 @@ def section(run: MeasuredRun) -> dict[str, object] | None:
     models = run.of_models("divergence", DivergenceRecord)
     if not models:
         return None
-    group_tables = [group_table(by, models) for by in TITLES if by not in _IN_FILES]
     signed = {name: plain(record) for name, record in models.items()}
     return {
         "opening": [sentence for record in nearest(list(models.values())) if (sentence := constructions(record))],
@@ -291,9 +291,18 @@ def section(run: MeasuredRun) -> dict[str, object] | None:
             for name, record in models.items()
         ],
         "measures": measures_table(models),
-        "groups": [table for table in group_tables if table.rows],
+        "groups": [table for by in TITLES if by not in _IN_FILES for table in shared_tables(by, models) if table.rows],
         "figures": [(name, figure(record, f"divergence-{name}")) for name, record in models.items()],
     }
+
+
+def shared_tables(by: str, models: Mapping[str, Record]) -> list[ReportTable]:
+    """Return a table of all models; of pieces, which each model cuts otherwise, one of each model."""
+    pieces = {} if by in IN_WORDS else {name: record for name, record in models.items() if of_pieces(record)}
+    shared = {name: record for name, record in models.items() if name not in pieces}
+    alone = [group_table(by, {name: record}) for name, record in pieces.items()]
+    titled = [replace(table, title=f"{table.title}, {name}") for name, table in zip(pieces, alone, strict=True)]
+    return [*([group_table(by, shared)] if shared else []), *titled]
 
 
 def nearest(records: Sequence[Record]) -> list[Record]:
@@ -315,7 +324,7 @@ def constructions(record: Record) -> str:
 
     The part of a group is its KL times its expected number of tokens.
     """
-    parts = []
+    parts, unit = [], "word" if of_pieces(record) else "token"
     for by, what in (("phrase", "words directly below {}"), ("class", "by class, {}")):
         rows = [r for r in record["records"] if r.get("by") == by and r["name"] == "kl" and r["group"] != END]
         whole = sum(r["value"] * r["tokens"] for r in rows)
@@ -324,7 +333,7 @@ def constructions(record: Record) -> str:
         most = max(rows, key=lambda r: r["value"] * r["tokens"])
         share = most["value"] * most["tokens"] / whole
         ends = "" if most.get("low") is None else f" [{most['low']:.3f}, {most['high']:.3f}]"
-        parts.append(f"{what.format(most['group'])} ({share:.0%} of it, {most['value']:.3f}{ends} nats per token)")
+        parts.append(f"{what.format(most['group'])} ({share:.0%} of it, {most['value']:.3f}{ends} nats per {unit})")
     return f"The largest parts of the divergence of {record['model']} are {listed(parts)}." if parts else ""
 
 
@@ -397,9 +406,10 @@ def _places(canvas: Any, record: Record, tables: Sequence[tuple[str, Sequence[Re
         axes.plot(x, value, color=MODEL, marker="o", markersize=3.6, linewidth=1.4)
         axes.set_ylim(bottom=0.0)
         axes.set_xlim(x[0] - 0.5, x[-1] + 0.5)
-        words = "pieces" if of_pieces(record) else "words"
-        axes.set_xlabel("position in the sentence" if by == "position" else f"{words} in the sentence")
-        axes.set_ylabel("KL, nats per token")
+        unit = "piece" if of_pieces(record) else "word"
+        position = "position in the sentence" + (", in pieces" if unit == "piece" else "")
+        axes.set_xlabel(position if by == "position" else f"{unit}s in the sentence")
+        axes.set_ylabel(f"KL, nats per {'piece' if unit == 'piece' else 'token'}")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(axis="y")
     if whole is not None:

@@ -18,6 +18,7 @@ from truesource.evaluation.core.windows import window_name
 from truesource.evaluation.divergence.blocks import END, PENN, read_classes, tags_of
 from truesource.evaluation.dynamics.compare import learning_dynamics
 from truesource.evaluation.dynamics.evaluator import DynamicsSettings
+from truesource.evaluation.dynamics.extent import extent
 from truesource.evaluation.dynamics.table import findings, left_out
 from truesource.evaluation.show.figures import MODEL, QUIET, TRUTH, step_axis, to_svg
 from truesource.evaluation.show.figures import figure as new_figure
@@ -416,7 +417,7 @@ def groups_table(record: Record, by: str) -> ReportTable:
         ),
         rows=rows,
         note="half learned: the mean stays closer to 0 than half of its first value, from this step on;"
-        f" within {level}: closer than {level} nats; intervals: the checkpoints around that step",
+        f" within {level}: closer than {level} nats; intervals: the checkpoints around that step{extent(record)}",
     )
 
 

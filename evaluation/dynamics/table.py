@@ -344,7 +344,7 @@ def _passed(dynamics: Dynamics) -> list[str]:
     text = f"{dynamics.model} is better than the best predictor that sees {listed(parts)}"
     if left is None:
         return [f"{text}."]
-    rest = f"not better than the best that sees {window_name(left.words)}"
+    rest = f"not better than the best predictor that sees {window_name(left.words)}"
     return [f"{text}; it is {rest}." if parts else f"{dynamics.model} is {rest}."]
 
 

@@ -13,6 +13,7 @@ from truesource.evaluation.show.figures import figure as new_figure
 from truesource.evaluation.show.records import Record
 from truesource.evaluation.show.table import ReportTable, TableRow, number_cell, score_cell
 from truesource.evaluation.show.words import brief, count, p_value
+from truesource.evaluation.tokenisation.sums import SUMMED
 from truesource.grammar.support.printable import listed
 from truesource.lmtrain.levers import LEVERS, LeverName
 
@@ -159,9 +160,9 @@ def ladder_table(record: Record) -> ReportTable:
     """Return a row for each reference, the model among them."""
     rows = _ladder(record)
     kinds = {
-        "window": "exact: no model that sees no more is nearer",
+        "window": "exact: no model that sees as few words is nearer",
         "ngram": "counted in the same train split",
-        "marginal": "what the model has more is its tokeniser's; from some sentences",
+        "marginal": f"the difference to the model is due to its tokeniser; estimated from up to {SUMMED} sentences",
         "em": "knows the rules, and fits them to the train split",
         "floor": "closed form: a learner that knows the rules, from its trees",
         BASE: "the model",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from truesource.evaluation.core.score import Key
 from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.divergence import OF_EVENTS, By
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.memory.measure import memory
@@ -82,12 +83,13 @@ def places_table(record: Record) -> ReportTable | None:
             rows.append(TableRow(cells))
     if not rows:
         return None
+    sentences = parts_of(record["where"][0]["signature"])["sentences"]
     return ReportTable(
         title=f"Where {record['model']} is off",
         columns=("by", "group", "% of tokens", "KL", "% of the KL"),
         rows=rows,
         text=(0, 1),
-        note=f"Exact attributions of KL(P‖Q) in the first {SENTENCES} sentences, the {SHOWN} largest of each kind;"
+        note=f"Exact attributions of KL(P‖Q) in the first {sentences} sentences, the {SHOWN} largest of each kind;"
         " evaluate divergence --by has all",
     )
 

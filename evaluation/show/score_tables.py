@@ -29,6 +29,8 @@ def results_table(records: Sequence[Mapping[str, Any]]) -> ReportTable:
     """Return a row for each model: perplexity, bound, relative perplexity with interval, rho, R2, tokens."""
     over = " (and seeds, of a mean over seeds)" if any("replicates" in r for r in records) else ""
     words = "".join(f". {note}" for note in vocabulary_notes(records))
+    if any(parts_of(each.get("signature") or "").get("reading", "").startswith("pieces") for each in records):
+        words = f"; tokens of models of pieces are words, and sentence ends if they count{words}"
     return ReportTable(
         columns=("model", "objective", *(heading for _, heading, _ in _MEASURES), "tokens"),
         keys=("model", "objective", *(name for name, _, _ in _MEASURES), "tokens"),

@@ -382,7 +382,7 @@ def fit_scores(
     symbols = tuple(itertools.compress(inventory.pieces, ~fitted))
     scores[~fitted] = byte_scores(symbols, math.log(floor))
     before = -math.inf
-    with meter("fitting unigram scores, by iteration", iterations) as progress:
+    with meter("fitting scores of pieces, which propose segmentations, by iteration", iterations) as progress:
         for _ in range(iterations):
             marginal: FloatArray
             marginal, partition = sum_kernels.marginals(

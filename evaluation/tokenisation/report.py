@@ -89,7 +89,7 @@ def estimators_table(results: ModelResults) -> ReportTable:
     )
     return ReportTable(
         title=f"{results['model']}: {results['documents']:,} documents",
-        columns=("estimator", "ln P(text)", "PPL", "bits/char", "value", "ESS", "share", "steps", "lower by"),
+        columns=("estimator", "ln P(text)", "PPL\nper word", "bits/char", "value", "ESS", "share", "steps", "lower by"),
         text=(0, 4),
         rows=[
             TableRow(
@@ -109,7 +109,8 @@ def estimators_table(results: ModelResults) -> ReportTable:
             for run, scores in runs.items()
         ],
         note="ln P(text): nats, all documents, ± half of the 95% interval; PPL: per word, with 95% interval from"
-        " resampling documents; value: a lower bound is certain, an unbiased estimate is right on average; ESS, share:"
+        " resampling documents; ends count in ln P(text), not as words; value: a lower bound is certain, an unbiased"
+        " estimate is right on average; ESS, share:"
         " effective sample size and share of the largest weight, of the worst document (dpf: of its filters); steps:"
         " tokens that the model reads for each piece; lower by: PPL, compared with the canonical tokenisation."
         " Intervals of ln P(text) by wr, block, wor and wor1 can be far too short."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +24,7 @@ from truesource.lmtrain.tokenizer import UNK
 NEIGHBOURS = 8  #: words of a text that shows whether cuts depend on neighbours
 ORDERS = 2  #: random orders of the vocabulary in such texts
 KEPT = 4  #: languages of pieces that are kept in memory
+_OF_SENTENCE = re.compile(r" of sentence \d+")
 _languages: dict[tuple[str, str], TokenisedTruth] = {}  # by digests of tokeniser and truth
 
 
@@ -158,8 +160,8 @@ def _cuts(aligner: WordAligner, texts: Sequence[Sequence[str]], names: Sequence[
     """Return the pieces of each word of some texts."""
     try:
         pieces = aligner.align(texts)
-    except InputError as error:
-        raise NothingToMeasureError(str(error), "no-pieces") from error
+    except InputError as error:  # numbers of texts mean nothing to the user, who named a language
+        raise NothingToMeasureError(_OF_SENTENCE.sub("", str(error)), "no-pieces") from error
     starts = pieces.starts.tolist()
     cuts = [tuple(names[number] for number in pieces.ids[a:b]) for a, b in pairwise(starts)]
     bounds = [0, *np.cumsum(pieces.words).tolist()]

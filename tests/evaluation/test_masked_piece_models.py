@@ -223,9 +223,9 @@ def test_numbers_of_words_are_absent_or_refused(model: Any) -> None:
     with pytest.raises(NothingToMeasureError, match="no exact divergence per word: divergences of pieces") as error:
         compare_distributions(model, setting)
     assert error.value.code == "masked"
-    with pytest.raises(InputError, match="--sums needs a tokeniser of pieces, and scores piece by piece") as refused:
+    with pytest.raises(InputError, match="--sums needs the probability of a text, which the masked model") as refused:
         evaluate("divergence", model, setting, sums=3)
-    assert refused.value.code == "missing-ability"
+    assert refused.value.code == "masked"
     assert set(OracleMonitor(setting)(model)) == {"relative_ppl"}
     assert setting.distributed(model) is not None
     assert setting.distributed(model, of_words=True) is None
@@ -286,7 +286,7 @@ def test_tables_are_of_masked_pieces(model: Any) -> None:
     record: Any = record_of(output)
     headings = {by: group_table(by, {"m": record}).columns[:2] for by in ("frequency", "length")}
     assert headings == {
-        "frequency": ("probability of the masked piece", "tokens"),
+        "frequency": ("frequency of the masked piece", "tokens"),
         "length": ("pieces in the sentence", "tokens"),
     }
     words = {**record, "records": [{**each, "signature": "kl|objective:masked"} for each in record["records"]]}

@@ -23,6 +23,7 @@ from truesource.evaluation.core.windows import BestWithin, PiecesWithin
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.divergence.contexts import measure_contexts
 from truesource.evaluation.divergence.of_words import in_words
+from truesource.evaluation.divergence.report import constructions
 from truesource.evaluation.dynamics import CurveSettings
 from truesource.evaluation.dynamics.compare import learning_dynamics
 from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
@@ -198,6 +199,16 @@ def test_learning_curves_have_the_divergence_in_words(model: Any, sentences: lis
     assert {name: score.value for name, score in curves.curves["length"].kl[0].items()} == pytest.approx(lengths)
     assert curves.curves["class"].kl[0] == {}
     assert curves.curves["all"].mean[0, 0] < 0.0
+
+
+def test_the_largest_part_of_the_divergence_is_per_word_for_pieces() -> None:
+    rows = [{"by": "phrase", "group": "NP", "name": "kl", "tokens": 3.0, "value": 0.5}]
+    overall = {"name": "kl", "value": 0.5, "signature": "kl|pieces:abc|unit:nats/token"}
+    assert constructions({"model": "m", "records": [*rows, overall]}) == (
+        "The largest parts of the divergence of m are words directly below NP (100% of it, 0.500 nats per word)."
+    )
+    overall["signature"] = "kl|unit:nats/token"
+    assert constructions({"model": "m", "records": [*rows, overall]}).endswith("0.500 nats per token).")
 
 
 @pytest.mark.long

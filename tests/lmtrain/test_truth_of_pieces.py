@@ -110,3 +110,6 @@ def test_a_tokeniser_that_drops_letters_of_words_is_refused(tmp_path: Path) -> N
     for word in ("win", "cow", "towed"):
         with pytest.raises(InputError, match=f"drops a part of the word '{word}' of sentence 2"):
             cutter.cut([["the", "cat"], ["the", word]])
+        law = PCFG.from_text(f"S -> the {word} 1.0")
+        with pytest.raises(InputError, match=f"drops (a part of )?the word '{word}'(,|$)"):
+            cutter.language(law)

@@ -207,12 +207,17 @@ def test_bad_input_is_one_sentence(line: str, parts: list[str], here: Path, comm
 
 
 @pytest.mark.parametrize(
-    "line", ["sample toy.npz -n 0 -o new", "sample toy.npz -n 9 -o new --seed -1", "fly", "inspect"]
+    "line",
+    [
+        *("sample toy.npz -n 0 -o new", "sample toy.npz -n 9 -o new --seed -1", "fly", "inspect"),
+        *("bound toy.npz --oracle toy.npz", "evaluate divergence toy.npz toy.npz --sums -1", "evaluate fly"),
+    ],
 )
 def test_a_wrong_call_points_to_the_help(line: str, here: Path, command: Command) -> None:
     code, _, err = command(*line.split())
     assert code == 2
-    assert "--help" in err
+    assert err.startswith("truesource: ") and err.count("\n") == 1
+    assert err.endswith(" --help\n")
     assert not (here / "new").exists()
 
 

@@ -77,8 +77,9 @@ def test_a_model_is_compared_and_everything_is_written(name: str, here: Path, co
     )  # fmt: skip
     assert (found.code, found.err) == (0, "")
     assert found.last.startswith("Wrote d.json and d.svg. Next: truesource ")
-    for text in ("KL(P‖Q)", "most probable tokens shared", "By class", "By probability", "nouns", "1/10 to 1"):
+    for text in ("KL(P‖Q)", "most probable tokens shared", "By class", "By frequency", "nouns", "1/10 to 1"):
         assert text in found.out
+    assert "nats per token; frequency: expected share of the tokens" in " ".join(found.out.split())
     assert "By position" not in found.out
     records = records_of(here / "d.json")
     kl = records["kl"]

@@ -16,11 +16,17 @@ from tiny_run import RunCopies, prepare, run
 from truesource.evaluation.dynamics.evaluator import DYNAMICS
 from truesource.evaluation.dynamics.report import curves_figure, figure, places_figure
 from truesource.evaluation.show.declared import section_of, template_of
+from truesource.generator.process_sampler import sampler_of
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import data_folder
+from truesource.lmtrain.model_registry import model_settings
+from truesource.lmtrain.models import load_model
 from truesource.lmtrain.snapshots import checkpoints
+from truesource.lmtrain.training import train
 from truesource.report.finished_run import FinishedRun, read_run
 from truesource.run.experiment import build_report, load_config, plan
 
@@ -133,6 +139,31 @@ def test_every_snapshot_is_measured_and_everything_is_written(name: str, here: P
     drawn = "".join(root.itertext())
     for text in ("training step", "the truth", "nouns", "words in the sentence", "constituents above"):
         assert text in drawn
+
+
+@pytest.mark.long
+def test_the_table_of_a_model_of_pieces_says_what_it_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    law = PCFG.from_text("S -> W S 0.6 | W 0.4\nW -> cat 0.4 | cats 0.3 | the 0.2 | zebra 0.1")
+    law.save("law.npz")
+    sampler = sampler_of(law, LengthRange(2, 6))
+    known = [list(s) for s in sampler.sentences(sampler.draw(60, random_state(3))) if "zebra" not in s]
+    shape = model_settings("gpt2", layers=1, dim=16, heads=2, tokenizer="bpe", vocab_size=20, max_positions=64)
+    train(known, shape, {"max_steps": 2, "snapshots": "linear", "snapshot_every": 1}, Path("m"))
+    text = [["zebra", "cat"], *known]  # z is an unknown character
+    Path("text").write_text("".join(" ".join(sentence) + "\n" for sentence in text), encoding="utf-8")
+    options = ("--lengths", "2..6", "--by", "length", "--sentences", 20, "--contexts", 40)
+    result = command(*CALL, "m", "text", "--oracle", "law.npz", *options)
+    assert result.code == 0
+    assert "1 of 20 sentences have probability 0" in result.err
+    cut, some = load_model("m").cut(text), 0
+    while sum(len(pieces) + 1 for pieces in cut[: some + 1]) <= 40:
+        some += 1
+    words = sum(len(sentence) + 1 for sentence in text[:some])
+    caption = f"tokens: words and sentence ends; exact KL: over {words} tokens of {some} sentences"
+    assert some > 1 and caption in " ".join(result.out.split())
 
 
 def test_the_last_checkpoint_has_the_numbers_of_score(here: Path, command: Command) -> None:

@@ -110,7 +110,7 @@ def test_a_masked_model_of_pieces_is_compared_per_piece(trained: Path, command: 
     assert done.code == 0, done.err
     assert "Each piece is given all other pieces of the sentence and their number" in " ".join(done.err.split())
     assert "KL(P‖Q) per word" not in done.out
-    assert "probability of the masked piece" in done.out
+    assert "frequency of the masked piece" in done.out
     found = json.loads((tmp_path / "d.json").read_text(encoding="utf-8"))
     (kl,) = [record for record in found if record["name"] == "kl" and "by" not in record]
     model = load_model(trained / "bert", device="cpu")

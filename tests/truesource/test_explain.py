@@ -16,6 +16,7 @@ from command_line import Command
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.explain.report import lever_table, sentence
 from truesource.evaluation.explain.targets import TargetText, read_expected
 from truesource.evaluation.explain.where import PLACES
@@ -205,6 +206,26 @@ def test_a_model_of_pieces_is_trained_on_true_probabilities(place: Path, command
     assert {row["by"] for row in record["where"]} == {"phrase", "ambiguity", "distance"}
     shares = [row["share"] for row in record["where"] if row["by"] == "distance"]
     assert sum(shares) == pytest.approx(1.0)
+
+
+def test_sentences_that_a_model_cannot_spell_are_in_no_number_but_in_the_signature(
+    place: Path, command: Command
+) -> None:
+    Path("spelt.txt").write_text("S -> A S 0.4 | A 0.6\nA -> abab 0.5 | ba 0.3 | aab 0.2\n", "utf-8")
+    Path("more.txt").write_text("S -> A S 0.4 | A 0.6\nA -> abab 0.5 | ba 0.3 | zaab 0.2\n", "utf-8")
+    for name in ("spelt", "more"):
+        assert command("sample", f"{name}.txt", "-n", 60, "--shares", "train=.5,eval=.5", "-o", name).code == 0
+    shape = ("--model", "ngram", "--set", "model.tokenizer=bpe", "--set", "model.vocab_size=12")
+    assert command("train", "spelt", "-o", "pieces", *shape).code == 0
+    done = command("explain", "pieces", "more", "--oracle", "more.txt", "-o", "w")
+    assert done.code == 0, done.err
+    record, text = json.loads(Path("w/explain.json").read_text("utf-8")), Corpus.load("more").sentences("eval")
+    spelt = sum("zaab" not in words for words in text)
+    assert record["sentences"] == spelt < len(text)
+    for row in (record["kl"], *(row for row in record["ladder"] if row["rung"] == "window")):
+        parts = parts_of(row["signature"])
+        assert (parts["sentences"], parts["excluded"]) == (str(spelt), str(len(text) - spelt))
+    assert f"in the first {len(text)} sentences" in " ".join(done.out.split())
 
 
 def test_an_untrained_model_stands_below_all_references(place: Path, command: Command) -> None:

@@ -13,6 +13,7 @@ import pytest
 from tiny_run import BANK, RunCopies, run
 
 from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.divergence.report import shared_tables
 from truesource.grammar.support.errors import InputError
 from truesource.run.experiment import build_report, load_config, plan
 
@@ -126,6 +127,17 @@ def test_the_section_has_the_tables_that_a_run_asks_for(finished: Path, tmp_path
     assert "By ambiguity of the sentence" in text and "By true probability in the context" in text
     assert "By class of the next word" not in text and "The class of a word is the label" not in text
     assert text.count("mass of Q") == 4  # a column of each model
+
+
+def test_words_and_pieces_share_only_tables_of_words(finished: Path) -> None:
+    records = {name: record(finished, f"divergence/{name}.json") for name in ("net", "mle", "pieces")}
+    other = {**records["pieces"], "model": "other"}
+    (phrases,) = shared_tables("phrase", {**records, "other": other})
+    assert (phrases.columns[1], phrases.note.partition(";")[0]) == ("words", "nats per word")
+    words, pieces, others = shared_tables("position", {**records, "other": other})
+    assert [column.partition("\n")[0] for column in words.columns[2:]] == ["net", "mle"]
+    assert (pieces.title, others.title) == ("By position, pieces", "By position, other")
+    assert words.note == "nats per token" and pieces.note.startswith("nats per token, and shares of contexts")
 
 
 @pytest.mark.usefixtures("quick_report")

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import message
 from truesource.terminal.console import echo
 from truesource.terminal.logs import LogSettings, begin_logs
@@ -151,14 +152,20 @@ UsageError: Any = typer.BadParameter.__base__
 
 
 @contextmanager
-def _short_quotes() -> Iterator[None]:
-    """Shorten the quoted input in a one-line usage error."""
+def _in_one_sentence() -> Iterator[None]:
+    """Report a wrong option or argument in one sentence.
+
+    Raises:
+        InputError: an option or argument is unknown, missing or out of range.
+    """
     try:
         yield
     except UsageError as error:
-        if "\n" not in error.message:  # a message of several lines is the help
-            error.message = message(error.message)
-        raise
+        if "\n" in error.message:  # it is the help
+            raise
+        text = message(error.format_message()).removesuffix(".")
+        path = "truesource" if error.ctx is None else error.ctx.command_path
+        raise InputError(f"{text[:1].lower()}{text[1:]}; see {path} --help") from error
 
 
 class Verbs(TyperGroup):
@@ -174,12 +181,12 @@ class Verbs(TyperGroup):
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Return the context of a call."""
-        with _short_quotes():
+        with _in_one_sentence():
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: Any) -> Any:
         """Call a verb."""
-        with _short_quotes():
+        with _in_one_sentence():
             return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -75,7 +75,7 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
             require_truth(setting, corpus)
         trained = loaded(evaluator, model, settings)
         result = measure(evaluator, trained, setting, settings)
-        say_left_out(setting, *result.detail.impossible)
+        say_left_out(setting.first(getattr(settings, "sentences", None)), *result.detail.impossible)
         warn(result.notes)
         for table in result.tables:
             show(table, evaluator.width)

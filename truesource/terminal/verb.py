@@ -76,7 +76,8 @@ class Verb(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ")  # pydantic's prefix for a choice
+            text = error.message.removeprefix("Value error, ")  # pydantic's prefix for a choice
+            error.message = text.replace("Input should be", "it should be")
             raise
 
 

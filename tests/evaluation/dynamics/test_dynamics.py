@@ -595,7 +595,7 @@ def test_lines_are_those_of_the_best_predictors_and_are_passed_in_their_order() 
     assert said.startswith("toy is better than the best predictor that sees no word (from step ")
     late = learning_dynamics(checkpoints[:2], setting, name="toy", settings=CurveSettings(by=(), lines=4, contexts=0))
     assert [line.passed.step is None for line in late.lines] == [False, True, True, True]
-    assert findings(late)[-1].endswith("; it is not better than the best that sees 1 word.")
+    assert findings(late)[-1].endswith("; it is not better than the best predictor that sees 1 word.")
     none = learning_dynamics(checkpoints, setting, name="toy", settings=CurveSettings(by=(), lines=0, contexts=0))
     assert none.lines == () and not [said for said in findings(none) if "predictor" in said]
 

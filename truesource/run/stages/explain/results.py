@@ -105,7 +105,7 @@ def _levers(
     seed, n = job.setting.seed, int(common.sum())
     base = _sums(tables[BASE], common)
     several = base.seeds > 1
-    shared = {"estimator": "paired", "ci": ci_part(n, seed, with_seeds=several), "seeds": base.seeds}
+    shared = {"estimator": "paired", "ci": ci_part(n, seed, with_seeds=several), "seeds": base.seeds, **_extent(common)}
 
     def number(name: str, value: Contrast, **parts: object) -> dict[str, Any]:
         return job.setting.score(job.model, name, value.value, value.low, value.high, **{**shared, **parts}).as_record()
@@ -141,6 +141,12 @@ def _levers(
     }
 
 
+def _extent(common: BoolArray) -> dict[str, object]:
+    """Return the parts of a signature on excluded sentences, which a model or a reference cannot make."""
+    n = int(common.sum())
+    return {} if n == len(common) else {"sentences": n, "excluded": len(common) - n}
+
+
 def _cost(cost: LeverCost) -> dict[str, object]:
     """Return the machine-independent part of the cost."""
     return {name: value for name, value in asdict(cost).items() if name != "seconds"}
@@ -154,7 +160,7 @@ def _rung(job: ExplainJob, rung: Rung, common: BoolArray) -> dict[str, object]:
     else:
         value = mean_over_seeds(_sums([rung.table], common), seed=job.setting.seed)
         parts = {"estimator": "paired", "ci": ci_part(int(common.sum()), job.setting.seed)}
-    signature_parts = {**parts, **seen, "rung": rung.kind}
+    signature_parts = {**parts, **seen, **_extent(common), "rung": rung.kind}
     return {
         "rung": rung.kind,
         **seen,
