@@ -185,7 +185,7 @@ class OwedWindow(NamedTuple):
 class CellPass(NamedTuple):
     """Result of passes over W sentences of n words, one at a time; undefined where `cells` is -1.
 
-    Branches are columns after the sentences, with what follows from their own word alone.
+    The B branches are columns after the sentences, with what follows from their own word alone.
     """
 
     conditional: FloatArray  #: (n, W) P(word | its left context)
@@ -198,12 +198,12 @@ class CellPass(NamedTuple):
     cells: IntArray  #: (W,) of the inside chart; -1 if the pass gave up
     operations: IntArray  #: (W,) of the inside pass
     leaves: FloatArray  #: (W, n, S) outside weights of preterminals, unary chains included; (W, 0, S) if not asked for
+    after: FloatArray  #: (B, S) as `starts`, after the word of each branch
 
     def columns(self, some: slice | IntArray) -> CellPass:
-        """Return the pass of some of the columns."""
+        """Return the pass with some of its columns; arrays by sentence and by branch stay whole."""
         names = ("conditional", "stop", "scales", "totals", "capped", "smallest", "cells", "operations")
-        last = {name: getattr(self, name)[..., some] for name in names}
-        return self._replace(**last, starts=self.starts[some], leaves=self.leaves[some])
+        return self._replace(**{name: getattr(self, name)[..., some] for name in names})
 
     def least(self, n: int, w: int) -> tuple[float, float]:
         """Return the smallest inside and starting weights of the first n words of sentence w; inf if there are none."""

@@ -144,7 +144,7 @@ class CellCharts:
         branches = Branches(first, others.after, others.word)
         most = min(limit * n, n * (n + 1) // 2 * size)  # cells of a sentence
         space = _space(n, size, 1 if window.free else window.high, most, most if outside else 0)
-        run = _pass(n, width + len(branches.word), size, outside=outside)
+        run = _pass(n, width, len(branches.word), size, outside=outside)
         steps = self._owed(lengths)
         cells.passes(words, start, window, CAP, limit, steps, corners, rules, space, run, branches)
         return run
@@ -212,17 +212,19 @@ def _space(n: int, size: int, owed: int, most: int, waiting: int) -> Space:
     )
 
 
-def _pass(n: int, width: int, size: int, *, outside: bool) -> CellPass:
-    """Return the arrays of a pass over ``width`` sentences of n words, before it is made."""
+def _pass(n: int, width: int, branches: int, size: int, *, outside: bool) -> CellPass:
+    """Return the arrays of a pass over ``width`` sentences of n words, and some branches, before it is made."""
+    every = width + branches
     return CellPass(
-        np.zeros((n, width)),
-        np.zeros((n + 1, width)),
+        np.zeros((n, every)),
+        np.zeros((n + 1, every)),
         np.empty((width, n + 1, size)),
-        np.ones((n, width)),
-        np.zeros((n + 1, width)),
-        np.zeros((3, width), np.bool_),
-        np.full((2, n + 1, width), np.inf),
-        np.full(width, -1, np.int64),
-        np.zeros(width, np.int64),
+        np.ones((n, every)),
+        np.zeros((n + 1, every)),
+        np.zeros((3, every), np.bool_),
+        np.full((2, n + 1, every), np.inf),
+        np.full(every, -1, np.int64),
+        np.zeros(every, np.int64),
         np.empty((width, n if outside else 0, size)),
+        np.empty((branches, size)),
     )

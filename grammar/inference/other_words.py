@@ -74,9 +74,7 @@ def after_others(
     after = others.after[number]
     with np.errstate(divide="ignore"):
         log_stop = np.log(branches.stop[after + 1, number])
-    return AfterOthers(
-        number, branches.conditional[after, number] > 0.0, log_stop, branches.starts[number, after + 1].T
-    )
+    return AfterOthers(number, branches.conditional[after, number] > 0.0, log_stop, run.after[number].T)
 
 
 def _passes_alone(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -17,14 +16,13 @@ from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.truth import Truth
 from truesource.lmtrain.loading import load_tokenizer
 from truesource.lmtrain.pieces.inventory import read_tokenizer_json
-from truesource.lmtrain.pieces.words import OffsetAligner, WordAligner
+from truesource.lmtrain.pieces.words import CutError, OffsetAligner, WordAligner
 from truesource.lmtrain.subword_vocabulary import SubwordVocabulary, is_ours, is_subword
 from truesource.lmtrain.tokenizer import UNK
 
 NEIGHBOURS = 8  #: words of a text that shows whether cuts depend on neighbours
 ORDERS = 2  #: random orders of the vocabulary in such texts
 KEPT = 4  #: languages of pieces that are kept in memory
-_OF_SENTENCE = re.compile(r" of sentence \d+")
 _languages: dict[tuple[str, str], TokenisedTruth] = {}  # by digests of tokeniser and truth
 
 
@@ -160,8 +158,9 @@ def _cuts(aligner: WordAligner, texts: Sequence[Sequence[str]], names: Sequence[
     """Return the pieces of each word of some texts."""
     try:
         pieces = aligner.align(texts)
-    except InputError as error:  # numbers of texts mean nothing to the user, who named a language
-        raise NothingToMeasureError(_OF_SENTENCE.sub("", str(error)), "no-pieces") from error
+    except InputError as error:
+        text = error.in_any_sentence if isinstance(error, CutError) else str(error)
+        raise NothingToMeasureError(text, "no-pieces") from error
     starts = pieces.starts.tolist()
     cuts = [tuple(names[number] for number in pieces.ids[a:b]) for a, b in pairwise(starts)]
     bounds = [0, *np.cumsum(pieces.words).tolist()]

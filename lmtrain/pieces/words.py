@@ -31,6 +31,20 @@ from truesource.lmtrain.pieces.marking import MARKER
 from truesource.lmtrain.word_vocabulary import parts_of
 
 
+class CutError(InputError):
+    """A word that a tokeniser does not cut into pieces of its own.
+
+    Args:
+        word: the message up to the word.
+        number: number of the word's sentence, from 0.
+        problem: the rest of the message.
+    """
+
+    def __init__(self, word: str, number: int, problem: str) -> None:
+        super().__init__(f"{word} of sentence {number + 1}{problem}")
+        self.in_any_sentence = f"{word}{problem}"  #: the message for a list of words, whose numbers mean nothing
+
+
 @dataclass(frozen=True)
 class Pieces:
     """Sentences as pieces: T pieces of W words of S sentences, in order."""
@@ -204,9 +218,10 @@ def _check_marks(pieces: Pieces, begins: BoolArray, sentences: Sequence[Sequence
         at = word[wrong[0]]
         number = int(pieces.sentence[at])
         place = int(at - pieces.words[:number].sum())
-        raise InputError(
-            f"the tokeniser cuts the word {sentences[number][place]!r} of sentence {number + 1} into pieces that do"
-            " not show its beginning and end, so it has no probability as one word"
+        raise CutError(
+            f"the tokeniser cuts the word {sentences[number][place]!r}",
+            number,
+            " into pieces that do not show its beginning and end, so it has no probability as one word",
         )
 
 
@@ -343,9 +358,10 @@ class OffsetAligner:
         for word in sentence:
             seen = _plain(self._normalizer.normalize_str(word))
             if seen != _plain(word):
-                raise InputError(
-                    f"the tokeniser reads the word {word!r} of sentence {number + 1} as {seen!r}, so it has no"
-                    " probability of its own; write the corpus as the tokeniser reads it"
+                raise CutError(
+                    f"the tokeniser reads the word {word!r}",
+                    number,
+                    f" as {seen!r}, so it has no probability of its own; write the corpus as the tokeniser reads it",
                 )
         raise InputError(f"the tokeniser rewrites sentence {number + 1}, so its words have no probabilities")
 
@@ -355,9 +371,10 @@ class OffsetAligner:
             return
         for word in sentence:
             if not self._known.issuperset(parts_of(self._tokenizer.backend_tokenizer, word)):
-                raise InputError(
-                    f"the tokeniser has no token for the word {word!r} of sentence {number + 1} and none for unknown"
-                    " words; leave such sentences out, or give it an unknown token"
+                raise CutError(
+                    f"the tokeniser has no token for the word {word!r}",
+                    number,
+                    " and none for unknown words; leave such sentences out, or give it an unknown token",
                 )
 
     def _words_of(self, spans: IntArray, sizes: IntArray, words: Sequence[str], n_words: IntArray) -> IntArray:
@@ -379,19 +396,19 @@ class OffsetAligner:
         covered = np.cumsum(np.subtract(*(np.bincount(x, minlength=len(ends) and int(ends[-1]) + 2) for x in spans.T)))
         covered[ends] = 1  # the spaces between words
         gone = np.bincount(end, minlength=len(words)) == 0
-        for problem, wrong in (
-            (" joins the word {} with the next in one piece, so it has no probability of its own", begin[begin != end]),
-            (" drops the word {}", np.flatnonzero(gone)),
+        for what, why, wrong in (
+            ("joins", " with the next in one piece, so it has no probability of its own", begin[begin != end]),
+            ("drops", "", np.flatnonzero(gone)),
             (
-                " drops a part of the word {}, so it has no probability of its own; use a tokeniser with a token for"
-                " every character or byte",
+                "drops a part of",
+                ", so it has no probability of its own; use a tokeniser with a token for every character or byte",
                 np.searchsorted(ends, np.flatnonzero(covered[:-1] <= 0)),
             ),
         ):
             if len(wrong):
                 word = int(wrong[0])
-                sentence = int(np.searchsorted(until, word, side="right")) + 1
-                raise InputError("the tokeniser" + problem.format(f"{words[word]!r} of sentence {sentence}"))
+                number = int(np.searchsorted(until, word, side="right"))
+                raise CutError(f"the tokeniser {what} the word {words[word]!r}", number, why)
         return np.asarray(end, dtype=np.int64)
 
 

@@ -61,7 +61,7 @@ class BoundSettings(Settings):
     )
     lines: int = Field(0, ge=0, le=20, description="Also show the best predictors that see 0, 1, ..., N - 1 words.")
     tokenizer: str | None = Field(
-        None, description="Also the causal bound of these pieces: a model folder, tokenizer.json, characters or bytes."
+        None, description="Also bound causal models of pieces: a model, tokenizer.json, characters or bytes."
     )
     token_scores: Path | None = Field(
         None, description="Published token scores (Jumelet and Zuidema 2023), instead of a grammar."

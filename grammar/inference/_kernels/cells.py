@@ -335,13 +335,13 @@ def _forget(kept, n, cells: Cells, count, space: Space):
 
 
 @kernel
-def _open(j, w, window: OwedWindow, space: Space, steps, corners, run: CellPass):
-    """Compute what can start after j words, in column ``w`` of the results; return whether the sums were few enough."""
+def _open(j, w, window: OwedWindow, space: Space, steps, corners, run: CellPass, starts):
+    """Write what can start after j words to ``starts`` (S,) and column ``w``; return False if it took too many sums."""
     width = 1 if window.free else max(window.high - j, 0)
     if not _spread(space.begun, j, width, steps, corners):
         return False
     fewest = 0 if window.free else window.low - j - 1
-    run.totals[j, w], run.smallest[1, j, w] = _starts(space.begun, j, width, fewest, run.starts[w, j])
+    run.totals[j, w], run.smallest[1, j, w] = _starts(space.begun, j, width, fewest, starts)
     return True
 
 
@@ -360,16 +360,16 @@ def _sentence(words, w, start, window: OwedWindow, cap, limit, steps, corners, r
     count = np.int64(0)
     _place(omega, space.begun.listed, n_listed, marked, start, omega.shape[1])
     omega[start, 0] = weight
-    if not _open(0, w, window, space, steps, corners, run):
+    if not _open(0, w, window, space, steps, corners, run, run.starts[w, 0]):
         return count, operations, False
     space.cells_after[0], space.used[0] = 0, 0
     for step in range(n + branches.first[w + 1] - branches.first[w]):
         j, word, into = step, np.int32(0), w
         if step < n:
-            word = words[step, w]
+            word, later = words[step, w], run.starts[w, step + 1]
         else:
             b = branches.first[w] + step - n
-            j, word, into = branches.after[b], branches.word[b], columns + b
+            j, word, into, later = branches.after[b], branches.word[b], columns + b, run.after[b]
             _forget(j + 1, n, cells, count, space)
             count = space.cells_after[j]
         starts, total = run.starts[w, j], 0.0
@@ -384,7 +384,7 @@ def _sentence(words, w, start, window: OwedWindow, cap, limit, steps, corners, r
         else:
             run.conditional[j, into] = total
             if total == 0.0:
-                run.starts[into, j + 1] = 0.0
+                later[:] = 0.0
                 run.cells[into] = count
                 continue
         scale = 1.0 / total if total > 0.0 else 1.0
@@ -405,14 +405,14 @@ def _sentence(words, w, start, window: OwedWindow, cap, limit, steps, corners, r
                 for c in range(marked.size):
                     _place(omega, space.begun.listed, n_listed, marked, c, 1)
                     omega[c, 0] = 1.0
-            done = _open(j + 1, into, window, space, steps, corners, run)
+            done = _open(j + 1, into, window, space, steps, corners, run, later)
         if step < n:
             space.cells_after[j + 1], space.used[j + 1], operations = count, used, used
             if not done:
                 return count, operations, False
             run.cells[w] = count
             if dead and j + 1 == n:
-                run.starts[w, n] = 0.0
+                later[:] = 0.0
         elif done:
             run.cells[into] = count
     return count, operations, True

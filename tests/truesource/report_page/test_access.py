@@ -13,6 +13,8 @@ from opened_page import Opened
 from truesource.evaluation.show.figures import BARS, SERIES, TRUTH
 from truesource.report.shown_figures import DARK_PAPER, contrast, on_dark
 
+pytestmark = pytest.mark.long  # in a browser
+
 SMALLEST = """() => Math.min(...[...document.querySelectorAll("figure svg text")]
   .filter(text => text.textContent.trim())
   .map(text => parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getBoundingClientRect().width

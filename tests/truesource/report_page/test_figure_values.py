@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from opened_page import Opened
 
+pytestmark = pytest.mark.long  # in a browser
+
 
 def test_figures_show_and_hand_out_their_values(opened: Opened, tmp_path: Path) -> None:
     page = opened.page

@@ -14,6 +14,8 @@ from xml.etree import ElementTree
 import pytest
 from opened_page import CAUSAL, FILE, LABEL, OTHER, RENAMED, RUN, WORDS, Opened
 
+pytestmark = pytest.mark.long  # in a browser
+
 MADE = "main img, main script:not([type]), main [onclick], main [onload], main [onerror], main [onmouseover]"
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from opened_page import CAUSAL, RENAMED, Opened
 
+pytestmark = pytest.mark.long  # in a browser
+
 READ = """table => [...table.tBodies[0].rows].filter(row => !row.classList.contains("sig"))
   .map(row => [...row.cells].map(cell => [cell.dataset.value ?? null, cell.innerText.split("\\n")[0].trim()]))"""
 

@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from opened_page import CAUSAL, LABEL, MASKED, RENAMED, THIRD, Opened
 
+pytestmark = pytest.mark.long  # in a browser
+
 CELLS = "rows => rows.map(row => [...row.cells].map(cell => cell.innerText))"
 
 
