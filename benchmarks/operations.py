@@ -47,7 +47,7 @@ class Tally(list[Part]):
 
 
 @kernel
-def _inside(words, present, pairs, closure, lexicon):
+def sum_inside(words, present, pairs, closure, lexicon):
     """Splits that meet, rules of met pairs, closure entries, lexical rules."""
     n, n_states = words.shape[0], present.shape[1]
     splits, rules, chains, leaves = 0, 0, 0, 0
@@ -78,7 +78,7 @@ def _inside(words, present, pairs, closure, lexicon):
 
 
 @kernel
-def _starts(start, present, alive, rooms, groups, corners):
+def sum_starts(start, present, alive, rooms, groups, corners):
     """Meetings of what has begun and what ends, rules of these, and corners of what can start (of those alone)."""
     n, n_states = alive.shape[0] - 1, alive.shape[1]
     met, rules, steps = 0, 0, 0
@@ -102,7 +102,7 @@ def _starts(start, present, alive, rooms, groups, corners):
 
 
 @kernel
-def _outside(inside, n, start, present, pairs, closure):
+def sum_outside(inside, n, start, present, pairs, closure):
     """Closure entries, rules of pairs that are asked for, and splits, each adding to one child; lanes are bits."""
     n_states, width = present.shape[1], inside.shape[2]
     chains, rules, splits = 0, 0, 0
@@ -143,9 +143,9 @@ def _chart(words: Array, start: int, corners: Array, rules: Array, found: Any, r
     """A pass without what is owed: operands that are read again and again are a column of the chart, or all symbols."""
     n, width = words.shape
     item, pairs = found.inside.itemsize, rules.pairs
-    splits, applied, chains, leaves = _inside(words, found.present, pairs, rules.closure, rules.lexicon)
+    splits, applied, chains, leaves = sum_inside(words, found.present, pairs, rules.closure, rules.lexicon)
     alive = found.begun.any(axis=(2, 3))
-    met, after, steps = _starts(start, found.present, alive, rooms, rules.groups, corners)
+    met, after, steps = sum_starts(start, found.present, alive, rooms, rules.groups, corners)
     line = width * item  # bytes
     column, states = found.present.sum() / n * line, found.present.shape[1] * line
     tables = _bytes(pairs.right, pairs.rule_start, pairs.parent, pairs.prob)
@@ -206,7 +206,7 @@ def count_conditioned(*arguments: Any) -> list[Part]:
 def count_outside(*arguments: Any) -> list[Part]:
     """Rules that ask a pair, and twice pairs times splits."""
     inside, present, n, start, _, closure, pairs, _ = arguments
-    chains, rules, splits = _outside(inside, n, start, present, pairs, closure)
+    chains, rules, splits = sum_outside(inside, n, start, present, pairs, closure)
     width, line = inside.shape[2], inside.shape[2] * inside.itemsize
     column, states = 2 * present.sum() / n * line, present.shape[1] * line
     tables = _bytes(pairs.right, pairs.rule_start, pairs.parent, pairs.prob)
@@ -222,7 +222,7 @@ def count_outside(*arguments: Any) -> list[Part]:
 
 
 @kernel
-def _cells(n, cells, rules):
+def sum_cells(n, cells, rules):
     """Splits of pairs, rules of these whose parent is needed, and chains to a cell; of one group of lanes."""
     splits, applied, chains = 0, 0, 0
     low = np.zeros(cells.place.shape[1], np.bool_)
@@ -256,17 +256,17 @@ def count_fill(words: Array, _scales: Array, start: int, rules: Any, rows: Array
     for block in range(0, words.shape[1], gaps.LANES):
         shapes = ((n_spans, n_states), (n_spans, n_states), (n, n_states, parts), (n + 1, n_states, parts))
         spans = GapSpans(*(np.zeros(shape, np.int64) for shape in shapes))
-        tops = gaps._up(words, block, rules, spans)
-        lows, pairs = gaps._down(start, tops, rules, spans)
-        tops = gaps._needed(tops, spans)
+        tops = gaps.find_upwards(words, block, rules, spans)
+        lows, pairs = gaps.find_downwards(start, tops, rules, spans)
+        tops = gaps.keep_needed(tops, spans)
         place = np.empty((n_spans, n_states), np.int32)
-        cells = GapCells(gaps._room(tops), gaps._room(lows), gaps._room(pairs), place, spans.ahead, spans.back)
+        cells = GapCells(gaps.room_for(tops), gaps.room_for(lows), gaps.room_for(pairs), place, spans.ahead, spans.back)
         for lane in range(0, min(gaps.LANES, words.shape[1] - block), WIDTH):
             if (int(spans.may[whole, start]) >> lane) & (2**WIDTH - 1):
                 for every, kept in zip((tops, lows, pairs), cells[:3], strict=True):
-                    gaps._keep(every, lane, kept)
-                gaps._number(cells)
-                splits, applied, chains = _cells(n, cells, rules)
+                    gaps.keep_lane(every, lane, kept)
+                gaps.number_cells(cells)
+                splits, applied, chains = sum_cells(n, cells, rules)
                 line, size, twice = 8 * WIDTH, 8 * WIDTH * int(cells.tops.end[-1]), 1 + (rows.size > 0)
                 states = n_states * line
                 result += [
@@ -320,7 +320,7 @@ def _spread(v, chains, out):
 
 
 @kernel
-def _forward_backward(words, backward, lexicon, automaton):
+def sum_forward_backward(words, backward, lexicon, automaton):
     """Products of a pass over each sentence, forward or also backward with the tags between."""
     ahead, back = automaton.ahead, automaton.back
     size = ahead.start.size - 1
@@ -351,7 +351,7 @@ def _forward_backward(words, backward, lexicon, automaton):
 
 
 def _automaton(words: Array, backward: bool, lexicon: Any, automaton: Any) -> list[Part]:
-    total = _forward_backward(words, backward, lexicon, automaton)
+    total = sum_forward_backward(words, backward, lexicon, automaton)
     moves = automaton.ahead
     return [Part(total, 24 * total, _bytes(moves.tag, moves.to, moves.m, moves.e) + 24 * moves.start.size)]
 

@@ -46,7 +46,7 @@ def deal(tokens: Array, offsets: Array, size: int, state: Array, counts: Array) 
 
 
 @kernel
-def _ranked(counts: Array) -> Array:
+def ranked(counts: Array) -> Array:
     """Return counts in descending order, by a counting sort of the small ones and a sort of the others."""
     few = 1 << 12
     bins = np.zeros(few, dtype=np.int64)
@@ -90,7 +90,7 @@ def compare(counts: Array, others: Array, ranks: int, distances: Array) -> None:
         gap = abs(counts[w] / n - others[w] / m)
         tv += gap
         largest = max(largest, gap)
-    a, b = _ranked(counts)[:ranks], _ranked(others)[:ranks]
+    a, b = ranked(counts)[:ranks], ranked(others)[:ranks]
     total_a, total_b = a.sum(), b.sum()
     farthest, sum_a, sum_b = 0.0, 0, 0
     for r in range(len(a)):

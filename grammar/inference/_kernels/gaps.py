@@ -74,7 +74,7 @@ def _parents(i, j, spans: GapSpans, begun, n_begun, rules: GapRules, bits, liste
 
 
 @kernel
-def _up(words, lane, rules: GapRules, spans: GapSpans):
+def find_upwards(words, lane, rules: GapRules, spans: GapSpans):
     """Return which symbols can derive which span, whatever its context: bits, and a list of them by span."""
     chain_start, chain_to, _ = rules.chains
     may, ahead, back = spans.may, spans.ahead, spans.back
@@ -159,7 +159,7 @@ def _split(i, j, p, lanes, spans: GapSpans, rules: GapRules):
 
 
 @kernel
-def _down(start, tops: LaneLists, rules: GapRules, spans: GapSpans):
+def find_downwards(start, tops: LaneLists, rules: GapRules, spans: GapSpans):
     """Mark the cells that are part of a whole sentence; return lists of the cells below the chains of each span."""
     n, n_states = spans.ahead.shape[0], spans.may.shape[1]
     low, pair_bits = np.zeros(n_states, dtype=np.int64), np.zeros(rules.pairs.right.size, dtype=np.int64)
@@ -199,7 +199,7 @@ def _down(start, tops: LaneLists, rules: GapRules, spans: GapSpans):
 
 
 @kernel
-def _room(lists: LaneLists):
+def room_for(lists: LaneLists):
     """Return empty arrays for `WIDTH` lanes of some lists."""
     size = 0
     for span in range(lists.end.size):
@@ -209,7 +209,7 @@ def _room(lists: LaneLists):
 
 
 @kernel
-def _keep(lists: LaneLists, first, selected: LaneLists):
+def keep_lane(lists: LaneLists, first, selected: LaneLists):
     """Copy the items that `WIDTH` lanes from ``first`` on use of some lists to ``selected``."""
     item, lanes, begin, end = selected
     size, every = 0, (1 << width()) - 1
@@ -224,7 +224,7 @@ def _keep(lists: LaneLists, first, selected: LaneLists):
 
 
 @kernel
-def _needed(tops: LaneLists, spans: GapSpans):
+def keep_needed(tops: LaneLists, spans: GapSpans):
     """Return the lanes in which each symbol over each span is part of a whole sentence."""
     lanes = np.zeros(tops.item.size, dtype=np.int64)
     for span in range(len(spans.may)):
@@ -234,7 +234,7 @@ def _needed(tops: LaneLists, spans: GapSpans):
 
 
 @kernel
-def _number(cells: GapCells):
+def number_cells(cells: GapCells):
     """Number the cells, and record where cells of each symbol begin and end."""
     n = cells.ahead.shape[0]
     cells.place[:] = -1
@@ -427,16 +427,16 @@ def fill(words, scales, start, rules: GapRules, rows, out):
             np.zeros((n, n_states, parts), dtype=np.int64),
             np.zeros((n + 1, n_states, parts), dtype=np.int64),
         )
-        tops = _up(words, block, rules, spans)
-        lows, pairs = _down(start, tops, rules, spans)
-        tops = _needed(tops, spans)
-        cells = GapCells(_room(tops), _room(lows), _room(pairs), place, spans.ahead, spans.back)
+        tops = find_upwards(words, block, rules, spans)
+        lows, pairs = find_downwards(start, tops, rules, spans)
+        tops = keep_needed(tops, spans)
+        cells = GapCells(room_for(tops), room_for(lows), room_for(pairs), place, spans.ahead, spans.back)
         weights = np.empty((2, tops.item.size * width()))
         for lane in range(block, min(block + LANES, words.shape[1]), width()):
             if (spans.may[whole, start] >> (lane - block)) & ((1 << width()) - 1) != 0:
-                _keep(tops, lane - block, cells.tops)
-                _keep(lows, lane - block, cells.lows)
-                _keep(pairs, lane - block, cells.pairs)
-                _number(cells)
+                keep_lane(tops, lane - block, cells.tops)
+                keep_lane(lows, lane - block, cells.lows)
+                keep_lane(pairs, lane - block, cells.pairs)
+                number_cells(cells)
                 _group(words, scales, lane, cells, weights, place[whole, start], rules, rows, totals, wrong, out)
     return totals, wrong
