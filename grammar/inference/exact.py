@@ -120,13 +120,12 @@ class Exact(GrammarTables):
         yield from self._blocks(batch, self.charts(dtype).causal(batch.words, lengths, first=first), first)
 
     def _blocks(self, batch: Batch, result: CausalCharts, first: int) -> Iterator[Distributions]:
-        emission = self.emission.T.tocsr()
         n, width = batch.words.shape
         whole = result.whole
         for j in range(first, n + 1):
             states = result.starts[j - first]
             table = np.empty((width, len(self.pcfg.vocabulary) + 1))
-            table[:, :-1] = (emission @ states).T
+            table[:, :-1] = (self.emission_by_word @ states).T
             table[:, -1] = np.exp(result.log_stop[j])
             possible = np.isfinite(result.log_conditional[:j]).all(axis=0)
             table[~possible] = 0.0
@@ -146,7 +145,7 @@ class Exact(GrammarTables):
     ) -> tuple[Iterator[Distributions], IntArray, FloatArray]:
         """Return `next_token_blocks`, and distributions after other words: see `ExactCausal`."""
         result, after = self.charts(dtype).causal_beside(batch.words, others, lengths, first=first)
-        return self._blocks(batch, result, first), after.number, after.table(self.emission)
+        return self._blocks(batch, result, first), after.number, after.table(self.emission_by_word)
 
     @takes_sentences
     def string_log_probs(

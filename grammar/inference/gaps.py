@@ -123,7 +123,7 @@ class GapCharts:
     def _whole(self, words: Int32Array, table: FloatArray, rows: IntArray) -> FloatArray:
         """Compute `fill` without known words in ``out``, by passes over sentences with a word that represents any."""
         charts, logs = self.hiding.exact.charts(), np.full(words.shape[1], -np.inf)
-        emission = self._pcfg.exact.emission.T.tocsr()
+        emission = self._pcfg.exact.emission_by_word
         columns = [np.ascontiguousarray(column) for column in words.T]
         for batch in batches(columns, lambda n: charts.bytes_per_sentence(n, 1, bool(rows.size)), BUDGET):
             run = charts.causal(batch.words, first=len(words) + 1)

@@ -42,7 +42,7 @@ class AfterOthers(NamedTuple):
     starts: FloatArray  #: (S, D) weight of each symbol starting after the word
 
     @classmethod
-    def none(cls, size: int = 0) -> AfterOthers:
+    def none(cls, size: int) -> AfterOthers:
         """Return no results, for a grammar of ``size`` symbols."""
         return cls(np.zeros(0, np.int64), np.zeros(0, np.bool_), np.zeros(0), np.zeros((size, 0)))
 
@@ -50,9 +50,9 @@ class AfterOthers(NamedTuple):
         """Return the distributions after the words, (D, V+1), the end last; rows of impossible words are zero.
 
         Args:
-            emission: P(word | symbol), (S, V).
+            emission: P(word | symbol), by word (V, S).
         """
-        table = np.concatenate([(emission.T.tocsr() @ self.starts).T, np.exp(self.log_stop)[:, None]], axis=1)
+        table = np.concatenate([(emission @ self.starts).T, np.exp(self.log_stop)[:, None]], axis=1)
         table[~self.possible] = 0.0
         return table
 

@@ -262,6 +262,11 @@ class GrammarTables:
         return lexical_matrix(self.pcfg)
 
     @cached_property
+    def emission_by_word(self) -> csr_matrix[np.float64]:
+        """P(word | symbol) by word, sparse (V, S), made once for all batches."""
+        return self.emission.T.tocsr()
+
+    @cached_property
     def lexical_sums(self) -> FloatArray:
         """Total lexical probability of each symbol, (S,)."""
         return np.asarray(self.emission.sum(axis=1)).ravel()
