@@ -566,7 +566,7 @@ def test_pieces_have_no_bound_in_the_curve_and_counts_have_no_curve(run):
     write_json(run / "results.json", rows)
     text = inner_text(page(run))
     assert text.count("exact bound") == 1 + 1
-    assert "perplexity of a piece" in text and "of pieces of words, so the bound" in text
+    assert "perplexity of a piece" in text and "its tokens are pieces, so the bound" in text
     metrics = run / "models" / "causal-small" / "metrics.jsonl"
     metrics.write_text(metrics.read_text().splitlines()[-1] + "\n")
     assert "perplexity of a piece" not in inner_text(page(run))
