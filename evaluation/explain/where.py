@@ -104,5 +104,5 @@ def memory_sentence(record: Record) -> str:
     gap = measures["gap"]["value"]
     return (
         f"The exact likelihood ratio distinguishes training from fresh sentences in {auroc['value']:.3f}{ends} of"
-        f" pairs (0.5 is chance); training sentences have {gap:+.2f} bits more."
+        f" pairs (0.5 is chance); it is {abs(gap):.2f} bits {'higher' if gap > 0 else 'lower'} for training sentences."
     )
